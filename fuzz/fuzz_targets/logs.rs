@@ -78,7 +78,7 @@ fn files() -> &'static [(PathBuf, Vec<u8>)] {
             let line = Line { deployment_id: id(), source: LogSource::Worker, timestamp, text: said(number) };
             RUNTIME.block_on(store.append(vec![line])).expect("lines are added");
             if number % 37 == 0 {
-                RUNTIME.block_on(store.settle()).expect("lines are settled");
+                RUNTIME.block_on(store.flush()).expect("lines are settled");
             }
         }
         drop(store);

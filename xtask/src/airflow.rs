@@ -14,14 +14,14 @@ const TESTS: &[&str] =
     &["airflow::deployments_really_run", "airflow::an_environment_runs_on_one_of_several_nodes"];
 const ALL_RUNTIMES: &[&str] = &["airflow::runtimes::"];
 
-/// What became of the test.
+/// The outcome of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ran {
     /// It passed.
     Passed,
-    /// It passed, but nobody looked at it with a browser.
+    /// It passed, but without the browser part.
     WithoutBrowser,
-    /// There is nothing to run it with.
+    /// What it needs is not available.
     Skipped,
 }
 
@@ -66,7 +66,7 @@ fn run_tests(tests: &[&str], runtimes: &[&str]) -> Outcome<Ran> {
         }
         must(command.env("PODIUM_TEST_RUNTIMES", runtimes.join(",")))
     };
-    // Most of their time they wait, so they wait beside each other.
+    // They mostly wait, so they run in parallel.
     std::thread::scope(|scope| {
         let running: Vec<_> = tests.iter().map(|test| scope.spawn(|| run(test))).collect();
         running.into_iter().try_for_each(|test| test.join().expect("it does not panic"))

@@ -2,9 +2,11 @@
 //! in the same run. What it prints are ratios; times of one machine say nothing about another.
 
 mod client;
+mod creates;
 mod deployments;
 mod fresh;
 pub(crate) mod logs;
+pub(crate) mod postgres;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::keeper::{self, Keeper};
 use crate::outcome::{Outcome, While};
 use crate::probe::{get, status};
+use crate::server_process::{self, ServerProcess};
 use crate::system::{directory_of, free_port, install};
 use crate::workspace::{cargo, must, scratch, target};
 
@@ -34,27 +36,37 @@ struct Measured {
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Reads beside commits, identity, and then deployments.
+    /// Reads during commits, durable creates, identity, and then deployments.
     All,
-    /// Reads beside commits only.
+    /// Reads during commits only.
     Fresh,
+    /// Durable creates only.
+    Creates,
     /// Deployments only.
     Deployments,
     /// The start on a database of a million rows, too.
     Million,
 }
 
-/// Runs the benchmark.
-pub(crate) fn run(what: What) -> Outcome {
+/// Sees to it that there is a load tool, and something to measure.
+fn build() -> Outcome {
     if directory_of("wrk", &[]).is_none() {
         install("the load tool wrk", &["wrk"])?;
     }
-    must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))?;
+    must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(what: What) -> Outcome {
+    build()?;
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
     if matches!(what, What::All | What::Fresh) {
         Bench::start()?.fresh_reads()?;
     }
-    if what == What::Fresh {
+    if matches!(what, What::All | What::Creates) {
+        Bench::start()?.durable_creates()?;
+    }
+    if matches!(what, What::Fresh | What::Creates) {
         return Ok(());
     }
     if what != What::Deployments {
@@ -96,7 +108,7 @@ fn heading() {
 }
 
 struct Bench {
-    server: Keeper,
+    server: ServerProcess,
     program: PathBuf,
     directory: PathBuf,
     port: u16,
@@ -106,12 +118,17 @@ struct Bench {
 
 impl Bench {
     fn start() -> Outcome<Self> {
+        Self::start_on(None)
+    }
+
+    /// Starts the server, on another database than its own.
+    fn start_on(database: Option<&str>) -> Outcome<Self> {
         let program = target()?.join("release/podium");
         let directory = scratch()?.join("bench");
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).doing("making a directory")?;
         let port = free_port()?;
-        let server = serve(&program, &directory, port)?;
+        let server = serve(&program, &directory, port, database)?;
         let token =
             fs::read_to_string(directory.join("data/owner-token")).doing("reading the owner's token")?;
         let found: Value = serde_json::from_str(&get(port, "/v1/users/self", &token).doing("the owner")?)
@@ -147,7 +164,7 @@ impl Bench {
     fn creates(&self) -> Outcome {
         let path = format!("/v1/organizations/{}/workspaces", self.organization);
         let before = self.total()?;
-        let script = self.create_script()?;
+        let script = self.workspaces_script()?;
         let ours = wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&script))?;
         let created = self.total()? - before;
         let answer = get(self.port, &format!("{path}/{}", self.first_workspace()?), &self.token)
@@ -166,31 +183,17 @@ impl Bench {
         let path = format!("/v1/organizations/{}/workspaces", self.organization);
         while self.total()? < rows {
             println!("creating workspaces: {} of {rows}", self.total()?);
-            wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&self.create_script()?))?;
+            wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&self.workspaces_script()?))?;
         }
         Ok(())
     }
 
     /// Names are unique over threads and runs.
-    fn create_script(&self) -> Outcome<PathBuf> {
-        let script = self.directory.join("create.lua");
-        let run = self.total()?;
-        let text = format!(
-            "local threads = 0\n\
-             function setup(thread) thread:set('number', threads); threads = threads + 1 end\n\
-             function init() count = 0 end\n\
-             function request()\n\
-               count = count + 1\n\
-               local body = '{{\"name\":\"{run}-' .. number .. '-' .. count .. '\",\"description\":\"made by the benchmark\"}}'\n\
-               wrk.headers['Content-Type'] = 'application/json'\n\
-               return wrk.format('POST', nil, nil, body)\n\
-             end\n"
-        );
-        fs::write(&script, text).doing("writing a script")?;
-        Ok(script)
+    fn workspaces_script(&self) -> Outcome<PathBuf> {
+        self.create_script(self.total()?, r#","description":"made by the benchmark""#)
     }
 
-    /// The same read under another URL each time: nothing that was remembered helps.
+    /// The same read with another URL each time, so that no cache helps.
     fn fresh(&self, path: &str) -> Outcome<Measured> {
         let script = self.directory.join("fresh.lua");
         let glue = if path.contains('?') { '&' } else { '?' };
@@ -222,8 +225,8 @@ impl Bench {
         let port = free_port()?;
         let program = target()?.join("release/examples/bare").display().to_string();
         let line = [program.as_str(), &port.to_string(), &file.display().to_string()];
-        let own = keeper::directory("bare", None)?;
-        let mut server = Keeper::start(&line, &own, None, scratch()?.join("bare.log"), "TERM")?;
+        let own = server_process::directory("bare", None)?;
+        let mut server = ServerProcess::start(&line, &own, None, scratch()?.join("bare.log"), "TERM")?;
         server.wait_until(Duration::from_secs(10), || status(port, "/", "").is_ok())?;
         let measured = measure(port);
         server.stop()?;
@@ -235,19 +238,34 @@ impl Bench {
         let rows = self.total()?;
         self.server.stop()?;
         let started = Instant::now();
-        let _server = serve(&self.program, &self.directory, self.port)?;
+        let _server = serve(&self.program, &self.directory, self.port, None)?;
         println!("ready {} ms after the start, with {rows} workspaces", started.elapsed().as_millis());
         Ok(())
     }
 }
 
-fn serve(program: &Path, directory: &Path, port: u16) -> Outcome<Keeper> {
+fn serve(program: &Path, directory: &Path, port: u16, database: Option<&str>) -> Outcome<ServerProcess> {
     let (listen, data) = (format!("127.0.0.1:{port}"), directory.join("data").display().to_string());
     let program = program.display().to_string();
-    let line =
-        [program.as_str(), "serve", "--listen", &listen, "--data-dir", &data, "--data-plane", "simulated"];
-    let own = keeper::directory("bench", None)?;
-    let mut server = Keeper::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
+    let mut line = match database {
+        Some(_) => vec!["env", postgres::SECRET_KEY],
+        None => Vec::new(),
+    };
+    line.extend([
+        program.as_str(),
+        "serve",
+        "--listen",
+        &listen,
+        "--data-dir",
+        &data,
+        "--data-plane",
+        "simulated",
+    ]);
+    if let Some(url) = database {
+        line.extend(["--database-url", url, "--rate-limits", "off"]);
+    }
+    let own = server_process::directory("bench", None)?;
+    let mut server = ServerProcess::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
     server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
     Ok(server)
 }

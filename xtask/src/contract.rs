@@ -103,8 +103,8 @@ fn operations() -> String {
     table(&rows)
 }
 
-/// Tables and columns. A program of its own makes them, because it needs a database engine and this one shall not.
-/// Built with the features of the whole workspace, it shares what the tests have compiled.
+/// Tables and columns. A separate program lists them, because it needs a database engine, which this one must not
+/// depend on. Built with the features of the whole workspace, it shares what the tests have compiled.
 fn schema() -> Outcome<String> {
     must(&mut cargo(&["build", "--quiet", "--workspace", "--example", "schema"]))?;
     let program = target()?.join("debug/examples/schema");

@@ -11,7 +11,6 @@ mod auth_types;
 mod bench;
 mod contract;
 mod crash;
-mod keeper;
 mod mutate;
 mod outcome;
 mod postgres;
@@ -19,6 +18,7 @@ mod probe;
 mod processes;
 mod python;
 mod schemathesis;
+mod server_process;
 mod system;
 mod test;
 mod tidy;
@@ -42,16 +42,19 @@ Usage: cargo xtask <command>
   airflow                    only that part of the tests: Apache Airflow for real, from nothing to nothing
   airflow --all-runtimes [VERSION…]
                              start every runtime that is offered, or these, run a DAG in it and open it
-  bench [--fresh]            the release program against a bare handler, as ratios; with --fresh only reads beside commits,
-        [--deployments]      with --deployments only that part, with --million also the start on a database of a million
-        [--million]          rows
+  bench [--fresh]            the release program against a bare handler, as ratios; with --fresh only reads during commits,
+        [--creates]          with --creates only durable creates, with --deployments only that part, with --million also
+        [--deployments]      the start on a database of a million rows
+        [--million]
+  bench --postgres           the release program on a PostgreSQL server that is started for it, on the same cores: rates, and
+                             the processor time of both
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
                              the log store on its own: ingest, size, memory and searches against ripgrep; and against
                              another log database that is started with these flags, DIR and PORT in them filled in
   crash [--rounds 50] [--callers 500]
                              kill the served program at random moments while callers create, deploy to and delete
                              deployments, on both engines, and check what is left
-  attack                     what attackers tried, at full strength: forged tokens, smuggled requests, floods of
+  attack                     known attacks at full strength: forged tokens, smuggled requests, floods of
                              connections, hostile authors. On loopback only; the tests run each in small
   mutate [--quick] [PATH…]   break rules on purpose, one at a time: the tests must notice each; with --quick only those
                              of the domain, all at once; with parts of paths only those in such files
@@ -80,6 +83,8 @@ fn run(arguments: &[&str]) -> Outcome {
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--fresh"] => bench::run(bench::What::Fresh),
+        ["bench", "--creates"] => bench::run(bench::What::Creates),
+        ["bench", "--postgres"] => bench::postgres::run(),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
         ["bench", "--million"] => bench::run(bench::What::Million),

@@ -1,6 +1,6 @@
-//! What a step of a command comes to. A person reads the failure, so it is a sentence.
+//! The result of a step of a command. A person reads the failure, so it is a sentence.
 
-/// Done, or a sentence that says what went wrong and what to do.
+/// Success, or a sentence that says what went wrong and what to do.
 pub(crate) type Outcome<T = ()> = Result<T, String>;
 
 /// Says what was being done when an error happened.

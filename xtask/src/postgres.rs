@@ -1,7 +1,7 @@
-//! A private PostgreSQL server for one run of the tests.
+//! A private PostgreSQL server for one run of the tests or the benchmark.
 //!
-//! It listens on a free port of the loopback address, keeps its data in a directory that goes away with it, and
-//! trades durability for speed. PostgreSQL refuses to run as root, so root runs it as another user.
+//! It listens on a free port of the loopback address and keeps its data in a directory that goes away with it. For the
+//! tests it trades durability for speed. PostgreSQL refuses to run as root, so root runs it as another user.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -9,31 +9,27 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::keeper::{self, Account, Keeper};
 use crate::outcome::{Outcome, While};
+use crate::server_process::{self, Account, ServerProcess};
 use crate::system;
 use crate::workspace::{must, scratch};
 
 /// The variable that tells the tests where their server is. If it is set already, that server is used.
 pub(crate) const VARIABLE: &str = "PODIUM_TEST_POSTGRES";
 
-const SETTINGS: &[&str] = &[
-    "listen_addresses=127.0.0.1",
-    "max_connections=400",
-    "fsync=off",
-    "synchronous_commit=off",
-    "full_page_writes=off",
-    "log_min_messages=log",
-];
+const SETTINGS: &[&str] = &["listen_addresses=127.0.0.1", "max_connections=400", "log_min_messages=log"];
+
+/// What the tests can do without.
+const HASTE: &[&str] = &["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
 /// A running server; it stops when this goes away.
 pub(crate) struct Postgres {
     /// How the superuser connects.
     pub(crate) url: String,
-    _keeper: Keeper,
+    process: ServerProcess,
 }
 
-/// Runs a command with a PostgreSQL server at hand: the one that the environment names, or a private one.
+/// Runs a command with a PostgreSQL server: the one that the environment names, or a private one.
 pub(crate) fn must_with_postgres(command: &mut Command) -> Outcome {
     if std::env::var_os(VARIABLE).is_some() {
         return must(command);
@@ -43,9 +39,23 @@ pub(crate) fn must_with_postgres(command: &mut Command) -> Outcome {
 }
 
 impl Postgres {
-    /// Makes a new database cluster and starts its server.
+    /// Makes a new database cluster and starts its server, which forgets everything when the machine fails.
     pub(crate) fn start(scratch: &Path) -> Outcome<Self> {
-        keeper::sweep();
+        Self::start_with(scratch, HASTE)
+    }
+
+    /// The same, with a server that loses nothing, as an operator's does.
+    pub(crate) fn start_durable(scratch: &Path) -> Outcome<Self> {
+        Self::start_with(scratch, &[])
+    }
+
+    /// The process of the server; those of its connections are its children.
+    pub(crate) fn process(&self) -> Outcome<u32> {
+        self.process.server()
+    }
+
+    fn start_with(scratch: &Path, settings: &[&str]) -> Outcome<Self> {
+        server_process::sweep();
         let programs = programs()?;
         let account = if system::is_root() {
             Some(
@@ -58,7 +68,7 @@ impl Postgres {
         let mut attempts = 3;
         loop {
             attempts -= 1;
-            match attempt(&programs, account, scratch) {
+            match attempt(&programs, account, scratch, settings) {
                 Err(_) if attempts > 0 => {} // Most likely somebody took the port in between.
                 result => return result,
             }
@@ -93,8 +103,13 @@ fn find() -> Option<PathBuf> {
     system::directory_of("initdb", &places)
 }
 
-fn attempt(programs: &Path, account: Option<Account>, scratch: &Path) -> Outcome<Postgres> {
-    let directory = keeper::directory("postgres", account)?;
+fn attempt(
+    programs: &Path,
+    account: Option<Account>,
+    scratch: &Path,
+    settings: &[&str],
+) -> Outcome<Postgres> {
+    let directory = server_process::directory("postgres", account)?;
     let data = directory.join("data");
     if let Err(failure) = initdb(programs, account, &directory, &data) {
         let _ = fs::remove_dir_all(&directory);
@@ -105,10 +120,10 @@ fn attempt(programs: &Path, account: Option<Account>, scratch: &Path) -> Outcome
     let (shown_data, shown_port) = (data.display().to_string(), port.to_string());
     let socket = format!("unix_socket_directories={}", directory.display());
     let mut line = vec![server.as_str(), "-D", &shown_data, "-p", &shown_port, "-c", &socket];
-    line.extend(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-    let mut keeper = Keeper::start(&line, &directory, account, scratch.join("postgres.log"), "INT")?;
-    keeper.wait_until(Duration::from_secs(60), || is_ready(&data)).doing("PostgreSQL")?;
-    Ok(Postgres { url: format!("postgres://podium@127.0.0.1:{port}/postgres"), _keeper: keeper })
+    line.extend(SETTINGS.iter().chain(settings).flat_map(|setting| ["-c", setting]));
+    let mut process = ServerProcess::start(&line, &directory, account, scratch.join("postgres.log"), "INT")?;
+    process.wait_until(Duration::from_secs(60), || is_ready(&data)).doing("PostgreSQL")?;
+    Ok(Postgres { url: format!("postgres://podium@127.0.0.1:{port}/postgres"), process })
 }
 
 /// Makes the cluster. Its default collation is linguistic where the build has one, which is what an operator's server
@@ -149,7 +164,7 @@ mod tests {
         if find().is_none() {
             return; // `cargo xtask test` installs it first; a bare `cargo test` does without.
         }
-        let scratch = keeper::directory("log", None).unwrap();
+        let scratch = server_process::directory("log", None).unwrap();
         let server = Postgres::start(&scratch).unwrap();
         let address = server.url.split(['@', '/']).nth(3).unwrap().to_owned();
         TcpStream::connect(&address).unwrap();

@@ -1,17 +1,17 @@
 //! Schemathesis against the served program: random calls of every operation, good and bad.
 //!
 //! It must find no server error, and no status, content type or body that the document does not declare. The server
-//! runs on the embedded default, on a free port, with a data directory of its own.
+//! runs on the embedded default, on a free port, with its own data directory.
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::keeper::{self, Keeper};
 use crate::outcome::{Outcome, While};
 use crate::probe::status;
 use crate::python;
+use crate::server_process::{self, ServerProcess};
 use crate::system::free_port;
 use crate::workspace::{cargo, must, root, scratch, target};
 
@@ -36,10 +36,10 @@ pub(crate) fn validate(tools: &Path) -> Outcome {
     must(Command::new(tools.join("openapi-spec-validator")).arg(document))
 }
 
-/// Serves the debug program and lets Schemathesis loose on it; what it says goes to a file where one is given.
+/// Serves the debug program and runs Schemathesis against it; its output goes to a file if one is given.
 pub(crate) fn run(tools: &Path, scratch: &Path, log: Option<&Path>) -> Outcome {
     let program = target()?.join("debug/podium").display().to_string();
-    let directory = keeper::directory("serve", None)?;
+    let directory = server_process::directory("serve", None)?;
     let data = directory.join("data").display().to_string();
     let port = free_port()?;
     let listen = format!("127.0.0.1:{port}");
@@ -47,7 +47,7 @@ pub(crate) fn run(tools: &Path, scratch: &Path, log: Option<&Path>) -> Outcome {
     if offers(&program, "--data-plane")? {
         line.extend(["--data-plane", "simulated"]);
     }
-    let mut server = Keeper::start(&line, &directory, None, scratch.join("serve.log"), "TERM")?;
+    let mut server = ServerProcess::start(&line, &directory, None, scratch.join("serve.log"), "TERM")?;
     server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
     let token =
         fs::read_to_string(Path::new(&data).join("owner-token")).doing("reading the owner's token")?;
@@ -58,7 +58,7 @@ pub(crate) fn run(tools: &Path, scratch: &Path, log: Option<&Path>) -> Outcome {
         let file = File::create(log).doing(&format!("making {}", log.display()))?;
         calls.stderr(file.try_clone().doing("sharing a file")?).stdout(file);
     }
-    must(&mut calls).map_err(|e| format!("{e}\n{}", server.last_words()))?;
+    must(&mut calls).map_err(|e| format!("{e}\n{}", server.log_tail()))?;
     match status(port, "/v1/users/self", token.trim()) {
         Ok(200) => {}
         other => {

@@ -1,4 +1,4 @@
-//! What this machine has, and how to get what it lacks: by package name, and only where that is possible.
+//! Finds programs on this machine, and installs missing ones by package name where that is possible.
 
 use std::env;
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
-use crate::keeper::Account;
 use crate::outcome::{Outcome, While};
+use crate::server_process::Account;
 use crate::workspace::{must, works};
 
 /// The directory of a program, looked for in `PATH` and then in `more`.
@@ -34,7 +34,7 @@ fn account_in(passwd: &str, name: &str) -> Option<Account> {
     Some((entry.get(2)?.parse().ok()?, entry.get(3)?.parse().ok()?))
 }
 
-/// A port of the loopback address that nobody listens on.
+/// A free loopback port.
 pub(crate) fn free_port() -> Outcome<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").doing("looking for a free port")?;
     Ok(listener.local_addr().doing("looking for a free port")?.port())
@@ -61,7 +61,7 @@ pub(crate) fn install(what: &str, packages: &[&str]) -> Outcome {
         return Err(advice);
     }
     println!("installing {}", packages.join(" "));
-    // A failed update is no reason to stop: the lists at hand may be good enough.
+    // A failed update is no reason to stop: the existing lists may be good enough.
     UPDATED.call_once(|| drop(apt(&["update"]).status()));
     must(apt(&["install", "-y", "--no-install-recommends"]).args(packages))
         .map_err(|failure| format!("{advice}; {failure}"))

@@ -84,7 +84,7 @@ fn components(quick: bool) -> Outcome {
         .map_err(|failure| format!("rustfmt or clippy is missing: please install them; {failure}"))
 }
 
-/// Runs the tests that match the filter, with a PostgreSQL server at hand.
+/// Runs the tests that match the filter, with a PostgreSQL server.
 fn tests(steps: &mut Steps, filter: &[&str]) -> Outcome {
     let mut command = if works(&mut cargo(&["nextest", "--version"])) {
         cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])

@@ -25,7 +25,7 @@ pub(crate) fn target() -> Outcome<PathBuf> {
         .ok_or("cargo metadata names no target directory".into())
 }
 
-/// A directory of our own below the target directory: logs, and the Python environment.
+/// Our own directory below the target directory: logs, and the Python environment.
 pub(crate) fn scratch() -> Outcome<PathBuf> {
     let path = target()?.join("xtask");
     std::fs::create_dir_all(&path).doing(&format!("making {}", path.display()))?;

@@ -129,19 +129,142 @@ macro_rules! endpoints {
     (@access $($other:tt)*) => { $crate::Access::Public };
 }
 
-/// Lists the modules that declare endpoints, in the order of `contract/operations.txt`.
+/// Lists the modules that declare endpoints, in the order of `contract/operations.txt`. For this crate; exported for the
+/// tests below.
+///
+/// ```
+/// mod teams {
+///     podium_api::endpoints! {
+///         tag "Team";
+///
+///         /// Get a team
+///         Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
+///             path: podium_api::path::OfTeam, reply: podium_api::One<podium_api::teams::Team>,
+///             permission: "organization.teams.get",
+///         }
+///     }
+/// }
+/// mod others {
+///     podium_api::endpoints! {
+///         tag "Team";
+///
+///         /// Delete a team
+///         Delete: DELETE "/organizations/{organizationId}/teams/{teamId}" as "DeleteTeam" {
+///             path: podium_api::path::OfTeam,
+///             permission: "organization.teams.delete",
+///         }
+///     }
+/// }
+/// podium_api::registry! { teams, others }
+/// # fn main() {
+/// assert_eq!(ENDPOINTS.len(), 2);
+/// # }
+/// ```
+///
+/// Two endpoints with the same id do not compile:
+///
+/// ```compile_fail,E0080
+/// # mod teams {
+/// #     podium_api::endpoints! {
+/// #         tag "Team";
+/// #
+/// #         /// Get a team
+/// #         Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
+/// #             path: podium_api::path::OfTeam, reply: podium_api::One<podium_api::teams::Team>,
+/// #             permission: "organization.teams.get",
+/// #         }
+/// #     }
+/// # }
+/// mod others {
+///     podium_api::endpoints! {
+///         tag "Team";
+///
+///         /// Delete a team
+///         Delete: DELETE "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
+///             path: podium_api::path::OfTeam,
+///             permission: "organization.teams.delete",
+///         }
+///     }
+/// }
+/// podium_api::registry! { teams, others }
+/// # fn main() {}
+/// ```
+///
+/// Neither do two with the same method and path: only one of them would be reachable, perhaps the one that requires less.
+///
+/// ```compile_fail,E0080
+/// # mod teams {
+/// #     podium_api::endpoints! {
+/// #         tag "Team";
+/// #
+/// #         /// Get a team
+/// #         Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
+/// #             path: podium_api::path::OfTeam, reply: podium_api::One<podium_api::teams::Team>,
+/// #             permission: "organization.teams.get",
+/// #         }
+/// #     }
+/// # }
+/// mod others {
+///     podium_api::endpoints! {
+///         tag "Team";
+///
+///         /// Look at a team
+///         Look: GET "/organizations/{organizationId}/teams/{teamId}" as "LookAtTeam" {
+///             path: podium_api::path::OfTeam, reply: podium_api::One<podium_api::teams::Team>,
+///             open_to: MembersOnly,
+///         }
+///     }
+/// }
+/// podium_api::registry! { teams, others }
+/// # fn main() {}
+/// ```
+///
+/// Nor do two whose paths differ only in the names of their parameters:
+///
+/// ```compile_fail,E0080
+/// # mod teams {
+/// #     podium_api::endpoints! {
+/// #         tag "Team";
+/// #
+/// #         /// Get a team
+/// #         Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
+/// #             path: podium_api::path::OfTeam, reply: podium_api::One<podium_api::teams::Team>,
+/// #             permission: "organization.teams.get",
+/// #         }
+/// #     }
+/// # }
+/// mod others {
+///     podium_api::endpoints! {
+///         tag "Team";
+///
+///         /// Look at a team
+///         Look: GET "/organizations/{organizationId}/teams/{userId}" as "LookAtTeam" {
+///             path: podium_api::path::OfUser, reply: podium_api::One<podium_api::teams::Team>,
+///             open_to: MembersOnly,
+///         }
+///     }
+/// }
+/// podium_api::registry! { teams, others }
+/// # fn main() {}
+/// ```
+#[doc(hidden)]
+#[macro_export]
 macro_rules! registry {
     ($($resource:ident),+ $(,)?) => {
         const RESOURCES: &[&str] = &[$(concat!("podium_api::", stringify!($resource))),+];
-        const BY_RESOURCE: &[&[Description]] = &[$($resource::ENDPOINTS),+];
+        const BY_RESOURCE: &[&[$crate::Description]] = &[$($resource::ENDPOINTS),+];
 
         /// Every endpoint.
-        pub const ENDPOINTS: &[Description] = &endpoint::joined::<{ endpoint::count(BY_RESOURCE) }>(BY_RESOURCE);
+        pub const ENDPOINTS: &[$crate::Description] =
+            &$crate::distinct::joined::<{ $crate::distinct::count(BY_RESOURCE) }>(BY_RESOURCE);
+
+        const _: () = $crate::distinct::check(ENDPOINTS);
 
         /// Whether the endpoints of a module are among [`ENDPOINTS`], if it is a module of this crate.
         #[doc(hidden)]
         pub const fn is_registered(module: &str) -> bool {
-            !const_text::starts_with(module, "podium_api::") || const_text::contains(RESOURCES, module)
+            !$crate::const_text::starts_with(module, "podium_api::")
+                || $crate::const_text::contains(RESOURCES, module)
         }
     };
 }

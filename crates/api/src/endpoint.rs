@@ -223,32 +223,6 @@ impl Description {
     }
 }
 
-/// How many endpoints several resources have.
-pub(crate) const fn count(resources: &[&[Description]]) -> usize {
-    let (mut count, mut index) = (0, 0);
-    while index < resources.len() {
-        count += resources[index].len();
-        index += 1;
-    }
-    count
-}
-
-/// The endpoints of several resources in one list; there are `N` of them, and not none.
-pub(crate) const fn joined<const N: usize>(resources: &[&[Description]]) -> [Description; N] {
-    let mut all = [resources[0][0]; N];
-    let (mut filled, mut resource) = (0, 0);
-    while resource < resources.len() {
-        let mut index = 0;
-        while index < resources[resource].len() {
-            all[filled] = resources[resource][index];
-            filled += 1;
-            index += 1;
-        }
-        resource += 1;
-    }
-    all
-}
-
 /// No query, or no body.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Nothing;

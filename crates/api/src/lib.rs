@@ -17,6 +17,8 @@ pub mod decode;
 pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
+#[doc(hidden)]
+pub mod distinct;
 pub mod endpoint;
 pub mod enums;
 pub mod environment_objects;

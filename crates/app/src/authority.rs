@@ -17,7 +17,7 @@ use podium_api::subjects::SubjectProfile;
 use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WorkspaceId};
 use podium_db::{AdvisoryLock, Change, Conn, Guard, Tx};
 use podium_domain::allowed_ip_address_ranges::Allowed;
-use podium_domain::{Grants, Refusal};
+use podium_domain::{Grants, Refusal, Target};
 use podium_store::credentials::{self, Credential, CredentialKind};
 use podium_store::{Membership, Scope, System, changes, deployments, grants, organizations, subjects, users};
 use quick_cache::sync::Cache;
@@ -64,6 +64,16 @@ impl Authority {
     /// The guard: what must still hold when the database is queried.
     pub fn guard(&self) -> Arc<Guard> {
         Arc::clone(&self.guard)
+    }
+
+    /// The same where the caller was judged by the workspace of a deployment, which may be remembered.
+    pub(crate) fn guard_at(&self, target: Target) -> Arc<Guard> {
+        match target {
+            Target::Deployment { id, workspace_id } => {
+                credentials::guard_at(&self.guard, (id, workspace_id)).map_or_else(|| self.guard(), Arc::new)
+            }
+            Target::Organization | Target::Workspace(_) => self.guard(),
+        }
     }
 
     /// Reads the caller again; fails like the guard if anything about it has changed.
@@ -136,6 +146,8 @@ type Key = ([u8; 32], Option<OrganizationId>);
 /// The cache of callers.
 pub struct Authorities {
     known: Cache<Key, Arc<Authority>>,
+    /// The workspaces of deployments, where guards are checked: who is judged by one has it checked with the rest.
+    places: Cache<DeploymentId, (OrganizationId, WorkspaceId)>,
     generation: AtomicU64,
     /// Notified after the generation has advanced.
     notifier: Sender<()>,
@@ -143,7 +155,8 @@ pub struct Authorities {
 
 impl Default for Authorities {
     fn default() -> Self {
-        Self { known: Cache::new(REMEMBERED), generation: AtomicU64::new(0), notifier: Sender::new(()) }
+        let (known, places) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED));
+        Self { known, places, generation: AtomicU64::new(0), notifier: Sender::new(()) }
     }
 }
 
@@ -204,6 +217,14 @@ impl App {
         Ok(authority)
     }
 
+    /// The workspace in which a deployment was last found, where somebody makes sure that it still is there: the guard of
+    /// a context that was proven by it.
+    pub fn likely_workspace_of(&self, authority: &Authority, id: DeploymentId) -> Option<WorkspaceId> {
+        let member = authority.member.as_ref()?;
+        let (organization_id, workspace_id) = self.authorities.places.get(&id)?;
+        (organization_id == member.organization_id()).then_some(workspace_id)
+    }
+
     /// The workspace of a deployment in the organization of the request.
     pub async fn workspace_of(
         &self,
@@ -214,7 +235,15 @@ impl App {
         let Some(member) = &authority.member else { return Ok(None) };
         let scope = member.membership.scope();
         let guard = guarded.then(|| authority.guard());
-        self.db.read(guard, move |conn| Ok(deployments::workspace_of(conn, &scope, id)?)).await
+        let found: Result<_> =
+            self.db.read(guard, move |conn| Ok(deployments::workspace_of(conn, &scope, id)?)).await;
+        let workspace_id = found?;
+        if let Some(workspace_id) = workspace_id
+            && self.db.is_shared()
+        {
+            self.authorities.places.insert(id, (scope.organization_id(), workspace_id));
+        }
+        Ok(workspace_id)
     }
 
     /// Drops a caller whose guard failed.

@@ -7,8 +7,8 @@
 //! do not change between that check and the commit (decision 26).
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use podium_api::subjects::SubjectProfile;
 use podium_api::{Description, Endpoint, Id, OrganizationId, Reply, SubjectId, Timestamp, TypedId};
@@ -61,6 +61,8 @@ struct Inner {
     request: Request,
     rechecks: bool,
     confirmed: AtomicBool,
+    /// What must hold when the database is asked, where that is more than what holds for the caller.
+    guard: OnceLock<Arc<Guard>>,
 }
 
 /// What an endpoint is called with: path, query and body.
@@ -78,7 +80,7 @@ impl Cx<()> {
     pub fn new(app: App, authority: Arc<Authority>, request: Request, rechecks: bool) -> Self {
         let confirmed = AtomicBool::new(false);
         Self {
-            inner: Arc::new(Inner { app, authority, request, rechecks, confirmed }),
+            inner: Arc::new(Inner { app, authority, request, rechecks, confirmed, guard: OnceLock::new() }),
             proof: (),
             exclusive: false,
         }
@@ -86,6 +88,10 @@ impl Cx<()> {
 
     /// The same call once the policy has admitted it.
     pub fn proven(self, scope: Scope) -> Cx<Scope> {
+        let Inner { app, authority, guard, .. } = &*self.inner;
+        if app.db.is_shared() {
+            guard.get_or_init(|| authority.guard_at(scope.target()));
+        }
         Cx { inner: self.inner, proof: scope, exclusive: self.exclusive }
     }
 
@@ -287,7 +293,9 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
             audit::record(tx, &cx, audit_id, R::KIND.status())?;
             running.keep(&cx, tx, reply)
         };
-        let answer = app.db.write_locked(self.guard(), authority.locks(exclusive), unit).await;
+        // A database with a single writer needs no locks, so their keys are not computed.
+        let locks = if app.db.is_shared() { authority.locks(exclusive) } else { Vec::new() };
+        let answer = app.db.write_locked(self.guard(), locks, unit).await;
         entered.leave();
         self.note_confirmed(answer)
     }
@@ -310,7 +318,8 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
 
     /// The guard of a unit, unless the unit confirms the caller itself.
     fn guard(&self) -> Option<Arc<Guard>> {
-        (!self.inner.rechecks).then(|| self.inner.authority.guard())
+        let guard = || self.inner.guard.get().map_or_else(|| self.inner.authority.guard(), Arc::clone);
+        (!self.inner.rechecks).then(guard)
     }
 
     /// The unit, preceded by a check of the caller.

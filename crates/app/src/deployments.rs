@@ -223,8 +223,8 @@ fn placed(
     body: &CreateDeploymentRequest,
     workspace: &podium_api::workspaces::Workspace,
 ) -> Result<Destination> {
-    let organization =
-        organizations::get(tx, cx.scope())?.ok_or_else(|| Refusal::not_found("organization"))?;
+    let only_dedicated = organizations::only_dedicated_clusters(tx, cx.scope())?
+        .ok_or_else(|| Refusal::not_found("organization"))?;
     let admits = |id| Ok::<_, Error>(clusters::admits(tx, cx.scope(), id, workspace.id)?.unwrap_or_default());
     let context = PlacementContext {
         workspace,
@@ -233,7 +233,7 @@ fn placed(
             _ => None,
         },
         has_shared_infrastructure: cx.app().config.shared_infrastructure,
-        only_dedicated: organization.body.should_enforce_dedicated_clusters,
+        only_dedicated,
         cluster_names: &clusters::names_for(tx, cx.scope(), workspace.id)?,
     };
     let place = place::choose(body, &context)?;

@@ -95,7 +95,7 @@ impl LogEvents {
     pub async fn next(&mut self) -> Option<Result<Vec<u8>>> {
         let beat = Instant::now() + HEARTBEAT;
         loop {
-            let news = match self.cx.app().logs.news(&self.follower).await {
+            let news = match self.cx.app().logs.new_lines(&self.follower).await {
                 Ok(news) => news,
                 Err(error) => {
                     return Some(Err(Error::Internal(format!("logs cannot be read: {error}"))));
@@ -118,7 +118,7 @@ impl LogEvents {
                 });
                 return Some(written(events));
             }
-            if news.is_part {
+            if news.has_more {
                 continue;
             }
             if self.end.is_some_and(|end| end <= Instant::now()) {
@@ -126,7 +126,7 @@ impl LogEvents {
             }
             let until = self.end.map_or(beat, |end| end.min(beat));
             tokio::select! {
-                goes_on = self.follower.rung() => if !goes_on { return None },
+                goes_on = self.follower.woken() => if !goes_on { return None },
                 () = self.watch.ended() => return None,
                 () = tokio::time::sleep_until(until) => {
                     if until == beat {

@@ -69,10 +69,10 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
     check_defaults(&workspace)?;
     cx.mutate(move |cx, tx| {
         check_cluster(tx, cx.scope(), &workspace)?;
+        let organization_name = organizations::name(tx, cx.scope())?;
         workspaces::insert(tx, cx.scope(), &workspace, &name.key, &stamp)
             .or_conflict(|| taken(&workspace.name))?;
         cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
-        let organization_name = organizations::name(tx, cx.scope())?;
         Ok(One { version: stamp.version, body: Workspace { organization_name, ..workspace.clone() } })
     })
     .await

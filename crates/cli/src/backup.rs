@@ -1,7 +1,7 @@
-//! `podium backup`: everything of an embedded installation in one file, also while its server runs.
+//! `podium backup`: backs up an embedded installation to one file, even while its server is running.
 //!
-//! The order matters. How far logs of environments were read comes before the log store, so that nothing is lost
-//! between the two; the database comes before the archives that it names. Databases are copied as they are at one moment.
+//! The order matters. Log offsets of environments are copied before the log store, so that nothing is lost between the
+//! two; the database is copied before the archives that it refers to. Databases are copied as consistent snapshots.
 
 pub(crate) mod archive;
 mod tree;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use clap::Args;
 use podium_api::DeploymentId;
 use podium_app::world::World;
-use podium_dataplane::local::{AirflowDatabase, Carried, Metadata, Options, Services};
+use podium_dataplane::local::{AirflowDatabase, BackupContents, Metadata, Options, Services};
 
 use self::archive::{Checksums, MANIFEST, Manifest, Writer};
 use self::tree::Tree;
@@ -26,11 +26,11 @@ Examples:
   podium backup /backups/podium-monday --data-dir ./podium-data
   podium restore /backups/podium-monday --data-dir ./restored";
 
-/// Write everything of an embedded installation to one file.
+/// Write a backup of an embedded installation to one file.
 ///
-/// The server may run meanwhile. The file holds the database, keys, uploaded archives, logs and the environments on
-/// this machine with their metadata databases; whoever can read it can read every secret. Runtimes are left out: they
-/// are installed again. With PostgreSQL use its own tools for the database, and copy the objects directory.
+/// The server may keep running. The file contains the database, keys, uploaded archives, logs and the environments on
+/// this machine with their metadata databases: anyone who can read it can read every secret. Runtimes are not included;
+/// they are installed again. With PostgreSQL, back up the database with its own tools and copy the objects directory.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Backup {
@@ -44,21 +44,20 @@ impl Backup {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         if !self.installation.is_embedded() {
             return Err(
-                "this installation is on PostgreSQL: save the database with its own tools (pg_dump), keep \
-                        PODIUM_SECRET_KEY, and copy the objects directory"
+                "this installation uses PostgreSQL: back up the database with its own tools (pg_dump), keep PODIUM_SECRET_KEY, and copy the objects directory"
                     .into(),
             );
         }
         self.installation.must_exist()?;
         if self.file.exists() {
-            return Err(format!("{} exists: give a file that does not", self.file.display()).into());
+            return Err(format!("{} already exists: name a file that does not", self.file.display()).into());
         }
-        // Whatever is made here holds secrets.
+        // All files created here contain secrets.
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
         let partial = self.file.with_added_extension("partial");
-        let carried = carried(&self.installation.data_dir.join(LOCAL))?;
-        let dumps: Vec<Dump> = carried.dumps.iter().map(|(id, to)| Dump::of(&self.file, *id, to)).collect();
-        let written = self.dump(&dumps).await.and_then(|()| self.write(&partial, &carried, &dumps));
+        let contents = backup_contents(&self.installation.data_dir.join(LOCAL))?;
+        let dumps: Vec<Dump> = contents.dumps.iter().map(|(id, to)| Dump::of(&self.file, *id, to)).collect();
+        let written = self.dump(&dumps).await.and_then(|()| self.write(&partial, &contents, &dumps));
         dumps.iter().for_each(|dump| _ = fs::remove_file(&dump.draft));
         let written = written.and_then(|told| {
             let renamed = fs::rename(&partial, &self.file);
@@ -69,7 +68,7 @@ impl Backup {
             Ok(checksums) => {
                 let (files, bytes) = (checksums.files.len(), checksums.bytes());
                 eprintln!(
-                    "{} holds {files} files, {bytes} bytes. It holds the keys too: keep it safe.",
+                    "{} contains {files} files, {bytes} bytes. It includes the keys: keep it safe.",
                     self.file.display()
                 );
                 Ok(())
@@ -106,7 +105,7 @@ impl Backup {
         Ok(dumped?)
     }
 
-    fn write(&self, path: &Path, carried: &Carried, dumps: &[Dump]) -> Result<Checksums, Failure> {
+    fn write(&self, path: &Path, contents: &BackupContents, dumps: &[Dump]) -> Result<Checksums, Failure> {
         let data_dir = &self.installation.data_dir;
         let fail = |what: &str| {
             let what = what.to_owned();
@@ -117,7 +116,7 @@ impl Backup {
         writer.bytes(MANIFEST, &manifest.to_json(), 0o600).map_err(fail(MANIFEST))?;
         let local = data_dir.join(LOCAL);
         let mut offsets = Vec::new();
-        for path in &carried.offsets {
+        for path in &contents.offsets {
             if let Ok(bytes) = fs::read(path) {
                 offsets.push((path.clone(), bytes));
             }
@@ -131,42 +130,41 @@ impl Backup {
         tree.write(&mut writer, Path::new(OBJECTS)).map_err(fail("uploaded archives"))?;
         let simulated = Tree::new(&data_dir.join(SIMULATED));
         simulated.write(&mut writer, Path::new(SIMULATED)).map_err(fail("the simulated data plane"))?;
-        let mut left_out = carried.left_out.clone();
-        left_out.extend(carried.offsets.iter().cloned());
-        for database in &carried.databases {
+        let mut excluded = contents.excluded.clone();
+        excluded.extend(contents.offsets.iter().cloned());
+        for database in &contents.databases {
             let beside = |ending| database.with_added_extension(ending);
-            left_out.push(database.clone());
-            left_out.extend(["db-wal", "db-shm", "db-journal"].map(|ending| database.with_extension(ending)));
-            left_out.push(beside("lock"));
+            excluded.push(database.clone());
+            excluded.extend(["db-wal", "db-shm", "db-journal"].map(|ending| database.with_extension(ending)));
+            excluded.push(beside("lock"));
         }
-        left_out.extend(later(&local, carried));
-        let tree = Tree::new(&local).without(&left_out).of_others();
+        excluded.extend(later(&local, contents));
+        let tree = Tree::new(&local).without(&excluded).of_others();
         tree.write(&mut writer, Path::new(LOCAL)).map_err(fail("the environments"))?;
         let inside =
             |path: &Path| path.strip_prefix(data_dir).map(Path::to_owned).map_err(|error| error.to_string());
         for (path, bytes) in offsets {
-            writer.bytes(&inside(&path)?, &bytes, 0o600).map_err(fail("how far logs were read"))?;
+            writer.bytes(&inside(&path)?, &bytes, 0o600).map_err(fail("log offsets"))?;
         }
-        for (path, bytes) in &carried.states {
-            writer.bytes(&inside(path)?, bytes, 0o600).map_err(fail("what is known of an environment"))?;
+        for (path, bytes) in &contents.states {
+            writer.bytes(&inside(path)?, bytes, 0o600).map_err(fail("the state of an environment"))?;
         }
-        for database in &carried.databases {
+        for database in &contents.databases {
             self.copy_database(&mut writer, database, &inside(database)?)?;
         }
-        // One that was made and never migrated has nothing to be dumped.
+        // A database that was never migrated has no dump.
         for dump in dumps.iter().filter(|dump| dump.draft.exists()) {
             writer.file(&dump.draft, &inside(&dump.to)?).map_err(fail("a metadata database"))?;
         }
-        for id in &carried.on_a_server {
+        for id in &contents.on_external_server {
             eprintln!(
-                "The metadata of deployment {id} is on a server that --airflow-database names: save it with that \
-                 server's tools."
+                "The metadata database of deployment {id} is on the server that --airflow-database names: back it up with that server's tools."
             );
         }
         Ok(writer.finish().map_err(fail("the file cannot be written"))?)
     }
 
-    /// Copies a SQLite database as it is at one moment.
+    /// Copies a consistent snapshot of a SQLite database.
     fn copy_database(&self, writer: &mut Writer, from: &Path, name: &Path) -> Result<(), Failure> {
         let draft = tempfile_beside(&self.file, name);
         let _ = fs::remove_file(&draft);
@@ -182,7 +180,7 @@ impl Backup {
             let path = self.installation.data_dir.join(name);
             let bytes = match (fs::read(&path), &self.installation.secret_key) {
                 (Ok(bytes), _) => bytes,
-                // The key that is given is the key of this installation.
+                // The configured key is the key of this installation.
                 (Err(_), Some(key)) if name == SECRET_KEY => key.clone().into_bytes(),
                 (Err(error), _) if name == SECRET_KEY => {
                     return Err(format!(
@@ -199,9 +197,9 @@ impl Backup {
     }
 }
 
-/// Environments that were made since it was found out what is carried.
-fn later(local: &Path, carried: &Carried) -> Vec<PathBuf> {
-    let known: Vec<&Path> = carried.states.iter().filter_map(|(path, _)| path.parent()).collect();
+/// Environments that were created after the backup contents were determined.
+fn later(local: &Path, contents: &BackupContents) -> Vec<PathBuf> {
+    let known: Vec<&Path> = contents.states.iter().filter_map(|(path, _)| path.parent()).collect();
     let now = fs::read_dir(local.join("environments")).into_iter().flatten().flatten();
     now.map(|entry| entry.path()).filter(|path| !known.contains(&path.as_path())).collect()
 }
@@ -209,9 +207,9 @@ fn later(local: &Path, carried: &Carried) -> Vec<PathBuf> {
 /// A metadata database on the installation's own server.
 struct Dump {
     id: DeploymentId,
-    /// Where it is written at first, beside the backup.
+    /// Where it is written at first, next to the backup.
     draft: PathBuf,
-    /// Where it is to be found in the restored installation.
+    /// Its path in the restored installation.
     to: PathBuf,
 }
 
@@ -221,14 +219,15 @@ impl Dump {
     }
 }
 
-/// A name beside the backup for a copy that goes into it.
+/// A file name next to the backup for a temporary copy.
 fn tempfile_beside(file: &Path, name: &Path) -> PathBuf {
     let plain: String = name.to_string_lossy().replace('/', "-");
     file.with_added_extension(format!("{plain}.draft"))
 }
 
-fn carried(local: &Path) -> Result<Carried, Failure> {
-    Ok(podium_dataplane::local::carried(local).map_err(|error| format!("the environments: {error}"))?)
+fn backup_contents(local: &Path) -> Result<BackupContents, Failure> {
+    Ok(podium_dataplane::local::backup_contents(local)
+        .map_err(|error| format!("the environments: {error}"))?)
 }
 
 #[cfg(test)]
@@ -238,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_environment_is_carried_as_it_was_known_when_the_backup_began() {
+    fn an_environment_is_backed_up_in_its_state_at_the_start_of_the_backup() {
         let directory = tempfile::tempdir().unwrap();
         let data_dir = directory.path().join("data");
         let at = |name: &str| data_dir.join(LOCAL).join("environments").join(name);
@@ -249,7 +248,7 @@ mod tests {
         };
         remember(&known, 1);
         fs::write(data_dir.join(DATABASE), "").unwrap();
-        let found = carried(&data_dir.join(LOCAL)).unwrap();
+        let found = backup_contents(&data_dir.join(LOCAL)).unwrap();
         // Everything goes on while a backup is written.
         remember(&known, 2);
         remember(&later, 1);

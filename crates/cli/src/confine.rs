@@ -1,4 +1,4 @@
-//! `podium confine`: how the local data plane starts programs that must not leave their own directories.
+//! `podium confine`: starts a confined program for the local data plane.
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use clap::Args;
 use crate::data_plane::ports;
 use crate::failure::Failure;
 
-/// Confines itself to some directories and becomes another program.
+/// Confines this process to some directories and runs another program in it.
 #[derive(Args)]
 pub(crate) struct Confine {
     /// Directory that may be written; may be repeated.
@@ -18,28 +18,28 @@ pub(crate) struct Confine {
     /// Directory that may be read; may be repeated.
     #[arg(long)]
     read: Vec<PathBuf>,
-    /// What may not be read although it is below a directory that may; may be repeated.
+    /// Path that may not be read, even below a readable directory; may be repeated.
     #[arg(long)]
     kept: Vec<PathBuf>,
-    /// Directory to put in the place of /tmp; nothing is run where the kernel does not allow that.
+    /// Directory to mount as /tmp; if the kernel does not allow that, nothing is run.
     #[arg(long)]
     temporary: Option<PathBuf>,
-    /// Number of the user to become.
+    /// Id of the user to run as.
     #[arg(long)]
     user: Option<u32>,
-    /// Leave files to whatever the user may do.
+    /// Leave file access to the permissions of the user.
     #[arg(long)]
     any_file: bool,
-    /// Ports to listen on, beside those that the kernel picks; may be repeated.
+    /// Ports to listen on, in addition to ephemeral ones; may be repeated.
     #[arg(long, value_parser = ports)]
     ports: Vec<RangeInclusive<u16>>,
-    /// Number of the network to enter; nothing is run where that is not possible.
+    /// Inode number of the network namespace to enter; if that is not possible, nothing is run.
     #[arg(long)]
     network: Option<u64>,
-    /// Process that holds this network.
+    /// Holder process of this network.
     #[arg(long)]
     holder: Option<i32>,
-    /// Control group to join, before anything else; may be repeated. Nothing is run where that is not possible.
+    /// Control group to join before anything else; may be repeated. If that is not possible, nothing is run.
     #[arg(long)]
     group: Vec<PathBuf>,
     /// The program and its arguments.
@@ -55,7 +55,7 @@ impl Confine {
         let confinement = podium_dataplane::local::Confinement {
             write,
             read,
-            kept,
+            protected: kept,
             temporary,
             user,
             any_file,

@@ -1,4 +1,4 @@
-//! The data directory: what is kept on this machine, readable by its owner only.
+//! The data directory, readable by its owner only.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ pub(crate) const DATABASE: &str = "podium.db";
 pub(crate) const LOGS: &str = "logs";
 /// The directory of uploaded files.
 pub(crate) const OBJECTS: &str = "objects";
-/// The directory of environments that run on this machine: the only one whose content others may pass to.
+/// The directory of environments that run on this machine: the only one that other users may pass through.
 pub(crate) const LOCAL: &str = "local";
 /// The directory of the simulated data plane.
 pub(crate) const SIMULATED: &str = "simulated";
@@ -29,18 +29,18 @@ pub(crate) const OWNER_TOKEN: &str = "owner-token";
 /// The file with the id of this machine among the nodes of an installation.
 pub(crate) const NODE_ID: &str = "node-id";
 
-/// A directory for what is kept on this machine.
+/// The data directory.
 pub(crate) struct DataDir(PathBuf);
 
 impl DataDir {
-    /// Opens the directory, and makes it if it is missing.
+    /// Opens the directory, creating it if needed.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let made = fs::create_dir_all(path).and_then(|()| close(path));
         made.map_err(|error| format!("the data directory {} cannot be used: {error}", path.display()))?;
         Ok(Self(path.to_owned()))
     }
 
-    /// The key of this installation's secrets, made at first start.
+    /// The key of this installation's secrets, created at the first start.
     pub(crate) fn secret_key(&self, world: &World) -> Result<String, Failure> {
         let path = self.0.join(SECRET_KEY);
         match fs::read_to_string(&path) {
@@ -54,21 +54,21 @@ impl DataDir {
         }
     }
 
-    /// Whether an installation was made here before, whatever became of its database.
+    /// Whether the directory was used before, even if its database is missing.
     pub(crate) fn was_used(&self) -> bool {
         let has_entries =
             |path: &str| fs::read_dir(self.0.join(path)).is_ok_and(|mut all| all.next().is_some());
-        // Written when all else was there; the key alone is what a first start leaves that was cut off.
+        // Written after everything else; an interrupted first start leaves only the key.
         self.0.join(OWNER_TOKEN).exists()
             || self.0.join(NODE_ID).exists()
             || has_entries("local/environments")
     }
 
-    /// Refuses a directory in which a restore was begun and not finished.
+    /// Refuses a directory with an unfinished restore.
     pub(crate) fn refuse_unfinished(&self) -> Result<(), Failure> {
         match self.0.join(RESTORING).exists() {
             true => Err(format!(
-                "a restore to {} was cut off: delete that directory and restore again",
+                "a restore to {} was interrupted: delete that directory and restore again",
                 self.0.display()
             )
             .into()),
@@ -76,13 +76,14 @@ impl DataDir {
         }
     }
 
-    /// The id of this machine among the nodes of an installation, made once.
+    /// The id of this machine among the nodes of an installation, created once.
     pub(crate) fn node_id(&self, world: &World) -> Result<NodeId, Failure> {
         let path = self.0.join(NODE_ID);
         match fs::read_to_string(&path) {
-            Ok(text) => {
-                Ok(text.trim().parse().map_err(|_| format!("{} holds no id of a node", path.display()))?)
-            }
+            Ok(text) => Ok(text
+                .trim()
+                .parse()
+                .map_err(|_| format!("{} does not contain a node id", path.display()))?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let id = world.id();
                 write_private(&path, &format!("{id}\n"))?;
@@ -92,7 +93,7 @@ impl DataDir {
         }
     }
 
-    /// Keeps the owner's token of the first start.
+    /// Stores the owner's token.
     pub(crate) fn keep_owner_token(&self, token: &str) -> Result<PathBuf, Failure> {
         let path = self.0.join(OWNER_TOKEN);
         write_private(&path, token)?;
@@ -100,15 +101,15 @@ impl DataDir {
     }
 }
 
-/// The key of an installation that is there already.
+/// The key of an existing installation.
 pub(crate) fn existing_key(data_dir: &Path) -> Result<String, Failure> {
     let path = data_dir.join(SECRET_KEY);
     Ok(fs::read_to_string(&path)
         .map_err(|error| format!("the key file {} cannot be read: {error}", path.display()))?)
 }
 
-/// Keeps everything in the directory to its owner. Others may pass through it, because environments on this machine run
-/// under users of their own, and see no more than their own.
+/// Restricts everything in the directory to its owner. Other users may pass through it, because environments on this
+/// machine run as their own users.
 fn close(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     {
@@ -123,7 +124,7 @@ fn close(path: &Path) -> std::io::Result<()> {
                 _ => 0o600,
             };
             match fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode)) {
-                // Gone meanwhile: the files of the database come and go.
+                // It may be gone: the files of the database come and go.
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -133,7 +134,7 @@ fn close(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes a file that only its owner can read, and makes sure that it is on disk.
+/// Writes a file that only its owner can read, and syncs it to disk.
 fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     let written = (|| {
         let mut options = fs::OpenOptions::new();

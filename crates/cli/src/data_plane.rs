@@ -1,4 +1,4 @@
-//! What a server runs its deployments on.
+//! The data plane options of the server.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -13,21 +13,21 @@ use podium_store::System;
 
 use crate::failure::Failure;
 
-/// What deployments run on, and how.
+/// The data plane and its options.
 #[derive(Args)]
 pub(crate) struct Choice {
     /// What deployments run on.
     #[arg(long = "data-plane", env = "PODIUM_DATA_PLANE", value_enum, default_value = "local")]
     kind: Kind,
-    /// Interpreter of the local data plane; the default is the best one that this machine has.
+    /// Python interpreter for the local data plane; the default is the most suitable one on this machine.
     #[arg(long, env = "PODIUM_PYTHON")]
     python: Option<PathBuf>,
-    /// Where the metadata databases of new local environments are made: `sqlite` (a file each), `private` (a PostgreSQL
-    /// server of the installation's own) or the URL of a PostgreSQL server, with the right to make databases and roles.
-    /// The default is `private` where PostgreSQL is installed, else `sqlite`.
+    /// Where the metadata databases of new local environments are created: `sqlite` (one file each), `private` (a
+    /// PostgreSQL server that this installation runs) or the URL of a PostgreSQL server, as a user that may create
+    /// databases and roles. The default is `private` if PostgreSQL is installed, otherwise `sqlite`.
     #[arg(long, env = "PODIUM_AIRFLOW_DATABASE", hide_env_values = true, value_name = "sqlite|private|URL")]
     airflow_database: Option<String>,
-    /// The same for a URL, as it was called before.
+    /// Former name of `--airflow-database`, for a URL.
     #[arg(
         long,
         env = "PODIUM_AIRFLOW_DATABASE_URL",
@@ -36,29 +36,29 @@ pub(crate) struct Choice {
         conflicts_with = "airflow_database"
     )]
     airflow_database_url: Option<String>,
-    /// Broker of Celery workers on this machine; the default is a redis-server of its own for each environment that has
-    /// several queues, where that program is installed.
+    /// Broker for Celery workers on this machine; by default each environment with several queues gets its own
+    /// redis-server, if that program is installed.
     #[arg(long, env = "PODIUM_BROKER_URL", hide_env_values = true)]
     broker_url: Option<String>,
-    /// Days for which a runtime is kept on this machine that no deployment uses.
+    /// Days for which a runtime that no deployment uses is kept on this machine.
     #[arg(long, env = "PODIUM_RUNTIME_RETENTION_DAYS", default_value = "7", value_parser = clap::value_parser!(u32).range(1..))]
     runtime_retention_days: u32,
-    /// Processes and threads that a local environment may have at the most; 0 for as many as it likes.
+    /// Maximum number of processes and threads of a local environment; 0 for no limit.
     #[arg(long, env = "PODIUM_ENVIRONMENT_PROCESSES", default_value_t = 4096)]
     environment_processes: u64,
-    /// Gibibytes that a local environment may have on disk before it is stopped; 0 for as many as there are. The default is
-    /// half of the file system that the data directory is on.
+    /// Gibibytes of disk space that a local environment may use before it is stopped; 0 for no limit. The default is
+    /// half of the data directory's file system.
     #[arg(long = "environment-disk-gib", env = "PODIUM_ENVIRONMENT_DISK_GIB", value_parser = clap::value_parser!(u64).range(..1 << 30))]
     environment_disk: Option<u64>,
-    /// Ports that tasks on this machine may listen on, such as 20000-20099, beside those that the kernel picks for them; the
-    /// default is none.
+    /// Ports that tasks on this machine may listen on, such as 20000-20099, in addition to the ephemeral ports that the
+    /// kernel assigns; the default is none.
     #[arg(long, env = "PODIUM_TASK_PORTS", value_parser = ports)]
     task_ports: Option<RangeInclusive<u16>>,
-    /// Whose network environments on this machine use: one of their own each (`own`), this machine's (`shared`), or one of
-    /// their own where that was tried and works (`auto`).
+    /// Network that environments on this machine use: one for each (`own`), this machine's (`shared`), or one for each
+    /// if a test shows that it works (`auto`).
     #[arg(long, env = "PODIUM_ENVIRONMENT_NETWORK", value_enum, default_value = "auto")]
     environment_network: EnvironmentNetwork,
-    /// Ports of this machine's loopback that environments may connect to although they have networks of their own, such as
+    /// Ports on this machine's loopback interface that environments with their own networks may connect to, such as
     /// 4318,9000; the default is none.
     #[arg(long, env = "PODIUM_LOOPBACK_PORTS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     loopback_ports: Vec<u16>,
@@ -72,25 +72,25 @@ pub(crate) struct Choice {
 enum Kind {
     /// Processes on this machine.
     Local,
-    /// Nothing: every deployment is up at once, for demonstrations and tests.
+    /// Nothing: every deployment is up immediately, for demonstrations and tests.
     Simulated,
-    /// Clusters of Kubernetes (not available yet).
+    /// Kubernetes clusters (not available yet).
     Kubernetes,
 }
 
 /// Whose network environments use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum EnvironmentNetwork {
-    /// One of their own each where that works, else this machine's.
+    /// One for each environment if that works, otherwise this machine's.
     Auto,
-    /// One of their own each, or they do not run.
+    /// One for each environment, or they do not run.
     Own,
     /// This machine's.
     Shared,
 }
 
 impl Choice {
-    /// Refuses a data plane that is not there yet, or cannot work as it was asked for, before anything is made.
+    /// Checks the options before anything is created.
     pub(crate) async fn check(&self) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         self.database()?;
@@ -111,21 +111,21 @@ impl Choice {
         }
     }
 
-    /// Whether it runs images: processes on this machine come from runtimes that are installed here.
+    /// Whether it runs images: local processes use runtimes that are installed on this machine.
     pub(crate) fn runs_images(&self) -> bool {
         self.kind != Kind::Local
     }
 
-    /// Opens the data plane, with a file of the operator's that no environment may read.
+    /// Opens the data plane; environments may not read the given file of the operator.
     pub(crate) async fn open(
         &self,
         app: &App,
         system: System,
         data_dir: &Path,
-        kept: Option<PathBuf>,
+        protected: Option<PathBuf>,
     ) -> Result<Arc<dyn DataPlane>, Failure> {
         match self.kind {
-            Kind::Local => self.local(app, system, data_dir, kept).await,
+            Kind::Local => self.local(app, system, data_dir, protected).await,
             Kind::Simulated | Kind::Kubernetes => simulated(app, system, data_dir, self.simulated_is_bound),
         }
     }
@@ -136,11 +136,11 @@ impl Choice {
         app: &App,
         system: System,
         data_dir: &Path,
-        kept: Option<PathBuf>,
+        protected: Option<PathBuf>,
     ) -> Result<Arc<dyn DataPlane>, Failure> {
         use podium_dataplane::local::Local;
 
-        let options = self.options(app, data_dir, kept)?;
+        let options = self.options(app, data_dir, protected)?;
         Ok(Arc::new(Local::open(options, podium_reconcile::services(app, system)).await?))
     }
 
@@ -154,15 +154,15 @@ impl Choice {
         Ok(database.map_err(|why| format!("--airflow-database: {why}"))?)
     }
 
-    /// How environments run on this machine.
+    /// The options of the local data plane.
     #[cfg(target_os = "linux")]
     pub(crate) fn options(
         &self,
         app: &App,
         data_dir: &Path,
-        kept: Option<PathBuf>,
+        protected: Option<PathBuf>,
     ) -> Result<podium_dataplane::local::Options, Failure> {
-        use podium_dataplane::Hidden;
+        use podium_dataplane::Secret;
         use podium_dataplane::local::{Broker, NetworkChoice, Options, half_of_disk};
 
         let environment_disk = match self.environment_disk {
@@ -174,9 +174,9 @@ impl Choice {
             public_url: app.config.public_url.clone(),
             python: self.python.clone(),
             database: self.database()?,
-            broker: Broker::find(self.broker_url.clone().map(Hidden::new)),
+            broker: Broker::find(self.broker_url.clone().map(Secret::new)),
             launcher: std::env::current_exe().ok(),
-            kept: [data_dir.to_owned(), app.config.files.clone()].into_iter().chain(kept).collect(),
+            protected: [data_dir.to_owned(), app.config.files.clone()].into_iter().chain(protected).collect(),
             task_ports: self.task_ports.clone(),
             network: match self.environment_network {
                 EnvironmentNetwork::Auto => NetworkChoice::Auto,
@@ -216,7 +216,7 @@ fn simulated(
 ) -> Result<Arc<dyn DataPlane>, Failure> {
     let directory = data_dir.join(crate::data_dir::SIMULATED);
     let clock = Arc::clone(&app.world);
-    let plane = Simulated::kept_in(&directory, Arc::new(move || clock.now())).map_err(|error| {
+    let plane = Simulated::in_directory(&directory, Arc::new(move || clock.now())).map_err(|error| {
         format!("the simulated data plane in {} cannot be used: {error}", directory.display())
     })?;
     let plane = plane.logging_to(log_sink(app, system));

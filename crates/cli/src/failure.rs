@@ -1,5 +1,4 @@
-//! Why a command did not do what it was asked.
+//! Errors of commands.
 
-/// Why a command did not do what it was asked, in words for whoever typed it. Nothing looks into it: it is shown, and the
-/// program ends.
+/// Why a command failed, for the person who typed it. It is printed, and the program exits.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,4 @@
-//! `podium ip-range`: opens a door that was locked from inside.
+//! `podium ip-range`: lets an operator back in who locked everybody out.
 
 use clap::Subcommand;
 use podium_app::{Config, Started};
@@ -11,7 +11,7 @@ use crate::settings::Installation;
 pub(crate) enum IpRange {
     /// Remove every allowed address range, so that the API can be reached from anywhere again.
     ///
-    /// With the embedded database stop the server first.
+    /// With the embedded database, stop the server first.
     Reset(Reset),
 }
 

@@ -1,4 +1,4 @@
-//! A server whose deployments run on its own machine joins the nodes of its installation.
+//! Joins the nodes of an installation, for a server whose deployments run on its own machine.
 
 use std::sync::Arc;
 
@@ -9,11 +9,10 @@ use podium_dataplane::DataPlane;
 use crate::failure::Failure;
 use crate::settings::Installation;
 
-/// Said when an operator has forgotten this node while it ran.
-pub(crate) const FORGOTTEN: &str = "an operator has forgotten this node: its deployments run on other nodes by now. \
-                                    Start it again to take it back as a new one; what it ran is put aside then";
+/// The message if an operator removed this node while it was running.
+pub(crate) const FORGOTTEN: &str = "an operator has removed this node (`podium node forget`): its deployments now run on other nodes. Start it again to join as a new node; the environments that it ran are then set aside";
 
-/// A name that can stand in a sentence, in a URL and on a command line.
+/// A name that can be used in a sentence, in a URL and on a command line.
 pub(crate) fn node_name(text: &str) -> Result<String, Failure> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
@@ -23,7 +22,7 @@ pub(crate) fn node_name(text: &str) -> Result<String, Failure> {
     }
 }
 
-/// Makes this machine known, takes over what it has and puts aside what others run by now.
+/// Registers this machine, takes over its environments and sets aside those that other nodes now run.
 pub(crate) async fn join(
     app: &App,
     plane: &Arc<dyn DataPlane>,
@@ -39,16 +38,18 @@ pub(crate) async fn join(
         None => host_name(),
     };
     let joined =
-        app.join(Node { id, name: name.clone() }, plane.kept()).await.map_err(|error| match error {
-            Error::Refused(refusal) => refusal.message(),
-            other => other.to_string(),
+        app.join(Node { id, name: name.clone() }, plane.local_environments()).await.map_err(|error| {
+            match error {
+                Error::Refused(refusal) => refusal.message(),
+                other => other.to_string(),
+            }
         })?;
     for id in joined.unknown {
-        tracing::warn!(%id, "an environment is here that belongs to no deployment; it is left alone");
+        tracing::warn!(%id, "an environment on this machine belongs to no deployment; it is ignored");
     }
     for id in joined.on_other_nodes {
         plane.set_aside(id).await.map_err(|fault| {
-            format!("the environment {id}, which another node runs by now, cannot be put aside: {fault}")
+            format!("the environment {id}, which another node now runs, cannot be set aside: {fault}")
         })?;
     }
     if app.node().is_some() {
@@ -57,7 +58,7 @@ pub(crate) async fn join(
     Ok(())
 }
 
-/// The name of this machine, as far as it can be the name of a node.
+/// The host name, adapted to be the name of a node.
 fn host_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };

@@ -1,8 +1,8 @@
-//! Limits that the system sets, as far as this process may raise them.
+//! Resource limits of this process.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Lets this process have as many files open as it may, and says how many. Every connection is one.
+/// Raises the limit of open files to its maximum and returns it. Every connection is an open file.
 pub(crate) fn raise_open_files() -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     let before = limit.current;
@@ -12,7 +12,7 @@ pub(crate) fn raise_open_files() -> Option<u64> {
     limit.current = limit.maximum;
     match setrlimit(Resource::Nofile, limit) {
         Ok(()) => {
-            tracing::debug!(?before, now = ?limit.current, "more files may be open");
+            tracing::debug!(?before, now = ?limit.current, "raised the limit of open files");
             limit.current
         }
         Err(error) => {
@@ -22,13 +22,17 @@ pub(crate) fn raise_open_files() -> Option<u64> {
     }
 }
 
-/// How many connections there may be where so many files may be open: the rest is for the database, for logs and for
-/// connections to environments.
+/// The connection limit for a limit of open files: the rest is for the database, logs and connections to environments.
 pub(crate) fn connections(wanted: usize, files: Option<u64>) -> usize {
     let Some(files) = files.and_then(|files| usize::try_from(files).ok()) else { return wanted };
     let most = files.saturating_sub((files / 4).max(256)).max(16);
     if wanted > most {
-        tracing::warn!(wanted, most, files, "there are fewer connections: raise the limit of open files");
+        tracing::warn!(
+            wanted,
+            most,
+            files,
+            "fewer connections are accepted than configured: raise the limit of open files"
+        );
     }
     wanted.min(most)
 }

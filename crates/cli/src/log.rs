@@ -1,5 +1,5 @@
-//! The log: lines are gathered in memory and written a few times a second, so that no request waits for a terminal or
-//! a disk. At most the last moment is lost when the process is killed; a stop writes everything.
+//! The log: lines are buffered in memory and written a few times a second, so that no request waits for a terminal or a
+//! disk. If the process is killed, at most the last moment is lost; a regular stop writes everything.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,10 +49,10 @@ impl Log {
         Ok(log)
     }
 
-    /// Writes what waits.
+    /// Flushes the buffered lines.
     pub(crate) fn write_out(&self) {
         let lines = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        // A log that nobody can read any more is no reason to stop serving.
+        // A broken log is no reason to stop serving.
         let _ = io::stderr().write_all(&lines);
     }
 }

@@ -47,10 +47,10 @@ struct Cli {
 enum Command {
     /// Serve the API.
     Serve(Box<serve::Serve>),
-    /// Write everything of an embedded installation to one file.
+    /// Write a backup of an embedded installation to one file.
     #[cfg(target_os = "linux")]
     Backup(backup::Backup),
-    /// Make an installation out of a backup, in an empty directory.
+    /// Create an installation from a backup, in an empty directory.
     #[cfg(target_os = "linux")]
     Restore(restore::Restore),
     /// Allowed address ranges, for an operator who is locked out.
@@ -60,26 +60,26 @@ enum Command {
     #[command(subcommand)]
     Node(node::Node),
     OwnerPassword(owner_password::OwnerPassword),
-    /// Another token for the owner, where the first one is lost.
+    /// Another token for the owner, if the first one is lost.
     #[command(subcommand)]
     OwnerToken(owner_token::OwnerToken),
     /// Keys that sign tokens.
     #[command(subcommand)]
     SigningKey(signing_key::SigningKey),
-    /// Confine itself to some directories and become another program.
+    /// Confine this process to some directories and run another program in it.
     #[command(hide = true)]
     Confine(confine::Confine),
-    /// Make a network, or the way out of one.
+    /// Create the network of an environment, or its uplink.
     #[cfg(target_os = "linux")]
     #[command(subcommand, hide = true)]
     Network(network::Network),
-    /// Show what the loops still have to do, and why it is not done.
+    /// Show the pending work of the loops, and why it is not done.
     Work(work::Work),
 }
 
 fn main() -> std::process::ExitCode {
     let done = match Cli::parse().command {
-        // Before there are other threads: a process with some cannot leave the name spaces of its parent.
+        // Before there are other threads: a multi-threaded process cannot enter other namespaces.
         Command::Confine(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Network(command) => command.run(),

@@ -1,37 +1,37 @@
-//! `podium network`: how the local data plane makes networks of environments' own.
+//! `podium network`: helpers of the local data plane that create the networks of environments.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use podium_dataplane::local::{Forward, Holding, Uplink};
+use podium_dataplane::local::{Forward, NetworkHolder, Uplink};
 
 use crate::failure::Failure;
 
-/// Makes a network, or the way out of one.
+/// Creates the network of an environment, or its uplink.
 #[derive(Subcommand)]
 pub(crate) enum Network {
-    /// Make a network and hold it.
+    /// Create a network and hold it.
     Hold {
-        /// Number of the user to become.
+        /// Id of the user to run as.
         #[arg(long)]
         user: Option<u32>,
-        /// Where to listen in it.
+        /// Address to listen on in it.
         #[arg(long)]
         listen: SocketAddr,
-        /// Where to listen in it for the outside, such as tcp:127.0.0.1:5432; may be repeated.
+        /// Address to listen on in it for the relay, such as tcp:127.0.0.1:5432; may be repeated.
         #[arg(long = "forward")]
         forwards: Vec<Forward>,
     },
-    /// Lead out of a network that a process holds.
+    /// Run the uplink of a network.
     Uplink {
-        /// Number of the user to become.
+        /// Id of the user to run as.
         #[arg(long)]
         user: Option<u32>,
-        /// Process that holds it.
+        /// Holder process of the network.
         #[arg(long)]
         holder: i32,
-        /// What is reached of this machine's loopback, such as tcp:127.0.0.1:5432; may be repeated.
+        /// Address on this machine's loopback interface to forward to, such as tcp:127.0.0.1:5432; may be repeated.
         #[arg(long = "forward")]
         forwards: Vec<Forward>,
         /// The network stack.
@@ -43,7 +43,7 @@ pub(crate) enum Network {
 impl Network {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let why = match self {
-            Self::Hold { user, listen, forwards } => Holding { user, listen, forwards }.hold(),
+            Self::Hold { user, listen, forwards } => NetworkHolder { user, listen, forwards }.hold(),
             Self::Uplink { user, holder, forwards, pasta } => Uplink { user, holder, forwards, pasta }.run(),
         };
         Err(why.into())

@@ -1,4 +1,4 @@
-//! `podium node`: the machines that run environments of one installation.
+//! `podium node`: the machines that run the environments of one installation.
 
 use std::io::Write as _;
 
@@ -15,23 +15,22 @@ use crate::failure::Failure;
 use crate::settings::Installation;
 use crate::table;
 
-/// What is lost with a node.
-const LOST: &str = "Their Airflow metadata (runs, their states, variables and connections that were made in Airflow) \
-                    and their task logs on that node are lost.";
+/// What is lost when a node is removed.
+const LOST: &str = "Their Airflow metadata (runs, their states, variables and connections that were created in Airflow) and their task logs on that node are lost.";
 
 /// The machines that run environments.
 #[derive(Subcommand)]
 pub(crate) enum Node {
     /// Show the nodes, when each was last seen and how many deployments it runs.
     ///
-    /// Reads the database of the installation, also while servers run, and changes nothing.
+    /// Reads the installation's database, even while servers are running, and changes nothing.
     List(List),
-    /// Give up a node that is gone for good: its deployments are made from scratch on other nodes.
+    /// Remove a node that is gone for good: its deployments are recreated from scratch on other nodes.
     ///
-    /// What only that machine had is lost: the Airflow metadata of its deployments (runs, their states, variables and
-    /// connections that were made in Airflow) and their task logs. Deployments themselves, their settings and their
-    /// code are in the database and in the objects directory, and are not lost. Make sure first that the machine is
-    /// off: what it still runs would go on running.
+    /// Whatever only that machine had is lost: the Airflow metadata of its deployments (runs, their states, variables
+    /// and connections that were created in Airflow) and their task logs. The deployments themselves, their settings
+    /// and their code are in the database and in the objects directory, and are not lost. First make sure that the
+    /// machine is off: anything that it still runs would keep running.
     Forget(Forget),
 }
 
@@ -54,10 +53,10 @@ pub(crate) struct List {
 pub(crate) struct Forget {
     #[command(flatten)]
     installation: Installation,
-    /// The node to give up.
+    /// The node to remove.
     #[arg(required_unless_present = "unknown", conflicts_with = "unknown")]
     name: Option<String>,
-    /// Instead of a node: choose nodes anew for deployments that no node says it runs.
+    /// Instead of a node: choose new nodes for deployments that no node reports running.
     #[arg(long)]
     unknown: bool,
 }
@@ -92,7 +91,7 @@ impl List {
 impl Forget {
     async fn run(self) -> Result<(), Failure> {
         if self.installation.is_embedded() {
-            return Err("the embedded database has one node, and nothing to choose from".into());
+            return Err("an installation with the embedded database has only one node".into());
         }
         let (db, system) = self.installation.view().await?;
         let said = match &self.name {
@@ -111,9 +110,9 @@ async fn forget(db: &Db, system: System, name: &str) -> Result<String, Failure> 
     let found = db.read(None, move |conn| nodes::by_name(conn, &system, &asked)).await;
     let found = found.map_err(|error: Error| error.to_string())?;
     let node = found.ok_or_else(|| format!("there is no node {wanted:?}: see `podium node list`"))?;
-    if is_here(&node, now) {
+    if is_online(&node, now) {
         return Err(format!(
-            "node {name} was seen {} s ago: stop its server and what it runs first, then wait {} s",
+            "node {name} was last seen {} s ago: stop its server and the environments that it runs first, then wait {} s",
             (now.millis() - node.last_seen_at.millis()) / 1000,
             NODE_TIMEOUT.as_secs()
         )
@@ -122,11 +121,11 @@ async fn forget(db: &Db, system: System, name: &str) -> Result<String, Failure> 
     let count = db.write(None, move |tx| nodes::forget(tx, &system, node.id, now)).await;
     let count = count.map_err(|error: Error| error.to_string())?;
     Ok(match count {
-        0 => format!("Node {name} is forgotten. No deployment ran there."),
-        1 => format!("Node {name} is forgotten. One deployment is made from scratch on another node. {LOST}"),
+        0 => format!("Removed node {name}. No deployment ran there."),
+        1 => format!("Removed node {name}. One deployment is recreated from scratch on another node. {LOST}"),
         count => {
             format!(
-                "Node {name} is forgotten. {count} deployments are made from scratch on other nodes. {LOST}"
+                "Removed node {name}. {count} deployments are recreated from scratch on other nodes. {LOST}"
             )
         }
     })
@@ -140,10 +139,10 @@ async fn forget_unknown(db: &Db, system: System) -> Result<String, Failure> {
         Ok(ids.len())
     };
     let count = db.write(None, unit).await.map_err(|error: Error| error.to_string())?;
-    Ok(format!("{count} deployments that no node said it runs are placed anew. {LOST}"))
+    Ok(format!("{count} deployments that no node reported running are placed on new nodes. {LOST}"))
 }
 
-fn is_here(node: &NodeRow, now: Timestamp) -> bool {
+fn is_online(node: &NodeRow, now: Timestamp) -> bool {
     node.last_seen_at >= now - NODE_TIMEOUT
 }
 
@@ -152,7 +151,7 @@ fn as_json(rows: &[NodeRow], now: Timestamp) -> String {
         json!({
             "name": row.name,
             "id": row.id,
-            "isSeen": is_here(row, now),
+            "isSeen": is_online(row, now),
             "firstSeenAt": row.first_seen_at,
             "lastSeenAt": row.last_seen_at,
             "deployments": row.deployments,
@@ -163,7 +162,7 @@ fn as_json(rows: &[NodeRow], now: Timestamp) -> String {
 
 fn as_table(rows: &[NodeRow], unknown: usize, now: Timestamp) -> String {
     if rows.is_empty() {
-        return "No node is known: servers whose data plane is this machine become nodes when they start.\n"
+        return "There are no nodes: a server becomes one when it starts with a data plane on its own machine.\n"
             .into();
     }
     let head = ["NAME", "ID", "STATE", "LAST SEEN", "DEPLOYMENTS"].map(str::to_owned);
@@ -171,14 +170,14 @@ fn as_table(rows: &[NodeRow], unknown: usize, now: Timestamp) -> String {
         [
             row.name.clone(),
             row.id.to_string(),
-            if is_here(row, now) { "here" } else { "away" }.to_owned(),
+            if is_online(row, now) { "online" } else { "offline" }.to_owned(),
             row.last_seen_at.to_string(),
             row.deployments.to_string(),
         ]
     };
     let mut text = table::text(std::iter::once(head).chain(rows.iter().map(line)).collect());
     if unknown > 0 {
-        text.push_str(&format!("Deployments that no node says it runs: {unknown}.\n"));
+        text.push_str(&format!("Deployments that no node reports running: {unknown}.\n"));
     }
     text
 }

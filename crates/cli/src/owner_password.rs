@@ -1,4 +1,4 @@
-//! `podium owner-password`: a password that the operator sets, the first one or another where it is forgotten.
+//! `podium owner-password`: sets a user's password, the first one or a replacement for a forgotten one.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
@@ -11,8 +11,8 @@ use crate::settings::Installation;
 
 /// Set the password of the owner, or of another user, to sign in with a browser.
 ///
-/// It is asked for on a terminal, and read from standard input otherwise. Every session of the user ends; tokens stay.
-/// With the embedded database stop the server first.
+/// The command prompts for it on a terminal, and otherwise reads it from standard input. All sessions of the user end;
+/// tokens stay valid. With the embedded database, stop the server first.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -25,14 +25,14 @@ pub(crate) struct OwnerPassword {
     /// E-mail address of the user; the default is the oldest owner.
     #[arg(long)]
     email: Option<String>,
-    /// Make a password and print it.
+    /// Generate a password and print it.
     #[arg(long)]
     generate: bool,
 }
 
 impl OwnerPassword {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        // No link is made here, so the URL does not matter.
+        // No link is created here, so the URL does not matter.
         let Started { app, .. } =
             self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let found = app.account_to_reset(self.email.as_deref()).await.map_err(|error| error.to_string())?;
@@ -59,7 +59,7 @@ impl OwnerPassword {
     }
 }
 
-/// The password that a person types twice, or that stands in the first line of the input; none where it is to be made.
+/// The password that a person types twice, or the first line of standard input; `None` if one is to be generated.
 fn read(username: &str) -> Result<Option<String>, Failure> {
     if !std::io::stdin().is_terminal() {
         return match line()? {
@@ -75,12 +75,12 @@ fn read(username: &str) -> Result<Option<String>, Failure> {
         eprintln!();
         typed
     };
-    let password = ask(&format!("New password of {username} (empty to make one): "))?;
+    let password = ask(&format!("New password for {username} (empty to generate one): "))?;
     if password.is_empty() {
         return Ok(None);
     }
-    if ask("The same again: ")? != password {
-        return Err("the two are not the same: nothing was changed".into());
+    if ask("Repeat it: ")? != password {
+        return Err("the two passwords differ: nothing was changed".into());
     }
     Ok(Some(password))
 }
@@ -92,7 +92,7 @@ fn line() -> Result<String, Failure> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Does something while the terminal shows nothing of what is typed.
+/// Runs something with terminal echo off.
 fn without_echo<T>(work: impl FnOnce() -> T) -> T {
     let stdin = std::io::stdin();
     let Ok(before) = tcgetattr(&stdin) else { return work() };

@@ -1,4 +1,4 @@
-//! `podium owner-token`: another token for the owner, where the first one is lost.
+//! `podium owner-token`: another token for the owner, if the first one is lost.
 
 use clap::Subcommand;
 use podium_app::{Config, Started};
@@ -9,9 +9,9 @@ use crate::settings::Installation;
 /// The owner's token.
 #[derive(Subcommand)]
 pub(crate) enum OwnerToken {
-    /// Make another token for the oldest owner, show it and keep it in the data directory.
+    /// Create another token for the oldest owner, print it and store it in the data directory.
     ///
-    /// With the embedded database stop the server first. Earlier tokens stay valid: sign them out.
+    /// With the embedded database, stop the server first. Earlier tokens stay valid until they are signed out.
     New(New),
 }
 

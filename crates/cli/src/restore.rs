@@ -1,7 +1,7 @@
-//! `podium restore`: an installation out of a backup, in an empty directory.
+//! `podium restore`: creates an installation from a backup, in an empty directory.
 //!
-//! Everything is unpacked and checked in a directory of its own within the new one, and moved into place at the end, the
-//! database last. A restore that was cut off leaves that directory behind, and no server starts beside it.
+//! Everything is unpacked and checked in a subdirectory of the new one, and moved into place at the end, the database
+//! last. An interrupted restore leaves that subdirectory behind, and no server starts while it exists.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,13 +18,13 @@ use crate::backup::archive::{CHECKSUMS, Checksums, Hashing, MANIFEST, Manifest};
 use crate::data_dir::{DATABASE, LOCAL, RESTORING, SECRET_KEY};
 use crate::failure::Failure;
 
-/// What is read of a manifest at the most.
+/// The maximum size of a manifest.
 const LONGEST_MANIFEST: u64 = 1 << 20;
 
-/// Make an installation out of a backup, in an empty directory.
+/// Create an installation from a backup, in an empty directory.
 ///
-/// The directory may be on another machine and at another path. Do not run the installation that the backup was taken of
-/// at the same time: both would answer for the same deployments.
+/// The directory may be on another machine and at another path. Do not run it at the same time as the installation that
+/// the backup was taken from: both would manage the same deployments.
 #[derive(Args)]
 #[command(after_help = "Example: podium restore /backups/podium-monday --data-dir ./restored")]
 pub(crate) struct Restore {
@@ -35,7 +35,7 @@ pub(crate) struct Restore {
     data_dir: PathBuf,
 }
 
-/// What has to be done once all files are there.
+/// What has to be done once all files are unpacked.
 #[derive(Default)]
 struct Later {
     directories: BTreeMap<PathBuf, u32>,
@@ -49,25 +49,26 @@ impl Restore {
         let shown = target.display();
         let used = |error: io::Error| format!("the directory {shown} cannot be used: {error}");
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
-        // Before anything is made: a wrong name leaves nothing behind.
+        // Before anything is created: a wrong name leaves nothing behind.
         let file = File::open(&self.file)
             .map_err(|error| format!("the backup {} cannot be read: {error}", self.file.display()))?;
         fs::create_dir_all(target).map_err(used)?;
         if fs::read_dir(target).map_err(used)?.next().is_some() {
             return Err(
-                format!("{shown} is not empty: give a directory that is, or that does not exist").into()
+                format!("{shown} is not empty: name an empty directory, or one that does not exist").into()
             );
         }
         let draft = target.join(RESTORING);
         let restored = unpack(file, &draft).and_then(|manifest| {
-            settle_in(&draft, target)?;
-            put_in_place(&draft, target).map_err(|error| format!("it cannot be put in place: {error}"))?;
+            prepare_restored(&draft, target)?;
+            put_in_place(&draft, target)
+                .map_err(|error| format!("its files cannot be moved into place: {error}"))?;
             Ok(manifest)
         });
         match restored {
             Ok(manifest) => {
                 eprintln!(
-                    "Restored to {shown} what was saved at {}. Start it with: podium serve --data-dir {shown}",
+                    "Restored the backup of {} to {shown}. Start it with: podium serve --data-dir {shown}",
                     manifest.taken_at
                 );
                 Ok(())
@@ -83,23 +84,23 @@ impl Restore {
     }
 }
 
-/// Unpacks a file and checks all of it.
+/// Unpacks a backup and checks all of it.
 fn unpack(file: File, draft: &Path) -> Result<Manifest, Failure> {
-    let damaged = |error: io::Error| format!("it is damaged or not whole ({error})");
+    let damaged = |error: io::Error| format!("it is damaged or incomplete ({error})");
     fs::create_dir(draft).map_err(|error| error.to_string())?;
     let decoder = zstd::Decoder::new(file).map_err(|error| error.to_string())?;
     let mut archive = tar::Archive::new(decoder);
     let (mut manifest, mut expected, mut found) = (None, None, Checksums::default());
     let mut later = Later::default();
-    for entry in archive.entries().map_err(|_| "it is no backup of Podium".to_owned())? {
+    for entry in archive.entries().map_err(|_| "it is not a Podium backup".to_owned())? {
         let mut entry = match entry {
             Ok(entry) => entry,
-            Err(_) if manifest.is_none() => return Err("it is no backup of Podium".into()),
+            Err(_) if manifest.is_none() => return Err("it is not a Podium backup".into()),
             Err(error) => return Err(damaged(error).into()),
         };
         let path = entry.path().map_err(damaged)?.into_owned();
         if expected.is_some() {
-            return Err("it is damaged: something stands after its end".into());
+            return Err("it is damaged: there is data after its end".into());
         }
         if manifest.is_none() {
             let mut bytes = Vec::new();
@@ -120,26 +121,26 @@ fn unpack(file: File, draft: &Path) -> Result<Manifest, Failure> {
         }
         take(&mut entry, &path, draft, &mut found, &mut later).map_err(damaged)?;
     }
-    let expected = expected.ok_or("it is not whole: its end is missing")?;
+    let expected = expected.ok_or("it is incomplete: its end is missing")?;
     if let Some(wrong) = difference(&expected, &found) {
-        return Err(format!("it is damaged: {wrong} is not what was saved").into());
+        return Err(format!("it is damaged: {wrong} does not match its checksum").into());
     }
     for name in [DATABASE, SECRET_KEY] {
         if !draft.join(name).is_file() {
-            return Err(format!("it is not whole: {name} is missing").into());
+            return Err(format!("it is incomplete: {name} is missing").into());
         }
     }
     finish(draft, later).map_err(|error| error.to_string())?;
-    manifest.ok_or_else(|| "it is no backup of Podium".into())
+    manifest.ok_or_else(|| "it is not a Podium backup".into())
 }
 
-/// The first name that is there on one side only, or with another content.
+/// The first name that is missing on one side, or has other content.
 fn difference(expected: &Checksums, found: &Checksums) -> Option<String> {
     let names = expected.files.keys().chain(found.files.keys());
     names.into_iter().find(|name| expected.files.get(*name) != found.files.get(*name)).cloned()
 }
 
-/// Takes one entry. Links are made when all files are there, so that nothing is ever written through one.
+/// Unpacks one entry. Links are created after all files, so that nothing is ever written through one.
 fn take(
     entry: &mut tar::Entry<'_, impl Read>,
     path: &Path,
@@ -148,7 +149,7 @@ fn take(
     later: &mut Later,
 ) -> io::Result<()> {
     if !path.components().all(|part| matches!(part, Component::Normal(_))) {
-        return Err(io::Error::other(format!("{} leads elsewhere", path.display())));
+        return Err(io::Error::other(format!("{} leads outside of the backup", path.display())));
     }
     let to = draft.join(path);
     let mode = entry.header().mode()? & 0o777;
@@ -191,16 +192,17 @@ fn finish(draft: &Path, later: Later) -> io::Result<()> {
         }
         symlink(target, path)?;
     }
-    // From below: one that may not be written to any more holds others.
+    // Bottom-up: a directory that becomes read-only may contain others.
     for (path, mode) in later.directories.into_iter().rev() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     }
     File::open(draft)?.sync_all()
 }
 
-fn settle_in(draft: &Path, target: &Path) -> Result<(), Failure> {
+fn prepare_restored(draft: &Path, target: &Path) -> Result<(), Failure> {
     let home = fs::canonicalize(target).map_err(|error| error.to_string())?.join(LOCAL);
-    Ok(podium_dataplane::local::settle_in(&draft.join(LOCAL), &home).map_err(|error| error.to_string())?)
+    Ok(podium_dataplane::local::prepare_restored(&draft.join(LOCAL), &home)
+        .map_err(|error| error.to_string())?)
 }
 
 /// Moves everything to where it belongs, the database last.

@@ -29,7 +29,7 @@ Examples:
   podium serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem --public-url https://podium.example.com
   PODIUM_SECRET_KEY=... podium serve --database-url postgres://podium@db.example.com/podium";
 
-/// How long steps of the loops may finish once the server is told to stop.
+/// How long steps of the loops may take to finish during shutdown.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// Serve the API.
@@ -44,7 +44,7 @@ pub(crate) struct Serve {
     /// URL under which clients reach this server; the default is the listen address.
     #[arg(long, env = "PODIUM_PUBLIC_URL")]
     public_url: Option<String>,
-    /// Name of the organization that the first start makes.
+    /// Name of the organization that the first start creates.
     #[arg(long, env = "PODIUM_ORGANIZATION_NAME", default_value = "My organization")]
     organization_name: String,
     /// E-mail address of its owner.
@@ -56,40 +56,41 @@ pub(crate) struct Serve {
     /// Private key in PEM, to serve TLS.
     #[arg(long, env = "PODIUM_TLS_KEY", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Domain below which every environment has a host name of its own, such as apps.example.com; without one every
-    /// environment has a port of its own.
+    /// Domain under which every environment gets its own host name, such as apps.example.com; without it every
+    /// environment gets its own port.
     #[arg(long, env = "PODIUM_ENVIRONMENTS_DOMAIN", value_parser = domain)]
     environments_domain: Option<String>,
     /// Ports for environments without a host name, such as 18000-18999, on the listen address; for a console on a
     /// loopback address, on another one.
     #[arg(long, env = "PODIUM_ENVIRONMENT_PORTS", default_value = "18000-18999", value_parser = data_plane::ports)]
     environment_ports: RangeInclusive<u16>,
-    /// Let browsers sign in although the public URL is neither encrypted nor on this machine.
+    /// Let browsers sign in even if the public URL is neither encrypted nor on this machine.
     #[arg(long, env = "PODIUM_ALLOW_INSECURE_SIGN_IN", value_parser = clap::builder::BoolishValueParser::new())]
     allow_insecure_sign_in: bool,
-    /// Proxy whose X-Forwarded-For is believed, as a CIDR range; may be repeated.
+    /// Proxy whose X-Forwarded-For header is trusted, as a CIDR range; may be repeated.
     #[arg(long = "trusted-proxy", env = "PODIUM_TRUSTED_PROXIES", value_delimiter = ',')]
     trusted_proxies: Vec<IpNet>,
-    /// Connections at once; for more, idle ones are closed first. Never more than the limit of open files allows.
+    /// Maximum number of connections; idle ones are closed first to make room for more. Never more than the limit of
+    /// open files allows.
     #[arg(long, env = "PODIUM_MAX_CONNECTIONS", default_value_t = 10_000, value_parser = at_least_one())]
     max_connections: usize,
-    /// Connections at once of one address; loopback and trusted proxies may have most of all.
+    /// Maximum number of connections from one address; loopback and trusted proxies may have most of the total.
     #[arg(long, env = "PODIUM_MAX_CONNECTIONS_PER_ADDRESS", default_value_t = 1000, value_parser = at_least_one())]
     max_connections_per_address: usize,
     /// Origin whose pages may call the API from a browser; may be repeated.
     #[arg(long = "cors-origin", env = "PODIUM_CORS_ORIGINS", value_delimiter = ',')]
     cors_origins: Vec<String>,
-    /// Calls a second for each subject as reads/writes/deletes, such as 25/10/5, or off; the default is off with SQLite
-    /// and 25/10/5 with PostgreSQL.
+    /// Calls per second for each subject as reads/writes/deletes, such as 25/10/5, or off; the default is off with
+    /// SQLite and 25/10/5 with PostgreSQL.
     #[arg(long, env = "PODIUM_RATE_LIMITS", value_parser = limits)]
     rate_limits: Option<Limits>,
-    /// Connections to PostgreSQL, 16 by default; with SQLite, how many lists are read at a time: by default as many as there
-    /// are cores.
+    /// Connections to PostgreSQL, 16 by default; with SQLite the number of lists that are read concurrently, by default
+    /// the number of cores.
     #[arg(long, env = "PODIUM_DATABASE_CONNECTIONS")]
     database_connections: Option<usize>,
     #[command(flatten)]
     data_plane: data_plane::Choice,
-    /// Name of this machine among several that run deployments of one database; the default is its host name.
+    /// Name of this machine among the nodes that share a database; the default is its host name.
     #[arg(long, env = "PODIUM_NODE_NAME", value_parser = joining::node_name)]
     node_name: Option<String>,
     /// Seconds after which another replica takes over the work of one that died; a step may take two thirds of it.
@@ -98,25 +99,26 @@ pub(crate) struct Serve {
     /// Days for which logs of deployments are kept.
     #[arg(long, env = "PODIUM_LOG_RETENTION_DAYS", default_value = "15", value_parser = clap::value_parser!(u32).range(1..))]
     log_retention_days: u32,
-    /// Let those who may change environment objects read the secrets in them.
+    /// Let callers who may change environment objects read the secrets in them.
     #[arg(long, env = "PODIUM_ALLOW_SHOW_SECRETS", value_parser = clap::builder::BoolishValueParser::new())]
     allow_show_secrets: bool,
-    /// Refuse deployments that would run on this server's own infrastructure: every one needs a cluster or a region.
+    /// Refuse deployments that would run on this server's own infrastructure: every deployment needs a cluster or a
+    /// region.
     #[arg(long, env = "PODIUM_NO_SHARED_INFRASTRUCTURE", value_parser = clap::builder::BoolishValueParser::new())]
     no_shared_infrastructure: bool,
-    /// Mebibytes that stay free on the disk of the data directory: uploads and installations leave them alone.
+    /// Mebibytes to keep free on the data directory's disk: uploads and installations do not use them.
     #[arg(long = "disk-reserve-mib", env = "PODIUM_DISK_RESERVE_MIB", default_value_t = 512)]
     disk_reserve: u64,
-    /// Largest archive of DAGs or of a bundle that is received, in bytes as it is sent.
+    /// Largest archive of DAGs or of a bundle that is accepted, in bytes as sent.
     #[arg(long, env = "PODIUM_UPLOAD_LIMIT", default_value_t = 1 << 30)]
     upload_limit: u64,
-    /// Mail server such as smtps://user:password@mail.example.com; without one invite links are handed out by owners.
+    /// Mail server such as smtps://user:password@mail.example.com; without one, owners pass on invite links themselves.
     #[arg(long, env = "PODIUM_SMTP_URL", hide_env_values = true, requires = "mail_from")]
     smtp_url: Option<String>,
     /// Sender of mails.
     #[arg(long, env = "PODIUM_MAIL_FROM")]
     mail_from: Option<String>,
-    /// Form of the log on stderr.
+    /// Format of the log on stderr.
     #[arg(long, env = "PODIUM_LOG_FORMAT", value_enum, default_value = "text")]
     log_format: Format,
     /// What is logged, such as info, or warn,podium::request=off.
@@ -124,7 +126,7 @@ pub(crate) struct Serve {
     log: String,
 }
 
-/// How often subjects may call, where the operator has said so.
+/// The configured rate limits.
 #[derive(Clone, Copy)]
 enum Limits {
     Off,
@@ -191,7 +193,7 @@ impl Serve {
         let mut is_forgotten = false;
         let (staying, forgotten) = (app.clone(), &mut is_forgotten);
         let stopped = async move {
-            // Asked for only once the server waits for requests and for signals.
+            // Polled only once the server accepts requests and signals.
             eprintln!("Podium is ready at {}", staying.config.public_url);
             tokio::select! {
                 _ = stop.recv() => {}
@@ -258,10 +260,10 @@ impl Serve {
     }
 }
 
-/// Writes down what is only in memory, and closes the database.
+/// Flushes pending writes and closes the database.
 async fn finish(app: &App) {
     if let Err(error) = maintenance::flush_uses(app).await {
-        tracing::warn!(%error, "the last uses of tokens could not be written down");
+        tracing::warn!(%error, "the last uses of tokens could not be saved");
     }
     app.db.close().await;
 }
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_url_is_the_one_that_is_set_and_else_the_address() {
+    fn the_public_url_defaults_to_the_listen_address() {
         let public_url = |arguments: &[&str]| {
             let serve = Typed::parse_from(["podium"].iter().chain(arguments)).serve;
             serve.config(([127, 0, 0, 1], 8080).into()).unwrap().public_url

@@ -1,4 +1,4 @@
-//! Where an installation is: shared by every command that opens one.
+//! The location of an installation: shared by every command that opens one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use podium_store::System;
 use crate::data_dir::{DATABASE, DataDir, LOGS, OBJECTS};
 use crate::failure::Failure;
 
-/// Where an installation is.
+/// The location of an installation.
 #[derive(Args)]
 pub(crate) struct Installation {
     /// Directory for the database, keys and files.
@@ -31,7 +31,7 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Opens the installation to serve it, and makes it where there is none; then it is said where the owner's token is.
+    /// Opens the installation to serve it, creating it if needed; then it prints where the owner's token is.
     pub(crate) async fn open(&self, mut config: Config) -> Result<Started, Failure> {
         config.logs = Some(self.data_dir.join(LOGS));
         self.start(config).await
@@ -47,7 +47,7 @@ impl Installation {
             && data_dir.was_used()
         {
             config.is_known = true;
-            // Before it is opened: opening makes an empty one.
+            // Before it is opened, which would create an empty one.
             if std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
                 return Err(App::lost_database(&path.display().to_string()).into());
             }
@@ -66,24 +66,23 @@ impl Installation {
         if let Some(token) = &started.owner_token {
             let path = data_dir.keep_owner_token(token)?;
             let Config { public_url, owner_email, .. } = &started.app.config;
-            // Never the token itself: this goes to journals.
+            // Never the token itself: this output may end up in system logs.
             eprintln!("The owner's token is kept in {}.", path.display());
             eprintln!(
-                "With a browser sign in at {public_url}/sign-in: with that token, or as {owner_email} with a password \
-                 that `podium owner-password` sets."
+                "To use a browser, sign in at {public_url}/sign-in with that token, or as {owner_email} with a password that `podium owner-password` sets."
             );
         }
         Ok(started)
     }
 
-    /// Keeps another token of the owner in the data directory, and shows it to the person who asked for one.
+    /// Stores another token of the owner in the data directory, and prints it.
     pub(crate) fn show_owner_token(&self, token: &str) -> Result<(), Failure> {
         let path = DataDir::open(&self.data_dir)?.keep_owner_token(token)?;
         eprintln!("The owner's token, shown once and kept in {}:\n{token}", path.display());
         Ok(())
     }
 
-    /// The secrets of an installation that is there already.
+    /// The secrets of an existing installation.
     pub(crate) fn secrets(&self) -> Result<Secrets, Failure> {
         let key = match &self.secret_key {
             Some(key) => key.clone(),
@@ -92,13 +91,13 @@ impl Installation {
         Ok(Secrets::from_text(&key)?)
     }
 
-    /// Opens an installation for a command that is of no use where there is none. The logs are left to the server.
+    /// Opens an existing installation for a command. The logs are left to the server.
     pub(crate) async fn open_existing(&self, config: Config) -> Result<Started, Failure> {
         self.must_exist()?;
         self.start(config).await
     }
 
-    /// Opens the database of an installation to look at it, also while its server runs.
+    /// Opens the database of an installation for reading, even while its server is running.
     pub(crate) async fn view(&self) -> Result<(Db, System), Failure> {
         self.must_exist()?;
         Ok(podium_store::view(self.target()).await.map_err(|error| error.to_string())?)
@@ -115,7 +114,7 @@ impl Installation {
         }
     }
 
-    /// Where uploaded archives are kept.
+    /// Where uploaded archives are stored.
     pub(crate) fn objects_dir(&self) -> PathBuf {
         self.objects_dir.clone().unwrap_or_else(|| self.data_dir.join(OBJECTS))
     }
@@ -125,7 +124,7 @@ impl Installation {
         DataDir::open(&self.data_dir)?.node_id(world)
     }
 
-    /// Whether it needs nothing but this machine.
+    /// Whether it uses the embedded database.
     pub(crate) fn is_embedded(&self) -> bool {
         matches!(self.target(), Target::Sqlite(_))
     }

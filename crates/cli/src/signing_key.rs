@@ -9,9 +9,9 @@ use crate::settings::Installation;
 /// Keys that sign tokens.
 #[derive(Subcommand)]
 pub(crate) enum SigningKey {
-    /// Sign new tokens with a new key. Tokens signed before stay valid until they end.
+    /// Sign new tokens with a new key. Tokens that were signed before stay valid until they expire.
     ///
-    /// With the embedded database stop the server first; replicas on PostgreSQL notice by themselves.
+    /// With the embedded database, stop the server first; replicas on PostgreSQL notice automatically.
     Rotate(Rotate),
 }
 

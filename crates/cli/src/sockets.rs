@@ -1,18 +1,15 @@
-//! Sockets that were opened before this process, by whoever starts it: the port is never free while it restarts, so
-//! nobody else can take it, and clients wait instead of being refused.
+//! Inherited sockets, opened by the service manager: the port is never free while this process restarts, so no other
+//! process can take it, and clients wait instead of being refused.
 
 use listenfd::ListenFd;
 use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
-/// The listening socket that this process was started with, if there is one (`LISTEN_FDS`). It is not passed on to
-/// what this process starts.
+/// The inherited listening socket, if there is one (`LISTEN_FDS`). It is not passed on to child processes.
 pub(crate) fn inherited() -> Result<Option<TcpListener>, Failure> {
     let mut given = ListenFd::from_env();
-    let wrong = |error: std::io::Error| {
-        format!("the socket that this process was started with cannot be used: {error}")
-    };
+    let wrong = |error: std::io::Error| format!("the inherited socket cannot be used: {error}");
     match given.len() {
         0 => Ok(None),
         1 => {
@@ -21,6 +18,6 @@ pub(crate) fn inherited() -> Result<Option<TcpListener>, Failure> {
             listener.set_nonblocking(true).map_err(wrong)?;
             Ok(TcpListener::from_std(listener).map(Some).map_err(wrong)?)
         }
-        count => Err(format!("this process was started with {count} sockets, and listens on one").into()),
+        count => Err(format!("this process inherited {count} sockets, but listens on one").into()),
     }
 }

@@ -1,6 +1,6 @@
-//! Tables for people: columns as wide as what is in them.
+//! Aligned text tables.
 
-/// The text of a table; its first line is its head.
+/// The text of a table; its first line is the header.
 pub(crate) fn text<const N: usize>(lines: Vec<[String; N]>) -> String {
     let mut widths = [0; N];
     for line in &lines {

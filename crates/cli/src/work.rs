@@ -1,4 +1,4 @@
-//! `podium work`: what the loops still have to do, and why it is not done.
+//! `podium work`: the pending work of the loops, and why it is not done.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ Examples:
   podium work --kind deployments --limit 20
   podium work --json | jq '.[] | select(.tries > 3)'";
 
-/// Show what the loops still have to do, the most urgent first, and why it is not done.
+/// Show the pending work of the loops, the most urgent first, and why it is not done.
 ///
-/// Reads the database of the installation, also while the server runs, and changes nothing.
+/// Reads the installation's database, even while the server is running, and changes nothing.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Work {
@@ -30,7 +30,7 @@ pub(crate) struct Work {
     /// Only work of this kind: clusters, deployments or deploys.
     #[arg(long)]
     kind: Option<String>,
-    /// How much is shown at the most.
+    /// Maximum number of work items to show.
     #[arg(long, default_value_t = 100)]
     limit: u32,
     /// As JSON, for programs.
@@ -47,13 +47,13 @@ impl Work {
         let found: Vec<Pending> = found.map_err(|error: podium_db::Error| error.to_string())?;
         let now = Arc::new(World::machine()).now();
         let text = if self.json { as_json(&found, now) } else { as_table(&found, now) };
-        // A reader that has seen enough, such as `head`, is no failure.
+        // A reader that stops early, such as `head`, is not an error.
         let _ = std::io::stdout().write_all(text.as_bytes());
         Ok(())
     }
 }
 
-/// What is going on with a row.
+/// The state of a work item.
 fn state(row: &Pending, now: Timestamp) -> &'static str {
     match (row.holder.is_empty(), row.due_at <= now) {
         (false, false) => "running",

@@ -1,7 +1,7 @@
-//! Where this crate waits for disks and processes: on threads that are there for it, never on a runtime's worker.
+//! Runs blocking work (disks and processes) on threads of the blocking pool, never on a worker thread of the runtime.
 //!
-//! A worker that waits for a disk keeps everything else waiting that runs on it: requests, timers, leases. Functions that
-//! wait say so with [`not_on_a_worker`], which panics in debug builds wherever a worker calls them.
+//! A worker that blocks on a disk delays everything else that runs on it: requests, timers, leases. Functions that
+//! block call [`assert_may_block`], which panics in debug builds if a worker calls them.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -10,31 +10,31 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 thread_local! {
-    /// Whether this thread may wait now.
-    static MAY_WAIT: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread may block now.
+    static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Who works in a directory.
-type Turns = Mutex<HashMap<PathBuf, Weak<Mutex<()>>>>;
+/// Locks that serialize work on a path.
+type PathLocks = Mutex<HashMap<PathBuf, Weak<Mutex<()>>>>;
 
-static TURNS: LazyLock<Turns> = LazyLock::new(Mutex::default);
+static LOCKS_BY_PATH: LazyLock<PathLocks> = LazyLock::new(Mutex::default);
 
-/// Does what waits for a disk or a process on a thread that may wait. What was begun is finished, also where nobody waits
-/// for it any more.
+/// Runs blocking work on a thread of the blocking pool. Work that has begun runs to its end, even if the caller stops
+/// waiting for it.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(move || here(work)).await {
+    match tokio::task::spawn_blocking(move || allow_blocking(work)).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            // The runtime ends, and this task with it.
+            // The runtime is shutting down, and this task with it.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// The same, after whatever else was begun in this turn for the same path: what nobody waits for any more may still be at
-/// it.
-pub(crate) fn in_turn<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
+/// Like [`blocking`], but one piece of work at a time for each path: abandoned work on the same path may still be
+/// running.
+pub(crate) fn blocking_exclusive<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
     path: &Path,
     work: W,
 ) -> impl Future<Output = T> + Send + use<T, W> {
@@ -46,7 +46,7 @@ pub(crate) fn in_turn<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
 }
 
 fn turn(path: &Path) -> Arc<Mutex<()>> {
-    let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut turns = LOCKS_BY_PATH.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(turn) = turns.get(path).and_then(Weak::upgrade) {
         return turn;
     }
@@ -56,23 +56,23 @@ fn turn(path: &Path) -> Arc<Mutex<()>> {
     turn
 }
 
-/// Does work on this very thread, which nobody else needs meanwhile.
-pub(crate) fn here<T>(work: impl FnOnce() -> T) -> T {
+/// Runs blocking work on the current thread, which must not be needed for anything else.
+pub(crate) fn allow_blocking<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
-            MAY_WAIT.set(self.0);
+            MAY_BLOCK.set(self.0);
         }
     }
-    let _before = Before(MAY_WAIT.replace(true));
+    let _before = Before(MAY_BLOCK.replace(true));
     work()
 }
 
-/// Panics in debug builds where a worker of a runtime is about to wait.
+/// Panics in debug builds if a worker of the runtime is about to block.
 #[track_caller]
-pub(crate) fn not_on_a_worker() {
+pub(crate) fn assert_may_block() {
     debug_assert!(
-        MAY_WAIT.get() || tokio::runtime::Handle::try_current().is_err(),
+        MAY_BLOCK.get() || tokio::runtime::Handle::try_current().is_err(),
         "a worker of the runtime must not wait here: use `blocking`"
     );
 }
@@ -82,28 +82,28 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn waiting_is_for_threads_that_may_wait() {
-        blocking(not_on_a_worker).await;
-        here(not_on_a_worker);
-        let caught = std::panic::catch_unwind(not_on_a_worker);
+    async fn only_marked_threads_may_block() {
+        blocking(assert_may_block).await;
+        allow_blocking(assert_may_block);
+        let caught = std::panic::catch_unwind(assert_may_block);
         assert_eq!(caught.is_err(), cfg!(debug_assertions));
-        std::thread::spawn(not_on_a_worker).join().unwrap();
+        std::thread::spawn(assert_may_block).join().unwrap();
     }
 
     #[tokio::test]
-    async fn a_panic_reaches_whoever_waits() {
+    async fn a_panic_reaches_the_waiting_task() {
         let panicked = tokio::spawn(blocking(|| panic!("broken"))).await;
         assert!(panicked.unwrap_err().is_panic());
     }
 
     #[tokio::test]
-    async fn what_nobody_waits_for_any_more_is_finished_before_the_next() {
+    async fn abandoned_work_is_finished_before_the_next() {
         let path = Path::new("/a/directory");
         let (began, has_begun) = tokio::sync::oneshot::channel();
         let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
         let order = Arc::new(Mutex::new(Vec::new()));
         let first = Arc::clone(&order);
-        let abandoned = tokio::spawn(in_turn(path, move || {
+        let abandoned = tokio::spawn(blocking_exclusive(path, move || {
             began.send(()).unwrap();
             may_go_on.recv().unwrap();
             first.lock().unwrap().push("abandoned");
@@ -111,9 +111,9 @@ mod tests {
         has_begun.await.unwrap();
         abandoned.abort();
         let second = Arc::clone(&order);
-        let next = in_turn(path, move || second.lock().unwrap().push("next"));
+        let next = blocking_exclusive(path, move || second.lock().unwrap().push("next"));
         let ((), ()) = tokio::join!(next, async { go_on.send(()).unwrap() });
         assert_eq!(*order.lock().unwrap(), ["abandoned", "next"]);
-        assert_eq!(TURNS.lock().unwrap().get(path).and_then(Weak::upgrade).map(|_| ()), None);
+        assert_eq!(LOCKS_BY_PATH.lock().unwrap().get(path).and_then(Weak::upgrade).map(|_| ()), None);
     }
 }

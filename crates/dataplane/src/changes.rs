@@ -1,48 +1,48 @@
-//! What a plane says by itself: that something is worth looking at, never what became of it.
+//! Change notifications of a data plane: they say that something should be observed again, never what its new state is.
 
 use podium_api::{ClusterId, DeploymentId};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-/// How many changes may wait for a listener; one that is slower looks at everything instead.
+/// How many changes are buffered for a subscriber; a slower one gets [`Changed::Everything`] instead.
 const WAITING: usize = 4096;
 
-/// Something to look at.
+/// What changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
     /// An environment.
     Environment(DeploymentId),
     /// A cluster.
     Cluster(ClusterId),
-    /// Nobody knows what: look at all of it.
+    /// Unknown: observe everything again.
     Everything,
 }
 
-/// Where a plane says what changed.
+/// Sends change notifications.
 #[derive(Clone, Debug)]
-pub struct News(broadcast::Sender<Changed>);
+pub struct ChangeNotifier(broadcast::Sender<Changed>);
 
-impl Default for News {
+impl Default for ChangeNotifier {
     fn default() -> Self {
         Self(broadcast::Sender::new(WAITING))
     }
 }
 
-impl News {
-    /// Tells whoever listens.
-    pub fn tell(&self, changed: Changed) {
-        // Nobody listens: then somebody will look at the start.
+impl ChangeNotifier {
+    /// Notifies all subscribers.
+    pub fn notify(&self, changed: Changed) {
+        // Without subscribers nothing is lost: every subscription begins with `Everything`.
         let _ = self.0.send(changed);
     }
 
-    /// Listens from now on.
-    pub fn listen(&self) -> Changes {
+    /// Subscribes to changes from now on.
+    pub fn subscribe(&self) -> Changes {
         Changes { is_begun: false, receiver: self.0.subscribe() }
     }
 }
 
-/// Hears what changed. It begins with [`Changed::Everything`], because nobody knows what happened before somebody
-/// listened: no plane can leave that out.
+/// Receives change notifications. The first one is always [`Changed::Everything`], because changes before the
+/// subscription are unknown.
 #[derive(Debug)]
 pub struct Changes {
     is_begun: bool,
@@ -50,7 +50,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The next change; `None` once the plane is gone.
+    /// Waits for the next change; `None` once the plane is dropped.
     pub async fn next(&mut self) -> Option<Changed> {
         if !std::mem::replace(&mut self.is_begun, true) {
             return Some(Changed::Everything);
@@ -62,7 +62,7 @@ impl Changes {
         }
     }
 
-    /// The next change, if there is one already.
+    /// The next change, if one is already there.
     pub fn try_next(&mut self) -> Option<Changed> {
         if !std::mem::replace(&mut self.is_begun, true) {
             return Some(Changed::Everything);
@@ -82,17 +82,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_too_slow_looks_at_everything() {
-        let news = News::default();
-        let mut changes = news.listen();
+    fn a_slow_subscriber_gets_everything() {
+        let notifier = ChangeNotifier::default();
+        let mut changes = notifier.subscribe();
         assert_eq!(changes.try_next(), Some(Changed::Everything), "what happened before");
         let id = Id::from_parts(1, 2, 3);
         let (cluster, environment) = (ClusterId::from_raw(id), DeploymentId::from_raw(id));
-        news.tell(Changed::Cluster(cluster));
+        notifier.notify(Changed::Cluster(cluster));
         assert_eq!(changes.try_next(), Some(Changed::Cluster(cluster)));
         assert_eq!(changes.try_next(), None);
         for _ in 0..=WAITING {
-            news.tell(Changed::Environment(environment));
+            notifier.notify(Changed::Environment(environment));
         }
         assert_eq!(changes.try_next(), Some(Changed::Everything));
         assert_eq!(changes.try_next(), Some(Changed::Environment(environment)));

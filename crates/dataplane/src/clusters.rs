@@ -1,4 +1,4 @@
-//! A cluster as a plane is asked for it, and as it shows it.
+//! A cluster as it is wanted, and as a data plane observes it.
 
 use podium_api::clusters::ClusterMetadata;
 use podium_domain::clusters::plan::Progress;
@@ -8,9 +8,9 @@ use podium_domain::clusters::plan::Progress;
 pub struct Cluster {
     /// Advanced by every change of what is wanted.
     pub generation: i64,
-    /// Whether its deployments are to run in the region that stands by.
+    /// Whether its deployments are to run in the standby region.
     pub wants_failed_over: bool,
-    /// The cluster, with everything that its owner has chosen.
+    /// The cluster with its configuration.
     pub cluster: podium_api::clusters::Cluster,
 }
 
@@ -28,6 +28,6 @@ pub struct ObservedCluster {
     pub generation: i64,
     /// How far that got.
     pub progress: Progress,
-    /// What is known of it.
+    /// Its metadata.
     pub metadata: ClusterMetadata,
 }

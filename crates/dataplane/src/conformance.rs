@@ -1,10 +1,10 @@
-//! What every data plane must do, whatever it runs environments on: the loops rely on it.
+//! Conformance test that every data plane must pass: the loops rely on this behaviour.
 
 use podium_domain::deployments::plan::{Health, Observed, Rollout};
 
 use crate::{Changed, DataPlane, Environment};
 
-/// A plane that can be opened again after it was closed, as after a restart of the control plane.
+/// A plane that can be reopened, as after a restart of the control plane.
 pub(crate) trait Reopened {
     type Plane: DataPlane;
 
@@ -12,35 +12,35 @@ pub(crate) trait Reopened {
     fn environment(&self, generation: i64) -> Environment;
 }
 
-/// Leads a plane through the life of one environment.
-pub(crate) async fn conforms(bed: &impl Reopened) {
-    let plane = bed.open();
-    let id = bed.environment(1).id;
+/// Takes a plane through the life cycle of one environment.
+pub(crate) async fn conforms(fixture: &impl Reopened) {
+    let plane = fixture.open();
+    let id = fixture.environment(1).id;
     assert_eq!(plane.changes().try_next(), Some(Changed::Everything), "nobody knows what happened before");
     assert_eq!(plane.observe(id).await, Ok(None));
-    assert_eq!(plane.door(id).await, Ok(None));
+    assert_eq!(plane.web_server(id).await, Ok(None));
     plane.remove(id).await.expect("what is not there is removed already");
 
-    plane.apply(&bed.environment(2)).await.expect("it takes note");
-    until(&plane, &bed.environment(2), is_up).await;
-    plane.apply(&bed.environment(2)).await.expect("calls may be repeated");
-    plane.apply(&bed.environment(1)).await.expect("it takes note");
-    let seen = until(&plane, &bed.environment(2), is_up).await;
+    plane.apply(&fixture.environment(2)).await.expect("it takes note");
+    until(&plane, &fixture.environment(2), is_up).await;
+    plane.apply(&fixture.environment(2)).await.expect("calls may be repeated");
+    plane.apply(&fixture.environment(1)).await.expect("it takes note");
+    let seen = until(&plane, &fixture.environment(2), is_up).await;
     assert_eq!(seen.generation, 2, "whoever was overtaken changes nothing");
 
     drop(plane);
-    let plane = bed.open();
+    let plane = fixture.open();
     assert_eq!(plane.changes().try_next(), Some(Changed::Everything));
     let seen = plane.observe(id).await.expect("it answers").expect("it is still there");
     assert!(seen.generation <= 2, "it never claims more than it was told: {seen:?}");
-    plane.apply(&bed.environment(2)).await.expect("it takes note");
-    until(&plane, &bed.environment(2), is_up).await;
+    plane.apply(&fixture.environment(2)).await.expect("it takes note");
+    until(&plane, &fixture.environment(2), is_up).await;
 
-    let mut asleep = bed.environment(3);
+    let mut asleep = fixture.environment(3);
     asleep.is_hibernating = true;
     plane.apply(&asleep).await.expect("it takes note");
     until(&plane, &asleep, |seen| seen.rollout == Rollout::Done && seen.is_hibernating).await;
-    assert_eq!(plane.door(id).await, Ok(None), "nothing answers in its sleep");
+    assert_eq!(plane.web_server(id).await, Ok(None), "nothing answers in its sleep");
 
     plane.remove(id).await.expect("it takes note");
     plane.remove(id).await.expect("calls may be repeated");
@@ -49,7 +49,7 @@ pub(crate) async fn conforms(bed: &impl Reopened) {
         changes.next().await;
     }
     drop(plane);
-    assert_eq!(bed.open().observe(id).await, Ok(None), "nothing brings it back");
+    assert_eq!(fixture.open().observe(id).await, Ok(None), "nothing brings it back");
 }
 
 fn is_up(seen: &Observed) -> bool {

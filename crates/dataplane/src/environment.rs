@@ -1,4 +1,5 @@
-//! Everything that a plane needs to run a deployment: nothing is left to be looked up, and secrets are open.
+//! Everything that a data plane needs to run a deployment, with secrets in the clear, so that it has to look nothing
+//! up.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
 use podium_api::{ClusterId, DeploymentId, NodePoolId, OrganizationId, WorkspaceId};
 use podium_domain::deployments::{Bundle, Queue, Release, RemoteExecution, Running, RunningBundle, Spec};
 
-use crate::Hidden;
+use crate::Secret;
 
 /// An environment as it is wanted.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,13 +22,13 @@ pub struct Environment {
     pub cluster_id: Option<ClusterId>,
     /// Its name.
     pub name: String,
-    /// Its name in the plane, unlike all others.
+    /// Its unique name in the plane.
     pub namespace: String,
     /// Advanced by every change of what is wanted.
     pub generation: i64,
     /// Whether it is to be scaled to zero.
     pub is_hibernating: bool,
-    /// What it runs on.
+    /// The type of the deployment.
     pub kind: DeploymentType,
     /// The cloud provider.
     pub cloud_provider: Option<CloudProvider>,
@@ -45,7 +46,7 @@ pub struct Environment {
     pub scheduler_replicas: u32,
     /// Whether its components run more than once.
     pub is_high_availability: bool,
-    /// Whether DAGs come apart from images.
+    /// Whether DAGs are deployed separately from images.
     pub is_dag_deploy_enabled: bool,
     /// Its worker queues.
     pub worker_queues: Vec<Queue>,
@@ -61,22 +62,23 @@ pub struct Environment {
     pub task_pod_node_pool_id: Option<NodePoolId>,
     /// The cloud identity of its workloads, where it runs now.
     pub workload_identity: Option<String>,
-    /// Where its tasks run, when that is elsewhere.
+    /// Where its tasks run, with remote execution.
     pub remote_execution: Option<RemoteExecution>,
     /// Image, DAGs and bundles.
     pub release: Release,
     /// Its own environment variables.
     pub variables: Vec<Setting>,
-    /// What environment objects give it.
+    /// The settings that it gets from environment objects.
     pub objects: Objects,
-    /// How long a change waits for running tasks before it restarts what runs them, where the deployment says so.
+    /// How long a change waits for running tasks before it restarts the processes that run them, if the deployment sets
+    /// it.
     pub drain_grace: Option<Duration>,
 }
 
-/// What environment objects give an environment: its own and those linked to it, overrides merged.
+/// Settings from environment objects: the environment's own and those linked to it, with overrides merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
-    /// Environment variables, without those that the deployment itself sets.
+    /// Environment variables, except those that the deployment itself sets.
     pub variables: Vec<Setting>,
     /// Connections, each as the JSON that Airflow reads.
     pub connections: Vec<Setting>,
@@ -92,12 +94,12 @@ pub struct Setting {
     /// The name.
     pub key: String,
     /// The value.
-    pub value: Hidden,
-    /// Whether it is to be hidden from logs.
+    pub value: Secret,
+    /// Whether logs must mask it.
     pub is_secret: bool,
 }
 
-/// Who a deployment is, beside what is wanted of it.
+/// The identity of a deployment, apart from its spec.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The deployment.
@@ -117,7 +119,7 @@ pub struct Identity {
 }
 
 impl Environment {
-    /// The environment of a deployment; its variables are those given, with secrets open.
+    /// The environment of a deployment, with these variables, whose secrets are in the clear.
     pub fn new(
         identity: Identity,
         spec: &Spec,
@@ -162,7 +164,7 @@ impl Environment {
         }
     }
 
-    /// What runs once it is up.
+    /// What runs once the environment is up.
     pub fn running(&self) -> Running {
         let bundle = |bundle: &Bundle| RunningBundle {
             mount_path: bundle.mount_path.clone(),

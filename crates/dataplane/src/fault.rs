@@ -1,33 +1,33 @@
-//! Why a plane could not do what it was asked.
+//! Errors of data plane calls.
 
 use podium_domain::Reason;
 
-/// Why a plane could not do what it was asked. It shows itself to operators; users see what its reason tells them.
+/// Why a data plane call failed. Its `Display` text is for operators; users see the user text of its reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nobody answers: what was asked may or may not have happened.
+    /// The data plane does not respond: the call may or may not have taken effect.
     #[error("{0}")]
     Unreachable(Reason),
-    /// It answered that it cannot.
+    /// The data plane reported a failure.
     #[error("{0}")]
     Failed(Reason),
 }
 
 impl Fault {
-    /// Whether it is not known what became of what was asked.
-    pub fn is_silence(&self) -> bool {
+    /// Whether it is unknown if the call took effect.
+    pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable(_))
     }
 
-    /// Why, for users and for operators.
+    /// The reason, for users and for operators.
     pub fn reason(&self) -> &Reason {
         match self {
             Self::Unreachable(why) | Self::Failed(why) => why,
         }
     }
 
-    /// Why, and nothing else.
+    /// The reason alone.
     pub fn into_reason(self) -> Reason {
         match self {
             Self::Unreachable(why) | Self::Failed(why) => why,
@@ -35,7 +35,7 @@ impl Fault {
     }
 }
 
-/// What fails for a reason has answered.
+/// A reason is a reported failure.
 impl From<Reason> for Fault {
     fn from(why: Reason) -> Self {
         Self::Failed(why)

@@ -1,4 +1,4 @@
-//! What components of environments write.
+//! Log lines of components of environments.
 
 use podium_api::{DeploymentId, Timestamp};
 

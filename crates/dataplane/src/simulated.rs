@@ -1,11 +1,11 @@
-//! A plane that runs nothing: for demonstrations, and for tests that need a plane to misbehave.
+//! A data plane that runs nothing: for demonstrations, and for tests that inject faults.
 //!
-//! Everything it is asked for is done at once, unless its [`Script`] says otherwise. It keeps what it must show in
-//! memory, or in small files so that a restart finds it again, and never a secret. Time is the clock it is given.
+//! Every call takes effect immediately, unless its [`Script`] says otherwise. Its state is in memory, or in small files
+//! that survive a restart, and never contains secrets. Time comes from the given clock.
 
 mod lines;
 mod script;
-mod shelf;
+mod store;
 
 use std::future::pending;
 use std::path::PathBuf;
@@ -20,28 +20,31 @@ use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use serde::{Deserialize, Serialize};
 
 pub use self::lines::LogSink;
-pub use self::script::{Call, Entry, Script, Upset};
-use self::shelf::Shelf;
-use crate::{Answer, Changes, Cluster, DataPlane, Door, Environment, Fault, LogLine, News, ObservedCluster};
+pub use self::script::{Call, Entry, InjectedFault, Script};
+use self::store::Store;
+use crate::{
+    ChangeNotifier, Changes, Cluster, DataPlane, Environment, Fault, LogLine, ObservedCluster, PlaneFuture,
+    WebServer,
+};
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// A plane that runs nothing.
+/// A simulated data plane.
 pub struct Simulated {
-    environments: Shelf<DeploymentId, KeptEnvironment>,
-    clusters: Shelf<ClusterId, KeptCluster>,
+    environments: Store<DeploymentId, StoredEnvironment>,
+    clusters: Store<ClusterId, StoredCluster>,
     script: Script,
-    news: News,
+    notifier: ChangeNotifier,
     clock: Clock,
     logs: LogSink,
     is_bound: bool,
 }
 
-/// What is kept of an environment: what it takes to show it, and nothing secret.
+/// The stored state of an environment, without secrets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct KeptEnvironment {
+struct StoredEnvironment {
     namespace: String,
     generation: i64,
     is_hibernating: bool,
@@ -53,10 +56,10 @@ struct KeptEnvironment {
     is_announced: bool,
 }
 
-/// What is kept of a cluster.
+/// The stored state of a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct KeptCluster {
+struct StoredCluster {
     generation: i64,
     region: String,
     ready_at: i64,
@@ -64,29 +67,29 @@ struct KeptCluster {
 }
 
 impl Simulated {
-    /// A plane that is gone with the process.
+    /// A plane in memory.
     pub fn in_memory(clock: Clock) -> Self {
-        Self::new(Shelf::memory(), Shelf::memory(), clock)
+        Self::new(Store::memory(), Store::memory(), clock)
     }
 
-    /// A plane that is kept in a directory. Several processes may share one.
-    pub fn kept_in(directory: impl Into<PathBuf>, clock: Clock) -> std::io::Result<Self> {
+    /// A plane in a directory. Several processes may share it.
+    pub fn in_directory(directory: impl Into<PathBuf>, clock: Clock) -> std::io::Result<Self> {
         let directory = directory.into();
-        let environments = Shelf::files(directory.join("environments"))?;
-        Ok(Self::new(environments, Shelf::files(directory.join("clusters"))?, clock))
+        let environments = Store::files(directory.join("environments"))?;
+        Ok(Self::new(environments, Store::files(directory.join("clusters"))?, clock))
     }
 
     fn new(
-        environments: Shelf<DeploymentId, KeptEnvironment>,
-        clusters: Shelf<ClusterId, KeptCluster>,
+        environments: Store<DeploymentId, StoredEnvironment>,
+        clusters: Store<ClusterId, StoredCluster>,
         clock: Clock,
     ) -> Self {
-        let news = News::default();
-        let script = Script::new(news.clone());
-        Self { environments, clusters, script, news, clock, logs: Arc::new(|_| {}), is_bound: false }
+        let notifier = ChangeNotifier::default();
+        let script = Script::new(notifier.clone());
+        Self { environments, clusters, script, notifier, clock, logs: Arc::new(|_| {}), is_bound: false }
     }
 
-    /// The same plane, whose components write their logs here.
+    /// The same plane, with a sink for the logs of its components.
     pub fn logging_to(mut self, logs: LogSink) -> Self {
         self.logs = logs;
         self
@@ -98,22 +101,22 @@ impl Simulated {
         self
     }
 
-    /// What goes wrong, and what was asked.
+    /// The script: injected faults, and the journal of calls.
     pub fn script(&self) -> &Script {
         &self.script
     }
 
-    /// The environments that are there, in order.
+    /// The existing environments, in order.
     pub fn environments(&self) -> Vec<DeploymentId> {
         self.environments.ids()
     }
 
-    /// The clusters that are there, in order.
+    /// The existing clusters, in order.
     pub fn clusters(&self) -> Vec<ClusterId> {
         self.clusters.ids()
     }
 
-    /// Asks the script what happens to a call, and does its effect or not.
+    /// Performs a call as the script says.
     async fn perform<T>(
         &self,
         call: Call,
@@ -123,12 +126,12 @@ impl Simulated {
     ) -> Result<T, Fault> {
         match self.script.begin(call, id, generation)? {
             None => effect.await,
-            Some(Upset::Fail(fault)) => Err(fault),
-            Some(Upset::LoseAnswer) => {
+            Some(InjectedFault::Fail(fault)) => Err(fault),
+            Some(InjectedFault::LoseResponse) => {
                 effect.await?;
-                Err(Fault::Unreachable("the answer was lost".into()))
+                Err(Fault::Unreachable("the response was lost".into()))
             }
-            Some(Upset::Hang) => {
+            Some(InjectedFault::Hang) => {
                 effect.await?;
                 pending().await
             }
@@ -136,21 +139,22 @@ impl Simulated {
     }
 
     async fn put(&self, environment: &Environment) -> Result<(), Fault> {
-        let kept = self.environments.get(environment.id).await?;
-        let is_same = |kept: &KeptEnvironment| {
-            kept.generation == environment.generation && kept.is_hibernating == environment.is_hibernating
+        let stored = self.environments.get(environment.id).await?;
+        let is_same = |stored: &StoredEnvironment| {
+            stored.generation == environment.generation && stored.is_hibernating == environment.is_hibernating
         };
-        if kept.as_ref().is_some_and(|kept| is_same(kept) || kept.generation > environment.generation) {
+        if stored.as_ref().is_some_and(|stored| is_same(stored) || stored.generation > environment.generation)
+        {
             return Ok(());
         }
         let now = (self.clock)();
-        let before = match &kept {
-            Some(kept) if now.millis() >= kept.ready_at => kept.after.clone(),
-            Some(kept) => kept.before.clone(),
+        let before = match &stored {
+            Some(stored) if now.millis() >= stored.ready_at => stored.after.clone(),
+            Some(stored) => stored.before.clone(),
             None => Running::default(),
         };
         let takes = self.script.rollout_time();
-        let next = KeptEnvironment {
+        let next = StoredEnvironment {
             namespace: environment.namespace.clone(),
             generation: environment.generation,
             is_hibernating: environment.is_hibernating,
@@ -161,7 +165,7 @@ impl Simulated {
             gone_at: None,
             is_announced: takes.is_zero(),
         };
-        let stopped = kept.map(|kept| kept.components).unwrap_or_default();
+        let stopped = stored.map(|stored| stored.components).unwrap_or_default();
         let mut said = lines::stopping(environment.id, &stopped, now);
         said.extend(lines::starting(environment.id, &next.components, &next.after, now));
         if next.is_announced {
@@ -173,17 +177,17 @@ impl Simulated {
     }
 
     async fn show(&self, id: DeploymentId) -> Result<Option<Observed>, Fault> {
-        let Some(mut kept) = self.environments.get(id).await? else { return Ok(None) };
+        let Some(mut stored) = self.environments.get(id).await? else { return Ok(None) };
         let now = (self.clock)();
-        if kept.gone_at.is_some_and(|gone_at| now.millis() >= gone_at) {
+        if stored.gone_at.is_some_and(|gone_at| now.millis() >= gone_at) {
             self.environments.remove(id).await?;
             return Ok(None);
         }
-        let is_ready = now.millis() >= kept.ready_at && kept.gone_at.is_none();
-        if is_ready && !kept.is_announced {
-            kept.is_announced = true;
-            self.environments.put(id, &kept).await?;
-            self.say(lines::started(id, &kept.components, &kept.namespace, now));
+        let is_ready = now.millis() >= stored.ready_at && stored.gone_at.is_none();
+        if is_ready && !stored.is_announced {
+            stored.is_announced = true;
+            self.environments.put(id, &stored).await?;
+            self.say(lines::started(id, &stored.components, &stored.namespace, now));
         }
         let health = |name: &str| match (is_ready, self.script.health(id, name)) {
             (_, Some(health)) => health,
@@ -191,49 +195,49 @@ impl Simulated {
             (false, None) => Health::Down("it is starting".into()),
         };
         let component = |name: &String| Component { name: name.clone(), health: health(name) };
-        let waits_until = kept.gone_at.unwrap_or(kept.ready_at);
+        let waits_until = stored.gone_at.unwrap_or(stored.ready_at);
         Ok(Some(Observed {
-            generation: kept.generation,
-            is_hibernating: kept.is_hibernating,
+            generation: stored.generation,
+            is_hibernating: stored.is_hibernating,
             rollout: if is_ready { Rollout::Done } else { Rollout::Underway },
-            components: kept.components.iter().map(component).collect(),
-            running: if is_ready { kept.after } else { kept.before },
+            components: stored.components.iter().map(component).collect(),
+            running: if is_ready { stored.after } else { stored.before },
             note: None,
             look_again_at: (!is_ready).then(|| Timestamp::from_millis(waits_until)),
         }))
     }
 
     async fn take(&self, id: DeploymentId) -> Result<(), Fault> {
-        let Some(mut kept) = self.environments.get(id).await? else { return Ok(()) };
+        let Some(mut stored) = self.environments.get(id).await? else { return Ok(()) };
         let takes = self.script.removal_time();
         if takes.is_zero() {
             return self.environments.remove(id).await;
         }
-        kept.gone_at.get_or_insert(((self.clock)() + takes).millis());
-        self.environments.put(id, &kept).await
+        stored.gone_at.get_or_insert(((self.clock)() + takes).millis());
+        self.environments.put(id, &stored).await
     }
 
     async fn put_cluster(&self, wanted: &Cluster) -> Result<(), Fault> {
         let id = wanted.cluster.id;
-        if self.clusters.get(id).await?.is_some_and(|kept| kept.generation >= wanted.generation) {
+        if self.clusters.get(id).await?.is_some_and(|stored| stored.generation >= wanted.generation) {
             return Ok(());
         }
         let region = wanted.region().to_owned();
         let ready_at = ((self.clock)() + self.script.rollout_time()).millis();
-        let kept = KeptCluster { generation: wanted.generation, region, ready_at, gone_at: None };
-        self.clusters.put(id, &kept).await
+        let stored = StoredCluster { generation: wanted.generation, region, ready_at, gone_at: None };
+        self.clusters.put(id, &stored).await
     }
 
     async fn show_cluster(&self, id: ClusterId) -> Result<Option<ObservedCluster>, Fault> {
-        let Some(kept) = self.clusters.get(id).await? else { return Ok(None) };
+        let Some(stored) = self.clusters.get(id).await? else { return Ok(None) };
         let now = (self.clock)().millis();
-        if kept.gone_at.is_some_and(|gone_at| now >= gone_at) {
+        if stored.gone_at.is_some_and(|gone_at| now >= gone_at) {
             self.clusters.remove(id).await?;
             return Ok(None);
         }
         let progress = match self.script.cluster_progress(id) {
             Some(progress) => progress,
-            None if now >= kept.ready_at && kept.gone_at.is_none() => {
+            None if now >= stored.ready_at && stored.gone_at.is_none() => {
                 Progress::Ready(ClusterHealthStatus { value: HealthValue::Healthy, details: Vec::new() })
             }
             None => Progress::Working,
@@ -241,19 +245,19 @@ impl Simulated {
         let metadata = ClusterMetadata {
             external_ips: vec!["192.0.2.10".into(), "192.0.2.11".into()],
             kube_dns_ip: Some("172.20.0.10".into()),
-            oidc_issuer_url: Some(format!("https://oidc.{}.simulated.invalid/id/{id}", kept.region)),
+            oidc_issuer_url: Some(format!("https://oidc.{}.simulated.invalid/id/{id}", stored.region)),
         };
-        Ok(Some(ObservedCluster { generation: kept.generation, progress, metadata }))
+        Ok(Some(ObservedCluster { generation: stored.generation, progress, metadata }))
     }
 
     async fn take_cluster(&self, id: ClusterId) -> Result<(), Fault> {
-        let Some(mut kept) = self.clusters.get(id).await? else { return Ok(()) };
+        let Some(mut stored) = self.clusters.get(id).await? else { return Ok(()) };
         let takes = self.script.removal_time();
         if takes.is_zero() {
             return self.clusters.remove(id).await;
         }
-        kept.gone_at.get_or_insert(((self.clock)() + takes).millis());
-        self.clusters.put(id, &kept).await
+        stored.gone_at.get_or_insert(((self.clock)() + takes).millis());
+        self.clusters.put(id, &stored).await
     }
 
     fn say(&self, lines: Vec<LogLine>) {
@@ -264,34 +268,34 @@ impl Simulated {
 }
 
 impl DataPlane for Simulated {
-    fn apply<'a>(&'a self, environment: &'a Environment) -> Answer<'a, ()> {
+    fn apply<'a>(&'a self, environment: &'a Environment) -> PlaneFuture<'a, ()> {
         let (id, generation) = (environment.id, Some(environment.generation));
         Box::pin(self.perform(Call::Apply, id.id(), generation, self.put(environment)))
     }
 
-    fn observe(&self, id: DeploymentId) -> Answer<'_, Option<Observed>> {
+    fn observe(&self, id: DeploymentId) -> PlaneFuture<'_, Option<Observed>> {
         Box::pin(self.perform(Call::Observe, id.id(), None, self.show(id)))
     }
 
-    fn remove(&self, id: DeploymentId) -> Answer<'_, ()> {
+    fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
         Box::pin(self.perform(Call::Remove, id.id(), None, self.take(id)))
     }
 
-    fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()> {
+    fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {
         let (id, generation) = (cluster.cluster.id, Some(cluster.generation));
         Box::pin(self.perform(Call::ApplyCluster, id.id(), generation, self.put_cluster(cluster)))
     }
 
-    fn observe_cluster(&self, id: ClusterId) -> Answer<'_, Option<ObservedCluster>> {
+    fn observe_cluster(&self, id: ClusterId) -> PlaneFuture<'_, Option<ObservedCluster>> {
         Box::pin(self.perform(Call::ObserveCluster, id.id(), None, self.show_cluster(id)))
     }
 
-    fn remove_cluster(&self, id: ClusterId) -> Answer<'_, ()> {
+    fn remove_cluster(&self, id: ClusterId) -> PlaneFuture<'_, ()> {
         Box::pin(self.perform(Call::RemoveCluster, id.id(), None, self.take_cluster(id)))
     }
 
-    fn door(&self, id: DeploymentId) -> Answer<'_, Option<Door>> {
-        Box::pin(async move { Ok(self.script.door(id)) })
+    fn web_server(&self, id: DeploymentId) -> PlaneFuture<'_, Option<WebServer>> {
+        Box::pin(async move { Ok(self.script.web_server(id)) })
     }
 
     fn environment_users(&self) -> Option<std::ops::Range<u32>> {
@@ -299,26 +303,26 @@ impl DataPlane for Simulated {
     }
 
     fn changes(&self) -> Changes {
-        self.news.listen()
+        self.notifier.subscribe()
     }
 
     fn is_bound_to_machine(&self) -> bool {
         self.is_bound
     }
 
-    fn kept(&self) -> Vec<DeploymentId> {
+    fn local_environments(&self) -> Vec<DeploymentId> {
         self.environments()
     }
 }
 
-/// What an environment consists of, named as its logs are.
+/// The components of an environment, named like its log sources.
 fn components(environment: &Environment) -> Vec<String> {
     let major = environment.runtime_version.split('.').next().and_then(|number| number.parse::<u32>().ok());
     let mut names = match major {
         Some(..3) => vec!["scheduler", "triggerer", "webserver"],
         _ => vec!["apiserver", "dag-processor", "scheduler", "triggerer"],
     };
-    // Tasks of the others run in pods of their own, or elsewhere.
+    // Other executors run tasks in pods, or remotely.
     if environment.executor != Executor::Kubernetes && environment.remote_execution.is_none() {
         names.push("worker");
     }

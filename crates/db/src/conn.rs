@@ -18,6 +18,9 @@ pub struct Conn {
 /// Receives each row, and returns whether to continue.
 pub(crate) type Visit<'v> = &'v mut dyn FnMut(&Row<'_>) -> Result<bool>;
 
+/// A statement and its parameters.
+pub type Question<'a> = (&'a Sql, &'a [Value<'a>]);
+
 pub(crate) enum Session {
     Sqlite(sqlite::Session),
     Postgres(Box<postgres::Session>),
@@ -75,6 +78,26 @@ impl Conn {
         self.noting(|| match &self.session {
             Session::Sqlite(session) => session.each(sql, params, visit),
             Session::Postgres(session) => session.each(sql, params, visit),
+        })
+    }
+
+    /// Asks two things that do not depend on each other; on PostgreSQL in one round trip. The rows of the first are shown
+    /// before those of the second.
+    pub fn query_both(
+        &self,
+        first: Question<'_>,
+        second: Question<'_>,
+        mut read_first: impl FnMut(&Row<'_>) -> Result<()>,
+        mut read_second: impl FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let visit_first: Visit<'_> = &mut |row| read_first(row).map(|()| true);
+        let visit_second: Visit<'_> = &mut |row| read_second(row).map(|()| true);
+        self.noting(|| match &self.session {
+            Session::Sqlite(session) => {
+                session.each(first.0, first.1, visit_first)?;
+                session.each(second.0, second.1, visit_second)
+            }
+            Session::Postgres(session) => session.both([first, second], visit_first, visit_second),
         })
     }
 
@@ -156,14 +179,18 @@ impl Tx {
         })
     }
 
+    /// Runs a statement of which nothing is asked but that it succeeds. On PostgreSQL it travels with the next one that is
+    /// waited for; should it fail, the unit runs again and waits for each.
+    pub fn post(&self, sql: &Sql, params: &[Value<'_>]) -> Result<()> {
+        self.noting(|| match &self.session {
+            Session::Sqlite(session) => session.execute(sql, params).map(drop),
+            Session::Postgres(session) => session.post(sql, params),
+        })
+    }
+
     /// Records a change of this transaction: `on_commit` receives it once the transaction has committed.
     pub fn announce(&self, change: Change) {
         self.changes.borrow_mut().push(change);
-    }
-
-    /// The session, to reconnect it.
-    pub(crate) fn session_mut(&mut self) -> &mut Session {
-        &mut self.conn.session
     }
 
     /// The changes announced so far.

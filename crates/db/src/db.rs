@@ -72,7 +72,7 @@ impl Db {
         E: Fault,
     {
         match &self.0 {
-            Pool::Sqlite(pool) => pool.read(unit),
+            Pool::Sqlite(pool) => pool.read(unit).await,
             Pool::Postgres(pool) => pool.run(postgres::Mode::Read, guard, move |tx: &Tx| unit(tx)).await,
         }
     }
@@ -88,8 +88,8 @@ impl Db {
         E: Fault,
     {
         match &self.0 {
-            Pool::Sqlite(pool) => pool.page(unit),
-            Pool::Postgres(pool) => pool.run(postgres::Mode::Scan, guard, move |tx: &Tx| unit(tx)).await,
+            Pool::Sqlite(pool) => pool.page(unit).await,
+            Pool::Postgres(pool) => pool.run(postgres::Mode::Page, guard, move |tx: &Tx| unit(tx)).await,
         }
     }
 

@@ -24,6 +24,9 @@ pub enum Error {
     /// The database cannot be reached, is full or has too much to do.
     #[error("database unavailable: {0}")]
     Unavailable(String),
+    /// A unit of work panicked: a defect, with the message of the panic.
+    #[error("a unit of work panicked: {0}")]
+    Panicked(String),
     /// A defect in a statement, a unit or the data.
     #[error("database error: {0}")]
     Other(String),

@@ -25,7 +25,7 @@ mod sqlite;
 mod unit;
 mod value;
 
-pub use conn::{AdvisoryLock, Change, Conn, Guard, Tx};
+pub use conn::{AdvisoryLock, Change, Conn, Guard, Question, Tx};
 pub use db::Db;
 pub use error::{Error, Fault, Result};
 pub use migrate::Migration;

@@ -14,7 +14,7 @@ pub struct Row<'r>(pub(crate) Kind<'r>);
 
 pub(crate) enum Kind<'r> {
     Sqlite(&'r rusqlite::Row<'r>),
-    Postgres(&'r tokio_postgres::Row),
+    Postgres(&'r crate::postgres::Line<'r>),
 }
 
 impl Row<'_> {
@@ -85,7 +85,7 @@ impl Row<'_> {
     fn value(&self, index: usize) -> Result<Value<'_>> {
         match self.0 {
             Kind::Sqlite(row) => crate::sqlite::column(row, index),
-            Kind::Postgres(row) => crate::postgres::column(row, index),
+            Kind::Postgres(row) => row.column(index),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Statements, written once for both engines.
 //!
-//! The shared dialect is what SQLite and PostgreSQL both take, with four additions:
+//! The shared dialect is what SQLite and PostgreSQL both take, with five additions:
 //!
 //! | written                                 | SQLite                                | PostgreSQL                          |
 //! |-----------------------------------------|---------------------------------------|-------------------------------------|
@@ -8,6 +8,7 @@
 //! | `x IN ($1[])`, `x NOT IN ($1[])`        | `x IN (SELECT value FROM json_each(?1))` | `x = ANY($1)`, `x <> ALL($1)`    |
 //! | `SETTLED(column)`                       | `1=1`                                 | `column` is below the oldest running transaction |
 //! | `SKIPLOCKED`, after a `LIMIT`           | nothing: there is one writer          | `FOR UPDATE SKIP LOCKED`            |
+//! | `STOPAT(20)`                            | nothing                               | `LIMIT 20`: what its planner reckons with |
 //!
 //! It does not parse SQL: quoted text is copied, everything else is replaced in place.
 
@@ -117,6 +118,12 @@ fn settled<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
         }
         return after;
     }
+    if let Some((most, after)) = rest.strip_prefix("STOPAT(").and_then(|inner| inner.split_once(')')) {
+        if engine == Engine::Postgres {
+            out.extend(["LIMIT ", most]);
+        }
+        return after;
+    }
     let Some((column, after)) = rest.strip_prefix("SETTLED(").and_then(|inner| inner.split_once(')')) else {
         out.push('S');
         return &rest[1..];
@@ -195,6 +202,15 @@ mod tests {
             "SELECT a FROM t LIMIT $1 SKIPLOCKED",
             "SELECT a FROM t LIMIT ?1 ",
             "SELECT a FROM t LIMIT $1 FOR UPDATE SKIP LOCKED",
+        );
+    }
+
+    #[test]
+    fn a_bound_is_for_the_planner_of_one_engine() {
+        check(
+            "SELECT a FROM (SELECT a FROM t LIMIT $1) k STOPAT(20)",
+            "SELECT a FROM (SELECT a FROM t LIMIT ?1) k ",
+            "SELECT a FROM (SELECT a FROM t LIMIT $1) k LIMIT 20",
         );
     }
 

@@ -97,7 +97,12 @@ pub(crate) fn guarded<T, E: Fault>(conn: &Conn, work: impl FnOnce() -> Result<T,
             Err(Error::other("a unit succeeded although one of its statements had failed").into())
         }
         Ok(result) => result,
-        Err(panic) => Err(Error::Other(format!("a unit panicked: {}", reason(&*panic))).into()),
+        Err(panic) => {
+            // Logged here as well, because the caller may be gone.
+            let reason = reason(&*panic);
+            tracing::error!(reason, "a unit of work panicked");
+            Err(Error::Panicked(reason.to_owned()).into())
+        }
     }
 }
 

@@ -137,6 +137,14 @@ impl Guarded for Permitted {
             RequiredOn::Workspace(place) => Target::Workspace(id(place).ok_or_else(unnamed)?.as_workspace()),
             RequiredOn::Deployment(place) => {
                 let id = id(place).ok_or_else(unnamed)?.as_deployment();
+                let likely = caller.app.likely_workspace_of(caller.authority, id).filter(|_| caller.is_first);
+                if let Some(workspace_id) = likely
+                    && let Ok(scope) = member
+                        .membership
+                        .authorize(required.permission, Target::Deployment { id, workspace_id })
+                {
+                    return Ok(scope);
+                }
                 let workspace_id = caller.app.workspace_of(caller.authority, caller.is_first, id).await?;
                 let workspace_id = workspace_id.ok_or_else(|| Refusal::not_found("deployment"))?;
                 Target::Deployment { id, workspace_id }

@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::body::{Body, BodyError, RequestBody};
 use crate::respond::{Passthrough, StaticBody};
+use crate::tls::blocking;
 
 /// Smaller bodies are not compressed.
 const SMALLEST: usize = 128;
@@ -161,7 +162,7 @@ async fn encoded(bytes: Bytes, coding: Coding, turns: &Semaphore) -> Option<Byte
         return coding.encode(&bytes).map(Bytes::from);
     }
     let _turn = turns.try_acquire().ok()?;
-    tokio::task::spawn_blocking(move || coding.encode(&bytes)).await.ok()?.map(Bytes::from)
+    blocking(move || coding.encode(&bytes)).await.map(Bytes::from)
 }
 
 /// A body that is compressed as it is read.

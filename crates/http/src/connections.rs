@@ -3,8 +3,10 @@
 //!
 //! Every limit here protects the process from clients that hold resources without using them. Idle connections are the
 //! cheapest to lose, so they are closed first, the longest idle first; a connection with a running request or an
-//! unread response is never closed to make room for another.
+//! unread response is never closed to make room for another. A request whose caller is not authenticated does not count as
+//! running while its body is awaited.
 
+mod activity;
 mod stalled;
 mod waiting;
 mod watched;
@@ -18,6 +20,8 @@ use std::time::Instant;
 use ipnet::IpNet;
 use tokio::sync::Notify;
 
+use activity::Activity;
+pub(crate) use activity::{AwaitedBody, Shed};
 pub(crate) use stalled::{CloseReason, PendingRequest, ResponseWatch};
 pub(crate) use waiting::{ByteReservation, LimitExceeded, with_guard};
 pub(crate) use watched::WatchedStream;
@@ -83,10 +87,11 @@ pub(crate) struct Connection {
     id: u64,
     all: Arc<Connections>,
     address: Arc<Address>,
-    /// Requests running on it, including responses being sent.
-    running: AtomicU32,
+    activity: Activity,
     /// When it became idle: a later one has a higher number.
     idle_since: AtomicU64,
+    /// The same in milliseconds since startup.
+    idle_at: AtomicU64,
     /// Whether the peer does not read what is written.
     is_stalled: AtomicBool,
     waiting: AtomicUsize,
@@ -165,8 +170,9 @@ impl Connections {
             id: self.next.fetch_add(1, Ordering::Relaxed),
             all: Arc::clone(self),
             address,
-            running: AtomicU32::new(0),
+            activity: Activity::default(),
             idle_since: AtomicU64::new(self.next.fetch_add(1, Ordering::Relaxed)),
+            idle_at: AtomicU64::new(self.now()),
             is_stalled: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             go: Notify::new(),
@@ -189,12 +195,19 @@ impl Connections {
         }
     }
 
-    /// Tells those to go that have been idle the longest.
+    /// Whoever waits for room may look again.
+    fn note_one_became_idle(&self) {
+        if self.is_full.load(Ordering::SeqCst) {
+            self.became_idle.notify_one();
+        }
+    }
+
+    /// Tells those to go whose turn it is.
     fn shed_among(&self, open: &Open, many: usize, of: impl Fn(&Connection) -> bool) -> usize {
-        let idle = |connection: &&Arc<Connection>| connection.is_idle() && of(connection);
-        let since = |connection: &Arc<Connection>| connection.idle_since.load(Ordering::Relaxed);
-        let mut found: Vec<_> = open.connections.values().filter(idle).map(|one| (since(one), one)).collect();
-        found.sort_unstable_by_key(|(since, _)| *since);
+        let (now, idle) = (self.now(), |one: &&Arc<Connection>| one.is_idle() && of(one));
+        let mut found: Vec<_> =
+            open.connections.values().filter(idle).map(|one| (one.rank(now), one)).collect();
+        found.sort_unstable_by_key(|(rank, _)| *rank);
         found.truncate(many);
         found.iter().for_each(|(_, connection)| connection.go.notify_one());
         found.len()
@@ -229,26 +242,8 @@ impl Open {
 impl Connection {
     /// Begins a request.
     pub(crate) fn begin(self: &Arc<Self>) -> Running {
-        self.running.fetch_add(1, Ordering::SeqCst);
+        self.activity.begin();
         Running(Arc::clone(self))
-    }
-
-    /// Whether no request is running on it or arriving.
-    fn is_idle(&self) -> bool {
-        self.running.load(Ordering::SeqCst) == 0 && !self.is_stalled.load(Ordering::Relaxed)
-    }
-
-    /// Resolves once it has to go for another one.
-    pub(crate) async fn close_requested(&self) {
-        loop {
-            self.go.notified().await;
-            // A request may have come in the meantime.
-            if self.is_idle() {
-                self.all.counts.shed.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            self.all.became_idle.notify_one();
-        }
     }
 }
 
@@ -275,10 +270,9 @@ impl Drop for Admitted {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let Connection { all, running, idle_since, .. } = &*self.0;
-        idle_since.store(all.next.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        if running.fetch_sub(1, Ordering::SeqCst) == 1 && all.is_full.load(Ordering::SeqCst) {
-            all.became_idle.notify_one();
+        self.0.note_idle();
+        if self.0.activity.end() {
+            self.0.all.note_one_became_idle();
         }
     }
 }

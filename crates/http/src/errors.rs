@@ -15,6 +15,8 @@ pub(crate) struct Failure {
     message: String,
     fields: Vec<FieldError>,
     retry_after: Option<u64>,
+    /// The details of an internal error for operators; logged with the request id.
+    fault: Option<String>,
     /// The cached caller was stale: the request has to be authorized again.
     pub(crate) is_stale: bool,
     /// Whether it leaves an audit record: a refusal does, a fault or a request to come back later does not.
@@ -28,6 +30,7 @@ impl Failure {
             message: message.into(),
             fields: Vec::new(),
             retry_after: None,
+            fault: None,
             is_stale: false,
             is_refusal: status.is_client_error(),
         }
@@ -54,6 +57,9 @@ impl Failure {
     }
 
     pub(crate) fn into_response(self, request_id: &str) -> Response<Body> {
+        if let Some(error) = self.fault {
+            tracing::error!(error, request_id, "a request failed");
+        }
         let body = ErrorBody {
             message: self.message,
             request_id: request_id.to_owned(),
@@ -122,10 +128,7 @@ impl From<Error> for Failure {
                 let message = "Other requests kept changing the same resource: try again.";
                 Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 1)
             }
-            fault => {
-                tracing::error!(error = %fault, "a request failed");
-                Self::fault()
-            }
+            fault => Self { fault: Some(fault.to_string()), ..Self::fault() },
         }
     }
 }

@@ -133,8 +133,8 @@ impl FrontDoor {
     }
 
     /// Resource usage of this machine's environments.
-    pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::Vitals> {
-        self.plane.vitals().await.unwrap_or_default()
+    pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::EnvironmentMetrics> {
+        self.plane.metrics().await.unwrap_or_default()
     }
 
     /// Handles a request below `/airflow/` at the control plane's own URL.

@@ -1,6 +1,7 @@
 //! A request on its way to an endpoint: headers, path, query and body, each decoded when it is needed.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,13 +12,14 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use podium_api::decode::Check;
 use podium_api::endpoint::Input;
 use podium_api::path::PathParams;
-use podium_api::{CredentialId, Description, Endpoint, EntityId, FieldError, Id, Timestamp};
+use podium_api::{Access, CredentialId, Description, Endpoint, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::secrets::sha256_hex;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::Value;
 
 use crate::body::{BodyError, RequestBody};
+use crate::connections::{AwaitedBody, Connection, Shed};
 use crate::errors::Failure;
 use crate::response_cache::KeyRef;
 use crate::settings::Settings;
@@ -34,6 +36,8 @@ pub(crate) struct Incoming {
     pub(crate) address: IpAddr,
     pub(crate) request_id: String,
     pub(crate) now: Timestamp,
+    /// The connection it arrived on; none in tests.
+    pub(crate) connection: Option<Arc<Connection>>,
     body: Option<RequestBody>,
     bytes: Bytes,
 }
@@ -64,7 +68,8 @@ impl Incoming {
         body: RequestBody,
     ) -> Self {
         let now = app.world.now();
-        Self { app, parts, ids, address, request_id, now, body: Some(body), bytes: Bytes::new() }
+        let (connection, body, bytes) = (None, Some(body), Bytes::new());
+        Self { app, parts, ids, address, request_id, now, connection, body, bytes }
     }
 
     /// The ids of the path, by name.
@@ -153,7 +158,7 @@ impl Incoming {
         };
         let body = match &checks.body {
             Some(check) => {
-                if let Err(failure) = self.read_body(settings).await {
+                if let Err(failure) = self.read_body(settings, E::DESCRIPTION.access).await {
                     *audited_body = audit::kept_body(&self.bytes, None);
                     return Err(failure);
                 }
@@ -176,9 +181,14 @@ impl Incoming {
         }
     }
 
-    async fn read_body(&mut self, settings: &Settings) -> Result<(), Failure> {
+    async fn read_body(&mut self, settings: &Settings, access: Access) -> Result<(), Failure> {
         let Some(body) = self.body.take() else { return Ok(()) };
-        self.bytes = read_whole(body, settings.body_limit, settings.body_timeout).await?;
+        self.bytes = if access == Access::Public {
+            let (limit, within) = (settings.public_body_limit, settings.public_body_timeout);
+            read_public(body, limit, within, self.connection.as_ref()).await?
+        } else {
+            read_whole(body, settings.body_limit, settings.body_timeout).await?
+        };
         if !self.bytes.is_empty() && !is_json(&self.parts.headers) {
             let message = "The body must be JSON: send `Content-Type: application/json`.";
             return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
@@ -201,6 +211,21 @@ pub(crate) async fn read_whole(body: RequestBody, limit: usize, within: Duration
             _ => Err(Failure::new(StatusCode::BAD_REQUEST, "The body ended early.")),
         },
         Err(_) => Err(late(within)),
+    }
+}
+
+/// Reads and buffers the body of an unauthenticated client, whose connection may be closed meanwhile to make room.
+pub(crate) async fn read_public(
+    body: RequestBody,
+    limit: usize,
+    within: Duration,
+    connection: Option<&Arc<Connection>>,
+) -> Result<Bytes, Failure> {
+    let awaited = connection.map(|connection| connection.await_public_body());
+    let read = read_whole(body, limit, within).await;
+    match awaited.map(AwaitedBody::end) {
+        Some(Err(Shed)) => Err(no_room()),
+        _ => read,
     }
 }
 

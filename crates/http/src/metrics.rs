@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use podium_api::{DeploymentId, Timestamp};
 use podium_app::meters::Status;
-use podium_dataplane::{Vital, Vitals};
+use podium_dataplane::{ComponentMetrics, EnvironmentMetrics};
 
 use crate::connections::Connections;
 
@@ -104,7 +104,7 @@ fn of_connections(connections: &Connections) -> String {
     out
 }
 
-/// Writes how many requests panicked.
+/// Writes how many panics there were.
 pub(crate) fn panics(count: u64) -> String {
     format!("# TYPE podium_panics_total counter\npodium_panics_total {count}\n")
 }
@@ -115,7 +115,7 @@ pub(crate) fn front_door(refused: u64) -> String {
 }
 
 /// Writes the metrics of deployments: their status, and their components' resource usage if the data plane reports it.
-pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -> String {
+pub(crate) fn deployments(shown: &[Status], vitals: &[EnvironmentMetrics], now: Timestamp) -> String {
     let mut out = String::new();
     if shown.is_empty() {
         return out;
@@ -135,17 +135,18 @@ pub(crate) fn deployments(shown: &[Status], vitals: &[Vitals], now: Timestamp) -
         shown.iter().map(status).collect(),
     );
     let rows: HashMap<DeploymentId, &Status> = shown.iter().map(|row| (row.id, row)).collect();
-    let each = |number: &dyn Fn(&Vital) -> Option<f64>| -> Vec<String> {
-        let of = |vitals: &Vitals| {
+    let each = |number: &dyn Fn(&ComponentMetrics) -> Option<f64>| -> Vec<String> {
+        let of = |vitals: &EnvironmentMetrics| {
             let row = rows.get(&vitals.id)?;
-            let line = |vital: &Vital| {
+            let line = |vital: &ComponentMetrics| {
                 Some(format!("{{{},component=\"{}\"}} {}", labels(row), vital.name, number(vital)?))
             };
             Some(vitals.components.iter().filter_map(line).collect::<Vec<_>>())
         };
         vitals.iter().filter_map(of).flatten().collect()
     };
-    let disk = |vitals: &Vitals| Some(format!("{{{}}} {}", labels(rows.get(&vitals.id)?), vitals.disk?));
+    let disk =
+        |vitals: &EnvironmentMetrics| Some(format!("{{{}}} {}", labels(rows.get(&vitals.id)?), vitals.disk?));
     begin(
         "podium_deployment_disk_bytes",
         "Disk space that a deployment uses on its machine, as last measured.",
@@ -192,14 +193,15 @@ mod tests {
             namespace: "calm-river-1234".into(),
             status: podium_api::enums::DeploymentStatus::Healthy,
         }];
-        let vital = Vital {
+        let vital = ComponentMetrics {
             name: "scheduler".into(),
             is_up: true,
             restarts: Some(2),
             memory: Some(1024),
             heartbeat_at: Some(Timestamp::from_millis(1_000)),
         };
-        let of = |number| Vitals { id: id(number), components: vec![vital.clone()], disk: Some(4096) };
+        let of =
+            |number| EnvironmentMetrics { id: id(number), components: vec![vital.clone()], disk: Some(4096) };
         let text = deployments(&shown, &[of(1), of(2)], Timestamp::from_millis(3_500));
         let labels = format!("deployment=\"{}\",namespace=\"calm-river-1234\"", id(1));
         for line in [

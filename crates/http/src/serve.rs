@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 
-use crate::compress::{Accepted, compress};
+use crate::compress::Accepted;
 use crate::connections::{CloseReason, Connection, Connections, PendingRequest, WatchedStream};
 use crate::front_door::ListenerKind;
 use crate::outgoing::{Outgoing, RequestInfo, send};
@@ -212,10 +212,8 @@ async fn answer(
 ) -> Result<Response<Outgoing>, Infallible> {
     let accepted = Accepted::of(request.headers());
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
-    let mut response = server.answer(listener, request, peer).await;
-    if let Some(accepted) = accepted {
-        response = compress(response, accepted, server.compressing()).await;
-    }
+    let response = server.answer(listener, request, peer).await;
+    let response = server.finish(response, accepted).await;
     Ok(send(&connection, begun, response, RequestInfo { is_read, is_multiplexed }))
 }
 

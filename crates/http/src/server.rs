@@ -120,7 +120,7 @@ impl Server {
         let mut seed = [0; 8];
         app.world.fill(&mut seed);
         let seed = u64::from_le_bytes(seed);
-        let front_door = FrontDoor::new(app.clone(), plane, env.settings.body_timeout);
+        let front_door = FrontDoor::new(app.clone(), plane, env.settings.public_body_timeout);
         Self(Arc::new(Shared {
             app,
             env,
@@ -134,7 +134,7 @@ impl Server {
             uploads: Meter::default(),
             front_door,
             forwarded: Meter::default(),
-            panics: Panics::default(),
+            panics: Panics::watch(),
             seed,
         }))
     }
@@ -335,7 +335,9 @@ impl Server {
         // A malformed id matches nothing: it is looked up and not found, like any other.
         let nowhere = Id::from_parts(0, 0, 0);
         let ids = found.params.iter().map(|(_, text)| text.parse().unwrap_or(nowhere)).collect();
-        let incoming = Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
+        let mut incoming =
+            Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
+        incoming.connection.clone_from(&peer.connection);
         let answering = async {
             let answer = (route.handler)(incoming).await;
             answer.unwrap_or_else(|failure| failure.into_response(request_id))

@@ -19,6 +19,10 @@ pub struct Settings {
     pub body_timeout: Duration,
     /// The largest body that is read.
     pub body_limit: usize,
+    /// How long an unauthenticated client (one that signs in or accepts an invite) may take to send a body.
+    pub public_body_timeout: Duration,
+    /// The largest body that is read from an unauthenticated client. A password of 1,024 escaped characters takes 12 KiB.
+    pub public_body_limit: usize,
     /// How long a client may read nothing of an answer that waits for it.
     pub write_timeout: Duration,
     /// Bytes of answers that may wait to be read.
@@ -66,6 +70,8 @@ impl Default for Settings {
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
             body_limit: 1024 * 1024,
+            public_body_timeout: Duration::from_secs(5),
+            public_body_limit: 16 * 1024,
             write_timeout: Duration::from_secs(60),
             waiting: Waiting { connection: 8 << 20, address: 64 << 20, all: 256 << 20 },
             upload_idle_timeout: Duration::from_secs(60),

@@ -1,7 +1,7 @@
-//! Blocks: some lines of one deployment and hour, column by column.
+//! Blocks: some lines of one deployment and hour, stored by column.
 //!
-//! A block is the unit of compression, and what a search holds in memory. Each line keeps its number: numbers are given
-//! out in the order of writing, so they tell lines of one moment apart and say what a snapshot may see.
+//! A block is the unit of compression, and of what a search holds in memory. Each line has a number, assigned in the
+//! order of writing: it orders lines with the same timestamp and determines what a snapshot sees.
 
 use podium_api::Timestamp;
 use podium_api::enums::LogSource;
@@ -9,16 +9,16 @@ use podium_api::enums::LogSource;
 use crate::Entry;
 use crate::bytes::{Reader, put, put_signed};
 
-/// The longest text of one line; a longer one is kept as several.
+/// The longest text of one line; a longer one is stored as several.
 pub(crate) const MAX_TEXT: usize = 64 * 1024;
 /// A block holds no more text than this, unless a single line is longer.
 pub(crate) const FULL: usize = 256 * 1024;
 /// A block holds no more lines than this.
 const MAX_LINES: usize = 32 * 1024;
-/// No packed block is longer: the text, and for each line at the most so much besides.
+/// The maximum length of a packed block: its text, and the most that each line adds.
 pub(crate) const MAX_PACKED: usize = FULL + MAX_TEXT + (MAX_LINES + 1) * 32;
 
-/// Where a source stands in a block; the order never changes.
+/// The numbers of sources in a block; the order never changes.
 const SOURCES: [LogSource; 6] = [
     LogSource::Scheduler,
     LogSource::Webserver,
@@ -28,7 +28,7 @@ const SOURCES: [LogSource; 6] = [
     LogSource::ApiServer,
 ];
 
-/// The number of a source: its place above. A source that has none does not compile.
+/// The number of a source: its index above. The match is exhaustive, so that a new source does not compile without one.
 pub(crate) fn number_of(source: LogSource) -> u8 {
     match source {
         LogSource::Scheduler => 0,
@@ -61,11 +61,11 @@ pub(crate) struct Block {
     pub(crate) text: String,
 }
 
-/// What is known of a block without reading it.
+/// The summary of a block, known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) lines: u32,
-    /// When the earliest line was written, and the latest.
+    /// The earliest and the latest timestamp.
     pub(crate) millis: (i64, i64),
     /// The lowest number and the highest.
     pub(crate) numbers: (u64, u64),
@@ -150,7 +150,7 @@ impl Block {
         into.extend_from_slice(self.text.as_bytes());
     }
 
-    /// Reads what [`Block::pack`] wrote; `None` where it is not that.
+    /// Reads what [`Block::pack`] wrote; `None` if it is invalid.
     pub(crate) fn unpack(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let lines = usize::try_from(reader.number()?).ok().filter(|lines| *lines <= bytes.len())?;
@@ -185,7 +185,7 @@ impl Block {
     }
 }
 
-/// A text in pieces that are not too long; an empty one is one piece.
+/// Splits a text into pieces that are not too long; an empty text is one piece.
 pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Numbers as bytes: short ones take little room, and reading never runs past the end.
+//! Variable-length integers: small ones are short, and reading never runs past the end.
 
 /// Writes a number in groups of seven bits.
 pub(crate) fn put(into: &mut Vec<u8>, mut value: u64) {
@@ -14,7 +14,7 @@ pub(crate) fn put_signed(into: &mut Vec<u8>, value: i64) {
     put(into, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Reads bytes from the front; everything is `None` past the end.
+/// Reads bytes from the front; returns `None` past the end.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -1,27 +1,27 @@
 //! Finds a page of lines, newest first.
 //!
-//! Hours are read from the newest to the oldest, several together where one has too few blocks to look through at the
-//! same time, and their blocks by how late their latest line is. What is later than all blocks that have not been read
-//! is final and can be counted off. Only the places of lines are held until it is known which of them are on the page.
+//! Hours are read from the newest to the oldest, several at a time if one has too few blocks for a parallel scan, and
+//! their blocks in the order of their latest line. Hits that are later than all unread blocks are final. Only the
+//! positions of hits are held until it is known which of them are on the page.
 
 use std::collections::BTreeSet;
 use std::io;
 
 use crate::block::{Block, Summary, source_bits};
 use crate::hour::Hour;
-use crate::search_team::Team;
+use crate::parallel_scan::ParallelScan;
 use crate::shared::Shared;
 use crate::view::{Candidate, View};
 use crate::{Entry, Page, Search};
 
-/// The most lines of a search over all pages, and so the most places that are held.
+/// The maximum number of results of a search over all pages, and so of positions that are held.
 const MAX_RESULTS: u64 = 100_000;
 /// The most lines of a page.
 const MAX_PAGE: u64 = 10_000;
 /// A page ends once its texts are as long as this together.
 const MAX_PAGE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Where a line stands in the order: newer lines are greater.
+/// The position of a line in the order: newer lines are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) millis: i64,
@@ -30,18 +30,18 @@ pub(crate) struct Position {
 
 /// A line that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Spot {
+struct Hit {
     position: Position,
     candidate: u32,
     index: u32,
 }
 
-/// What of a search to read.
-pub(crate) struct Wanted<'a> {
+/// The page of a search to read.
+pub(crate) struct PageRequest<'a> {
     pub(crate) search: &'a Search,
     /// Only lines below this number are seen.
     pub(crate) below: u64,
-    /// So many lines have been counted off already, down to this position.
+    /// This many results come before the page, down to this position.
     pub(crate) from: Option<(u64, Position)>,
     pub(crate) page: Page,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Found {
     pub(crate) end: Option<(u64, Position)>,
 }
 
-/// Counts lines off.
+/// Counts results and collects those of the page.
 struct Counter {
     skip: u64,
     take: u64,
@@ -63,7 +63,7 @@ struct Counter {
 }
 
 impl Counter {
-    fn new(wanted: &Wanted<'_>) -> Self {
+    fn new(wanted: &PageRequest<'_>) -> Self {
         let most = wanted.search.max_results.min(MAX_RESULTS);
         let offset = wanted.page.offset.min(most);
         let counted = wanted.from.map_or(0, |(counted, _)| counted.min(offset));
@@ -81,7 +81,7 @@ impl Counter {
 }
 
 /// Reads a page of what a search finds.
-pub(crate) fn page(shared: &Shared, wanted: &Wanted<'_>) -> io::Result<Found> {
+pub(crate) fn page(shared: &Shared, wanted: &PageRequest<'_>) -> io::Result<Found> {
     let mut counter = Counter::new(wanted);
     let window = &wanted.search.window;
     if counter.is_done() || window.start >= window.end {
@@ -95,10 +95,10 @@ pub(crate) fn page(shared: &Shared, wanted: &Wanted<'_>) -> io::Result<Found> {
     let words = wanted.search.query.words_to_look_up();
     let hours: Vec<Hour> = view.hours.keys().copied().collect();
     let mut hours = hours.into_iter().rev();
-    let mut team = Team::new(&shared.helpers, &wanted.search.query);
+    let mut scan_pool = ParallelScan::new(&shared.helpers, &wanted.search.query);
     while !counter.is_done() {
         let mut candidates = Vec::new();
-        while candidates.len() < team.stride()
+        while candidates.len() < scan_pool.stride()
             && let Some(hour) = hours.next()
         {
             candidates.extend(view.candidates(hour, &words, |summary| is_near(wanted, summary))?);
@@ -106,12 +106,12 @@ pub(crate) fn page(shared: &Shared, wanted: &Wanted<'_>) -> io::Result<Found> {
         if candidates.is_empty() {
             break;
         }
-        read_blocks(&mut view, &mut team, candidates, wanted, &mut counter)?;
+        read_blocks(&mut view, &mut scan_pool, candidates, wanted, &mut counter)?;
     }
     Ok(Found { end: counter.last.map(|last| (counter.counted, last)), entries: counter.entries })
 }
 
-fn is_near(wanted: &Wanted<'_>, summary: &Summary) -> bool {
+fn is_near(wanted: &PageRequest<'_>, summary: &Summary) -> bool {
     let window = &wanted.search.window;
     summary.millis.0 < window.end.millis()
         && summary.millis.1 >= window.start.millis()
@@ -120,12 +120,12 @@ fn is_near(wanted: &Wanted<'_>, summary: &Summary) -> bool {
         && summary.sources & source_bits(&wanted.search.sources) != 0
 }
 
-/// Counts off the lines of some blocks, all of which are later than what has not been read.
+/// Counts the hits of some blocks, all of which are later than those that have not been read.
 fn read_blocks(
     view: &mut View,
-    team: &mut Team<'_>,
+    scan_pool: &mut ParallelScan<'_>,
     mut candidates: Vec<Candidate>,
-    wanted: &Wanted<'_>,
+    wanted: &PageRequest<'_>,
     counter: &mut Counter,
 ) -> io::Result<()> {
     candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.summary.millis.1));
@@ -137,30 +137,29 @@ fn read_blocks(
             && sources & 1 << block.sources[index] != 0
             && wanted.from.is_none_or(|(_, from)| position(block, index) < from)
     };
-    let mut pending: BTreeSet<Spot> = BTreeSet::new();
+    let mut pending: BTreeSet<Hit> = BTreeSet::new();
     let mut read = 0;
     while let Some(latest) = candidates.get(read).map(|candidate| candidate.summary.millis.1) {
-        while pending.last().is_some_and(|spot| spot.position.millis > latest) && !counter.is_done() {
+        while pending.last().is_some_and(|hit| hit.position.millis > latest) && !counter.is_done() {
             count_off(view, &candidates, &mut pending, counter)?;
         }
         let has_enough = pending.len() as u64 >= counter.total();
-        if counter.is_done()
-            || has_enough && pending.first().is_some_and(|spot| spot.position.millis > latest)
+        if counter.is_done() || has_enough && pending.first().is_some_and(|hit| hit.position.millis > latest)
         {
             break;
         }
-        let together = &candidates[read..candidates.len().min(read + team.stride())];
+        let together = &candidates[read..candidates.len().min(read + scan_pool.stride())];
         let blocks: Vec<_> =
             together.iter().map(|candidate| view.source(&candidate.place)).collect::<io::Result<_>>()?;
-        for hits in team.look(&blocks, fits)? {
+        for hits in scan_pool.scan(&blocks, fits)? {
             let candidate = (read + hits.at) as u32;
             for index in hits.lines {
-                let spot = Spot { position: position(&hits.block, index as usize), candidate, index };
+                let hit = Hit { position: position(&hits.block, index as usize), candidate, index };
                 if (pending.len() as u64) < counter.total() {
-                    pending.insert(spot);
-                } else if pending.first().is_some_and(|oldest| *oldest < spot) {
+                    pending.insert(hit);
+                } else if pending.first().is_some_and(|oldest| *oldest < hit) {
                     pending.pop_first();
-                    pending.insert(spot);
+                    pending.insert(hit);
                 }
             }
             view.hold(&together[hits.at].place, hits.block, together.len());
@@ -177,19 +176,19 @@ fn position(block: &Block, index: usize) -> Position {
     Position { millis: block.millis[index], number: block.numbers[index] }
 }
 
-/// Counts off the newest of the lines that were found.
+/// Counts the newest pending hit.
 fn count_off(
     view: &mut View,
     candidates: &[Candidate],
-    pending: &mut BTreeSet<Spot>,
+    pending: &mut BTreeSet<Hit>,
     counter: &mut Counter,
 ) -> io::Result<()> {
-    let Some(spot) = pending.pop_last() else { return Ok(()) };
+    let Some(hit) = pending.pop_last() else { return Ok(()) };
     if counter.skip > 0 {
         counter.skip -= 1;
     } else {
-        let block = view.block(&candidates[spot.candidate as usize].place)?;
-        let Some(entry) = block.and_then(|block| block.entry(spot.index as usize)) else { return Ok(()) };
+        let block = view.block(&candidates[hit.candidate as usize].place)?;
+        let Some(entry) = block.and_then(|block| block.entry(hit.index as usize)) else { return Ok(()) };
         counter.take -= 1;
         counter.bytes += entry.text.len();
         if counter.bytes >= MAX_PAGE_BYTES {
@@ -198,6 +197,6 @@ fn count_off(
         counter.entries.push(entry);
     }
     counter.counted += 1;
-    counter.last = Some(spot.position);
+    counter.last = Some(hit.position);
     Ok(())
 }

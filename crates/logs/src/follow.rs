@@ -1,7 +1,7 @@
-//! Follows a deployment: lines in the order in which they were written, as they come.
+//! Follows a deployment: lines in the order in which they are written.
 //!
-//! A follower holds no lines. It is woken by a bell and reads from the store after the last line that it has seen; a
-//! slow one reads later and misses nothing.
+//! A follower holds no lines. It is woken by a notification and reads from the store after the last line that it has
+//! seen; a slow one reads later and misses nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +17,7 @@ use crate::shared::Shared;
 use crate::view::View;
 use crate::{Entry, Query};
 
-/// How many lines are read at once, and how many bytes of text, roughly.
+/// The approximate maximum of lines, and of bytes of text, that are read at once.
 const AT_ONCE: usize = 500;
 const BYTES_AT_ONCE: usize = 1024 * 1024;
 
@@ -28,16 +28,16 @@ pub struct Follow {
     pub deployment_id: DeploymentId,
     /// The components; none gives no lines.
     pub sources: Vec<LogSource>,
-    /// What the lines must say.
+    /// The query that lines must match.
     pub query: Query,
 }
 
-/// Somebody who follows a deployment.
+/// A follower of a deployment.
 #[derive(Debug)]
 pub struct Follower {
     search: Follow,
     after: u64,
-    bell: watch::Receiver<()>,
+    wakeups: watch::Receiver<()>,
 }
 
 /// A line with its number, which is higher than that of every line written before.
@@ -49,23 +49,23 @@ pub struct Numbered {
     pub entry: Entry,
 }
 
-/// What is new.
+/// New lines of a deployment.
 #[derive(Debug)]
-pub struct News {
+pub struct NewLines {
     /// The lines, in the order of writing.
     pub lines: Vec<Numbered>,
-    /// Everything up to this number has been seen, whether it was wanted or not.
+    /// Everything up to this number has been read, whether it matched or not.
     pub seen: u64,
-    /// Whether there is more to read at once.
-    pub is_part: bool,
+    /// Whether there is more to read immediately.
+    pub has_more: bool,
 }
 
 impl Follower {
-    pub(crate) fn new(search: Follow, after: u64, bell: watch::Receiver<()>) -> Self {
-        Self { search, after, bell }
+    pub(crate) fn new(search: Follow, after: u64, wakeups: watch::Receiver<()>) -> Self {
+        Self { search, after, wakeups }
     }
 
-    pub(crate) fn place(&self) -> (Follow, u64) {
+    pub(crate) fn position(&self) -> (Follow, u64) {
         (self.search.clone(), self.after)
     }
 
@@ -74,19 +74,19 @@ impl Follower {
         self.after
     }
 
-    /// Notes that news have been seen.
-    pub fn advance(&mut self, news: &News) {
+    /// Records that new lines have been seen.
+    pub fn advance(&mut self, news: &NewLines) {
         self.after = self.after.max(news.seen);
     }
 
-    /// Waits until something has been written since this was called last; `false` where nothing comes any more.
-    pub async fn rung(&mut self) -> bool {
-        self.bell.changed().await.is_ok()
+    /// Waits until something has been written since the last call; `false` if nothing will follow.
+    pub async fn woken(&mut self) -> bool {
+        self.wakeups.changed().await.is_ok()
     }
 }
 
 /// Reads what was written after a number.
-pub(crate) fn news(shared: &Shared, search: &Follow, after: u64) -> io::Result<News> {
+pub(crate) fn new_lines(shared: &Shared, search: &Follow, after: u64) -> io::Result<NewLines> {
     let below = shared.next();
     let everything = below.saturating_sub(1).max(after);
     let sources = source_bits(&search.sources);
@@ -104,7 +104,7 @@ pub(crate) fn news(shared: &Shared, search: &Follow, after: u64) -> io::Result<N
     let mut scan = Scan::new(&search.query);
     let mut pending: BTreeMap<u64, Entry> = BTreeMap::new();
     let mut bytes = 0;
-    // Lines from here on are left for the next time.
+    // Lines from here on are left for the next call.
     let mut left = below;
     for candidate in candidates {
         if candidate.summary.numbers.0 >= left {
@@ -131,8 +131,8 @@ pub(crate) fn news(shared: &Shared, search: &Follow, after: u64) -> io::Result<N
             }
         });
     }
-    let is_part = left < below;
-    let seen = if is_part { left - 1 } else { everything };
+    let has_more = left < below;
+    let seen = if has_more { left - 1 } else { everything };
     let lines = pending.into_iter().map(|(number, entry)| Numbered { number, entry }).collect();
-    Ok(News { lines, seen, is_part })
+    Ok(NewLines { lines, seen, has_more })
 }

@@ -1,4 +1,4 @@
-//! Hours of UTC: lines of one hour lie together, and go together.
+//! Hours of UTC: lines of one hour are stored and deleted together.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const DAY: i64 = Duration::from_hours(24).as_millis() as i64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Hour(i64);
 
-/// Whose lines of which hour: what lies together.
+/// The deployment and hour of lines that are stored together.
 pub(crate) type Key = (DeploymentId, Hour);
 
 impl Hour {
@@ -37,7 +37,7 @@ impl Hour {
         Timestamp::from_millis((day + 1).saturating_mul(DAY))
     }
 
-    /// The hour that is written like this.
+    /// Parses an hour as it is displayed.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let hour = Self::of(Timestamp::parse(&format!("{text}:00:00Z"))?);
         (hour.to_string() == text).then_some(hour)
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_hour_is_found_again_by_what_is_written() {
+    fn a_displayed_hour_is_parsed_again() {
         for (moment, name) in [
             ("1969-12-31T23:59:59.999Z", "1969-12-31T23"),
             ("1970-01-01T00:00:00Z", "1970-01-01T00"),

@@ -1,8 +1,8 @@
-//! The journal: what has been written and is in no segment yet, of all deployments, in the order of writing.
+//! The journal: lines of all deployments that are in no segment yet, in the order of writing.
 //!
-//! It is only read when the store is opened. A write adds one or more frames, each with its length and a checksum; a
-//! frame that was cut off or damaged is stepped over, so nothing else is lost. The journal is a row of files; once
-//! everything in a file is in segments the file goes.
+//! It is only read when the store is opened. A write appends one or more frames, each with its length and a checksum; a
+//! truncated or damaged frame is skipped, so that nothing else is lost. The journal is a sequence of files; a file is
+//! deleted once everything in it is in segments.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -28,23 +28,23 @@ const MAX_BODY: usize = FULL + MAX_TEXT + MAX_BATCH + 128;
 const LINES: u8 = 1;
 const REMOVAL: u8 = 2;
 const BATCH: u8 = 3;
-/// The longest batch of a sender: it stands in one frame, whole or not at all.
+/// The longest batch of a sender: it is one frame, so that it is atomic.
 pub(crate) const MAX_BATCH: usize = 8 << 20;
 /// As long as any id.
 const ID: usize = 25;
 
-/// What a frame says.
+/// The content of a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
     /// A line with its number.
     Line { number: u64, deployment_id: DeploymentId, millis: i64, source: LogSource, text: &'a str },
-    /// Everything of a deployment below this number is gone.
+    /// Everything of a deployment below this number is deleted.
     Removal { number: u64, deployment_id: DeploymentId },
     /// The lines from this number on are a batch of a sender.
     Batch { number: u64, origin: Origin },
 }
 
-/// Writes frames into memory.
+/// Encodes frames in memory.
 pub(crate) struct Frames {
     bytes: Vec<u8>,
     /// Where the open frame begins; it holds lines from this number on.
@@ -57,7 +57,7 @@ impl Frames {
         Self { bytes: Vec::new(), open: None, deployment_id: None }
     }
 
-    /// Adds a line, in pieces where it is too long; each piece takes the next number.
+    /// Adds a line, split if it is too long; each piece takes the next number.
     pub(crate) fn line(&mut self, number: &mut u64, line: &Line) {
         for text in pieces(&line.text) {
             if self.open.is_some_and(|start| self.bytes.len() - start >= FULL) {
@@ -126,7 +126,7 @@ impl Frames {
         self.bytes[start + 8..body].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// What was written, and forgets it.
+    /// The encoded frames.
     fn take(&mut self) -> &[u8] {
         self.close();
         &self.bytes
@@ -138,7 +138,7 @@ impl Frames {
     }
 }
 
-/// The journal, as the writer has it.
+/// The journal, for writing.
 pub(crate) struct Journal {
     directory: PathBuf,
     /// The number of the file that is written.
@@ -148,7 +148,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// The journal in a directory; files that are there stay until they are dropped.
+    /// Opens the journal in a directory; existing files stay until they are deleted.
     pub(crate) fn open(directory: PathBuf) -> io::Result<Self> {
         let generation = files(&directory)?.last().map_or(1, |last| last + 1);
         Ok(Self { directory, generation, file: None, length: 0 })
@@ -159,7 +159,7 @@ impl Journal {
         self.length
     }
 
-    /// Writes frames. Where that fails nothing half-written is left before the next ones.
+    /// Writes frames. If that fails, a partial write is truncated.
     pub(crate) fn write(&mut self, frames: &mut Frames) -> io::Result<()> {
         let outcome = self.write_bytes(frames.take());
         frames.clear();
@@ -181,8 +181,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Begins another file; answers which files are complete now: this one and those before it.
-    pub(crate) fn turn(&mut self) -> u64 {
+    /// Starts another file; returns the number of the last complete one.
+    pub(crate) fn rotate(&mut self) -> u64 {
         let complete = self.generation;
         self.generation += 1;
         (self.file, self.length) = (None, 0);
@@ -194,7 +194,7 @@ impl Journal {
     }
 }
 
-/// Drops the files up to one.
+/// Deletes the files up to a number.
 pub(crate) fn drop_up_to(directory: &Path, generation: u64) -> io::Result<()> {
     for number in files(directory)?.into_iter().filter(|number| *number <= generation) {
         missing_is_none(fs::remove_file(directory.join(format!("{number:016x}{ENDING}"))))?;
@@ -215,7 +215,7 @@ fn files(directory: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Reads everything that the journal holds, in the order of writing.
+/// Reads all records of the journal, in the order of writing.
 pub(crate) fn replay(directory: &Path, mut each: impl FnMut(Record<'_>) -> io::Result<()>) -> io::Result<()> {
     for number in files(directory)? {
         let bytes = fs::read(directory.join(format!("{number:016x}{ENDING}")))?;
@@ -226,7 +226,7 @@ pub(crate) fn replay(directory: &Path, mut each: impl FnMut(Record<'_>) -> io::R
                 rest = after;
                 continue;
             }
-            tracing::warn!(number, "the journal of logs holds something that is not whole; it is left out");
+            tracing::warn!(number, "the log journal contains a damaged frame; it is skipped");
             let next = memmem::find_iter(&rest[1..], &START).find(|at| frame(&rest[at + 1..]).is_some());
             rest = next.map_or(&[][..], |at| &rest[at + 1..]);
         }
@@ -234,7 +234,7 @@ pub(crate) fn replay(directory: &Path, mut each: impl FnMut(Record<'_>) -> io::R
     Ok(())
 }
 
-/// The body of a whole frame, and what follows it.
+/// The body of an intact frame, and what follows it.
 fn frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut reader = Reader::new(bytes);
     let is_frame = reader.take(4)? == START;

@@ -1,29 +1,29 @@
-//! Logs of deployments: append, search newest first, forget.
+//! Logs of deployments: append, search newest first, delete.
 //!
-//! The face ([`LogStore`]) takes batches of lines; a search becomes a [`Snapshot`] that fixes what it sees, and pages are
-//! read from it. Behind it, lines go to a journal and into memory first, and from there into compressed segments, one or
-//! more for each deployment and hour, which are searched by an index of words. It refuses to know who may read, what a
-//! deployment is made of, and what time it is: all of that is given.
+//! [`LogStore`] takes batches of lines; a search becomes a [`Snapshot`] with a fixed view, from which pages are read.
+//! Lines first go to a journal and into memory, and from there into compressed segments, one or more for each
+//! deployment and hour, which are searched with an index of words. Access control, the structure of deployments and the
+//! current time are the caller's business.
 //!
-//! Memory is bounded whatever is stored and asked: lines that are in no segment yet are bounded together, and a search
-//! holds a few blocks, the places of what it found, and one page.
+//! Memory is bounded whatever is stored or searched: lines that are in no segment yet are bounded in total, and a
+//! search holds a few blocks, the positions of its hits, and one page.
 
-mod bells;
 mod block;
 mod bytes;
 mod find;
+mod flusher;
 mod follow;
 mod hour;
 mod journal;
 mod lock;
 mod merge;
+mod notifier;
 mod numbers;
 mod origins;
+mod parallel_scan;
 mod query;
 mod scan;
-mod search_team;
 mod segment;
-mod settle;
 mod shared;
 mod snapshots;
 mod store;
@@ -38,7 +38,7 @@ use std::ops::Range;
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
 
-pub use follow::{Follow, Follower, News, Numbered};
+pub use follow::{Follow, Follower, NewLines, Numbered};
 pub use origins::Origin;
 pub use query::Query;
 pub use snapshots::Snapshot;
@@ -53,26 +53,26 @@ pub struct Line {
     pub source: LogSource,
     /// When it was written.
     pub timestamp: Timestamp,
-    /// What was written; a very long text is kept as several lines.
+    /// The text; a very long one is stored as several lines.
     pub text: String,
 }
 
-/// What to look for.
+/// A search.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// The deployment.
     pub deployment_id: DeploymentId,
-    /// From when, and until before when.
+    /// The time range, excluding its end.
     pub window: Range<Timestamp>,
     /// The components; none gives no lines.
     pub sources: Vec<LogSource>,
-    /// What the lines must say.
+    /// The query that lines must match.
     pub query: Query,
-    /// How many lines are found at the most, over all pages.
+    /// The maximum number of results, over all pages.
     pub max_results: u64,
 }
 
-/// Which part of what was found.
+/// A page of the results.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// How many lines to skip.
@@ -92,7 +92,7 @@ pub struct Entry {
     pub text: String,
 }
 
-/// What may be gone by now is not there.
+/// Turns a missing file into `None`.
 fn missing_is_none<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -1,6 +1,6 @@
-//! One process at a time: a lock on a file of the directory, held while the store is open.
+//! A lock file, so that only one process at a time opens the directory.
 //!
-//! The operating system lets go of it when the process ends, however it ends. The file stays; only the lock counts.
+//! The operating system releases the lock when the process ends, however it ends. The file stays; only the lock counts.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -14,7 +14,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of a directory, which is made if it is missing; fails at once where somebody else has it.
+    /// Locks a directory, which is created if needed; fails immediately if another process holds the lock.
     pub(crate) fn take(directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
         let path = directory.join(FILE);
@@ -23,7 +23,7 @@ impl Lock {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => {
                 let message = format!(
-                    "another process has {} open: stop it first, or give this one a data directory of its own",
+                    "another process has {} open: stop it first, or give this process its own data directory",
                     directory.display()
                 );
                 Err(io::Error::new(io::ErrorKind::ResourceBusy, message))

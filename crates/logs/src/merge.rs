@@ -1,7 +1,7 @@
 //! Merges small segments, so that a search opens few files.
 //!
-//! Blocks that are well filled are copied as they are stored; small ones are unpacked and filled up. Segments that were
-//! merged are dropped under the eyes of nobody: lists of segments are made before or after, never in between.
+//! Well filled blocks are copied as they are stored; small ones are unpacked and combined. Merged segments are replaced
+//! under a lock, so that a list of segments is made before or after, never in between.
 
 use std::fs;
 use std::io;
@@ -13,16 +13,16 @@ use podium_api::DeploymentId;
 use crate::block::{Block, FULL};
 use crate::hour::Key;
 use crate::missing_is_none;
-use crate::segment::{Blocks, Builder, MAX_BLOCKS, Name, Press, Segment, Unpacker};
+use crate::segment::{Blocks, Builder, Encoder, MAX_BLOCKS, Name, Segment, Unpacker};
 use crate::shared::Shared;
 
-/// So many segments of about one size are merged.
+/// How many segments of similar size are merged.
 const SEVERAL: usize = 8;
-/// The smallest size that counts; each further one is [`SEVERAL`] times as large.
+/// The smallest size class; each further one is [`SEVERAL`] times as large.
 const SMALLEST: u64 = 8 * 1024;
-/// A merged segment is not longer than this in the file.
+/// The maximum file size of a merged segment.
 const LARGEST: u64 = 24 * 1024 * 1024;
-/// A block with so much text is copied as it is.
+/// A block with this much text is copied as it is.
 const WELL_FILLED: usize = FULL / 2;
 
 struct Candidate {
@@ -31,8 +31,8 @@ struct Candidate {
     blocks: usize,
 }
 
-/// Merges the newest segments of an hour where several of about one size have piled up.
-pub(crate) fn what_piled_up(shared: &Shared, press: &mut Press, key: Key) -> io::Result<()> {
+/// Merges the newest segments of an hour if there are several of similar size.
+pub(crate) fn merge_small(shared: &Shared, encoder: &mut Encoder, key: Key) -> io::Result<()> {
     let directory = shared.directory(key.0);
     let mut names = Name::list(&directory)?;
     names.retain(|name| name.hour == key.1);
@@ -45,17 +45,17 @@ pub(crate) fn what_piled_up(shared: &Shared, press: &mut Press, key: Key) -> io:
         let small = found.iter().rev().take_while(|one| one.length <= size).count();
         let run = &found[found.len() - small..];
         if small >= SEVERAL {
-            return runs(shared, press, key.0, run);
+            return runs(shared, encoder, key.0, run);
         }
         size *= SEVERAL as u64;
     }
     Ok(())
 }
 
-/// Merges whatever fits together of the hours that are over.
-pub(crate) fn what_is_over(
+/// Merges the segments of past hours as far as they fit together.
+pub(crate) fn merge_finished_hours(
     shared: &Shared,
-    press: &mut Press,
+    encoder: &mut Encoder,
     id: DeploymentId,
     is_over: impl Fn(&Name) -> bool,
 ) -> io::Result<()> {
@@ -64,12 +64,12 @@ pub(crate) fn what_is_over(
     let mut names = Name::list(&directory)?;
     names.retain(is_over);
     for hour in names.chunk_by(|left, right| left.hour == right.hour).filter(|hour| hour.len() > 1) {
-        runs(shared, press, id, &candidates(&directory, hour)?)?;
+        runs(shared, encoder, id, &candidates(&directory, hour)?)?;
     }
     Ok(())
 }
 
-/// Drops segments that were merged by a process that ended before it could drop them.
+/// Deletes segments that were merged by a process that ended before it could delete them.
 fn drop_covered(directory: &Path) -> io::Result<()> {
     let kept = Name::list(directory)?;
     for name in Name::list_all(directory)?.iter().filter(|name| !kept.contains(name)) {
@@ -87,13 +87,13 @@ fn candidates(directory: &Path, names: &[Name]) -> io::Result<Vec<Candidate>> {
     names.iter().map(candidate).collect()
 }
 
-/// Merges neighbours as long as they fit into one segment.
-fn runs(shared: &Shared, press: &mut Press, id: DeploymentId, found: &[Candidate]) -> io::Result<()> {
+/// Merges adjacent segments as long as they fit into one.
+fn runs(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, found: &[Candidate]) -> io::Result<()> {
     let mut run: Vec<Name> = Vec::new();
     let (mut length, mut blocks) = (0, 0);
     for one in found {
         if length + one.length > LARGEST || blocks + one.blocks > MAX_BLOCKS {
-            merge(shared, press, id, &run)?;
+            merge(shared, encoder, id, &run)?;
             run.clear();
             (length, blocks) = (0, 0);
         }
@@ -101,14 +101,14 @@ fn runs(shared: &Shared, press: &mut Press, id: DeploymentId, found: &[Candidate
         length += one.length;
         blocks += one.blocks;
     }
-    merge(shared, press, id, &run)
+    merge(shared, encoder, id, &run)
 }
 
-/// Replaces neighbours by one segment.
-fn merge(shared: &Shared, press: &mut Press, id: DeploymentId, run: &[Name]) -> io::Result<()> {
+/// Replaces adjacent segments by one.
+fn merge(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, run: &[Name]) -> io::Result<()> {
     let [first, .., last] = run else { return Ok(()) };
     let directory = shared.directory(id);
-    let mut builder = Builder::new(press, &directory, first.hour)?;
+    let mut builder = Builder::new(encoder, &directory, first.hour)?;
     let mut unpacker = Unpacker::default();
     let mut small = Block::default();
     for name in run {
@@ -136,10 +136,10 @@ fn merge(shared: &Shared, press: &mut Press, id: DeploymentId, run: &[Name]) -> 
     if !small.is_empty() {
         builder.add(&small)?;
     }
-    // Where everything is damaged nothing is left to take their place.
+    // If everything is damaged, there is nothing to replace them with.
     let Some(merged) = builder.finish(true)? else { return Ok(()) };
     let _alone = shared.names.write().unwrap_or_else(PoisonError::into_inner);
-    merged.call(Name { hour: first.hour, first: first.first, last: last.last })?;
+    merged.publish(Name { hour: first.hour, first: first.first, last: last.last })?;
     for name in run {
         missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
     }

@@ -1,7 +1,7 @@
-//! Numbers of lines, given out in the order of writing and never twice, whatever happens to the lines.
+//! Line numbers, assigned in the order of writing and never reused.
 //!
-//! A file holds how often numbers have begun; each opening of the store begins a new stretch of them. So nothing has to
-//! be written down for each line, and a number that a reader remembers stays behind everything that comes later.
+//! A file counts how often the store was opened; each opening starts a new range of numbers. So nothing has to be saved
+//! for each line, and a number that a reader has stored stays below everything that is written later.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,21 +11,21 @@ use crate::segment::Name;
 use crate::shared::Shared;
 
 const FILE: &str = "stretch";
-/// How many bits of a number count inside a stretch.
+/// The number of bits of a number within a range.
 const BITS: u32 = 40;
 
-/// The first number of the next stretch: no line has been given it or a higher one.
+/// The first number of the next range: no line has this number or a higher one.
 pub(crate) fn next(shared: &Shared, highest_seen: u64) -> io::Result<u64> {
     let noted = missing_is_none(fs::read_to_string(shared.root().join(FILE)))?;
     let noted = match noted.map(|text| text.trim().parse::<u64>()) {
         Some(Ok(noted)) => noted,
-        // It is lost: the names of segments say what has been given out.
+        // The file is lost: the names of segments show which numbers were used.
         Some(Err(_)) | None => highest_in_segments(shared)? >> BITS,
     };
     Ok((noted.max(highest_seen >> BITS) + 1) << BITS)
 }
 
-/// Writes down that the stretch of a number has begun.
+/// Saves that the range of a number has started.
 pub(crate) fn begin(shared: &Shared, first: u64) -> io::Result<()> {
     fs::create_dir_all(shared.root())?;
     let path = shared.root().join(FILE);

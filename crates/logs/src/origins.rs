@@ -1,7 +1,7 @@
-//! Where batches come from: senders that number their batches, so that one that is sent again is not added again.
+//! Origins of batches: senders number their batches, so that a repeated one is not added again.
 //!
-//! The last batch of each sender is written to the journal together with its lines, and all of them to a file of their
-//! own before a file of the journal goes.
+//! The last batch of each sender is written to the journal together with its lines, and all of them are saved to a file
+//! before a journal file is deleted.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::missing_is_none;
 
 const FILE: &str = "senders";
-/// How many senders are remembered; those that have sent nothing for the longest time are forgotten.
+/// How many senders are tracked; the least recently active ones are dropped.
 const MOST: usize = 100_000;
 
 /// A batch of a sender.
@@ -25,7 +25,7 @@ pub struct Origin {
     pub deployment_id: DeploymentId,
     /// The sender, as a number.
     pub(crate) sender: u64,
-    /// Which of its batches: later ones have higher numbers.
+    /// The sequence number of the batch: later ones have higher numbers.
     pub sequence: u64,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Origins {
 }
 
 impl Origins {
-    /// What the file says.
+    /// Loads the file.
     pub(crate) fn load(root: &Path) -> io::Result<Self> {
         let text = missing_is_none(fs::read_to_string(root.join(FILE)))?.unwrap_or_default();
         let read = |line: &str| {
@@ -69,7 +69,7 @@ impl Origins {
         last.is_none_or(|last| origin.sequence > last.sequence)
     }
 
-    /// Notes that a batch has been added, with lines from this number on.
+    /// Records that a batch has been added, with lines from this number on.
     pub(crate) fn note(&mut self, origin: &Origin, number: u64) {
         self.is_changed = true;
         let last = Last { sequence: origin.sequence, number };
@@ -82,13 +82,13 @@ impl Origins {
         }
     }
 
-    /// Forgets the senders of a deployment.
+    /// Removes the senders of a deployment.
     pub(crate) fn forget(&mut self, deployment_id: DeploymentId) {
         self.known.retain(|(id, _), _| *id != deployment_id);
         self.is_changed = true;
     }
 
-    /// Brings the file up to date.
+    /// Saves changes to the file.
     pub(crate) fn save(&mut self, root: &Path) -> io::Result<()> {
         if !self.is_changed {
             return Ok(());

@@ -1,8 +1,8 @@
-//! What a line must say: words, beginnings of words, and texts, all of them, without regard to case.
+//! Search queries: words, prefixes of words, and phrases, all of which must match, ignoring case.
 //!
-//! A word is a run of letters, digits and underscores of ASCII, and matches whole words only. With `*` at its end it
-//! matches words that begin with it. What stands in double quotes matches anywhere; a quote that is never closed goes
-//! to the end. A query that says nothing matches every line.
+//! A word is a sequence of ASCII letters, digits and underscores, and matches whole words only. With a trailing `*` it
+//! matches words that begin with it. Text in double quotes matches anywhere; an unclosed quote extends to the end. An
+//! empty query matches every line.
 
 use crate::tokens::{self, is_word_byte, words};
 
@@ -20,7 +20,7 @@ struct Word {
 }
 
 impl Query {
-    /// Reads a search text; every text is one.
+    /// Parses a search text; every text is valid.
     pub fn parse(text: &str) -> Self {
         let mut query = Self::default();
         for (index, part) in text.split('"').enumerate() {
@@ -58,7 +58,7 @@ impl Query {
         }
     }
 
-    /// Whether a line says everything that the query asks for.
+    /// Whether a line matches the query.
     pub fn matches(&self, line: &str) -> bool {
         self.has_words(line) && self.has_texts(line)
     }
@@ -87,28 +87,28 @@ impl Word {
     }
 }
 
-/// Something that a query asks for, to be looked for in lines in lower case.
+/// A term of a query, to be searched for in lower-cased lines.
 pub(crate) struct Needle<'a> {
     pub(crate) lowered: &'a [u8],
-    /// Whether it is a text, for which all letters are folded; words fold those of ASCII only.
+    /// Whether it is a phrase, for which all letters are case-folded; words fold ASCII letters only.
     pub(crate) is_text: bool,
 }
 
 impl Query {
-    /// The longest of what must occur in a line.
+    /// The longest term that must occur in a line.
     pub(crate) fn needle(&self) -> Option<Needle<'_>> {
         let words = self.words.iter().map(|word| Needle { lowered: &word.lowered, is_text: false });
         let texts = self.texts.iter().map(|text| Needle { lowered: text.as_bytes(), is_text: true });
         words.chain(texts).max_by_key(|needle| needle.lowered.len())
     }
 
-    /// The numbers of words that a block with a matching line must hold. Inside a text those words are whole that have
-    /// something else on both sides; one that ends the text is at least the beginning of a word.
+    /// The hashes of words that a block with a matching line must contain. Inside a phrase, words with separators on
+    /// both sides are complete; a word at its end is at least a prefix.
     pub(crate) fn words_to_look_up(&self) -> Vec<u32> {
         let mut numbers = Vec::new();
         for word in &self.words {
             let number = if word.is_prefix {
-                tokens::of_beginning(&word.lowered)
+                tokens::of_prefix(&word.lowered)
             } else {
                 Some(tokens::of_word(&word.lowered))
             };
@@ -122,7 +122,7 @@ impl Query {
             let found: Vec<&[u8]> = words(bytes).collect();
             let whole = found.len() - usize::from(ends_in_word);
             numbers.extend(found[..whole].iter().map(|word| tokens::of_word(word)));
-            numbers.extend(found[whole..].iter().filter_map(|word| tokens::of_beginning(word)));
+            numbers.extend(found[whole..].iter().filter_map(|word| tokens::of_prefix(word)));
         }
         numbers.sort_unstable();
         numbers.dedup();

@@ -1,7 +1,7 @@
-//! Looks through a block for the lines that a query matches.
+//! Scans a block for the lines that a query matches.
 //!
-//! The longest thing that the query asks for is looked for in the whole block at once; only lines in which it occurs
-//! are looked at closely. Before that the same is looked for in the packed bytes of a block: most blocks end there.
+//! The longest term of the query is searched for in the whole block at once; only lines that contain it are matched
+//! completely. Before that it is searched for in the packed bytes of a block, which rules out most blocks.
 
 use memchr::memmem::{self, Finder};
 
@@ -9,12 +9,12 @@ use crate::Query;
 use crate::block::Block;
 use crate::query::Needle;
 
-/// How many bytes are brought into lower case at once: they stay near the processor.
+/// How many bytes are lower-cased at once, so that they stay in the CPU cache.
 const AT_ONCE: usize = 8 * 1024;
-/// The only letters beyond ASCII whose lower case has a letter of ASCII: the sign of kelvin, and a capital I with a dot.
+/// The only non-ASCII letters whose lower case contains an ASCII letter: the kelvin sign, and the capital I with a dot.
 const LIKE_ASCII: [(u8, &str); 2] = [(b'k', "\u{212a}"), (b'i', "\u{130}")];
 
-/// A query that looks through blocks.
+/// Scans blocks for a query.
 pub(crate) struct Scan<'a> {
     query: &'a Query,
     needle: Option<(Finder<'a>, bool)>,
@@ -27,14 +27,14 @@ impl<'a> Scan<'a> {
         Self { query, needle, lowered: Vec::new() }
     }
 
-    /// Whether a packed block may hold a line that the query matches.
+    /// Whether a packed block may contain a line that the query matches.
     pub(crate) fn may_hold(&mut self, packed: &[u8]) -> bool {
         let Some((finder, is_text)) = &self.needle else { return true };
         let needle = finder.needle();
         if *is_text && (!needle.is_ascii() || has_letters_like(needle, packed)) {
             return true;
         }
-        // Each piece begins where a needle that the one before has only a part of may begin.
+        // The pieces overlap, so that a needle across a boundary is found.
         let step = AT_ONCE.max(needle.len());
         (0..packed.len()).step_by(step).any(|start| {
             let end = packed.len().min(start + step + needle.len() - 1);
@@ -45,7 +45,7 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Gives each line that the query matches, of those that fit.
+    /// Calls `found` with each line that fits and matches the query.
     pub(crate) fn lines(
         &mut self,
         block: &Block,
@@ -64,7 +64,7 @@ impl<'a> Scan<'a> {
         self.lowered.clear();
         self.lowered.extend_from_slice(block.text.as_bytes());
         self.lowered.make_ascii_lowercase();
-        // Texts are compared in lower case of all letters, which is made line by line where it is not that of ASCII.
+        // Phrases are compared with full case folding, which is done line by line for non-ASCII lines.
         let looks_closer = *is_text && !block.text.is_ascii();
         let is_beyond_ascii = |index: usize| looks_closer && !block.text_of(index).is_ascii();
         let mut from = 0;
@@ -82,7 +82,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Whether there are letters beyond ASCII that become one of a text's own letters in lower case.
+/// Whether there are non-ASCII letters whose lower case is a letter of the text.
 fn has_letters_like(text: &[u8], packed: &[u8]) -> bool {
     LIKE_ASCII
         .iter()

@@ -1,9 +1,9 @@
-//! Segments: files that are written once, with some lines of one deployment and hour.
+//! Segments: immutable files with lines of one deployment and hour.
 //!
-//! A segment is a row of compressed blocks, each behind a header that describes it, then an index of words (which word
-//! occurs in which blocks), the headers once more as a directory, and a footer that says where these are. Everything
-//! carries a checksum. A segment appears under its name only when it is whole; where disk or people damage it later,
-//! blocks are found again by their headers, and only what is damaged is left out.
+//! A segment is a sequence of compressed blocks, each after a header that describes it, then an index of words (which
+//! word occurs in which blocks), the headers again as a directory, and a footer with their offsets. Everything has a
+//! checksum. A segment appears under its name only when it is complete; if it is damaged later, blocks are found by
+//! their headers, and only what is damaged is skipped.
 
 mod index;
 mod layout;
@@ -14,7 +14,7 @@ mod write;
 pub(crate) use index::Blocks;
 pub(crate) use name::Name;
 pub(crate) use read::{Segment, Unpacker};
-pub(crate) use write::{Builder, Press};
+pub(crate) use write::{Builder, Encoder};
 
 /// A segment holds no more blocks than this.
 pub(crate) const MAX_BLOCKS: usize = 256;

@@ -1,4 +1,4 @@
-//! What the threads of the store and those who read share.
+//! State shared by the threads and readers of the store.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,33 +9,33 @@ use std::{fs, io};
 use podium_api::DeploymentId;
 use tokio::sync::Semaphore;
 
-use crate::bells::Bells;
 use crate::missing_is_none;
-use crate::search_team;
+use crate::notifier::Notifier;
+use crate::parallel_scan;
 use crate::tails::Tails;
 
-/// So many bytes of lines may wait for their segments before those who bring lines have to wait.
+/// How many bytes of lines may wait to be flushed before appends block.
 const MOST_WAITING: usize = 24 * 1024 * 1024;
-/// How often whoever waits looks whether it waits in vain.
+/// How often a blocked append checks for failure or shutdown.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The state of a store.
 pub(crate) struct Shared {
     root: PathBuf,
     pub(crate) tails: Tails,
-    pub(crate) bells: Bells,
-    /// Every line below this number can be seen.
+    pub(crate) notifier: Notifier,
+    /// Every line below this number is visible.
     next: AtomicU64,
-    /// Held to list segments, and alone to replace some by others.
+    /// Read-locked to list segments, write-locked to replace them.
     pub(crate) names: RwLock<()>,
-    /// Those who can help searches.
+    /// Permits for helper threads of searches.
     pub(crate) helpers: Semaphore,
     waiting: Mutex<Waiting>,
     less: Condvar,
     stops: AtomicBool,
 }
 
-/// What waits to be written to segments.
+/// Lines that wait to be flushed to segments.
 #[derive(Default)]
 struct Waiting {
     bytes: usize,
@@ -48,10 +48,10 @@ impl Shared {
         Self {
             root,
             tails: Tails::default(),
-            bells: Bells::default(),
+            notifier: Notifier::default(),
             next: AtomicU64::new(0),
             names: RwLock::default(),
-            helpers: search_team::helpers(),
+            helpers: parallel_scan::helpers(),
             waiting: Mutex::default(),
             less: Condvar::new(),
             stops: AtomicBool::new(false),
@@ -63,7 +63,7 @@ impl Shared {
         self.root.join("journal")
     }
 
-    /// Where the count of numbers is kept.
+    /// The root directory.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -83,17 +83,17 @@ impl Shared {
         Ok(ids)
     }
 
-    /// The number that the next line gets: every line below it can be seen.
+    /// The number of the next line: every line below it is visible.
     pub(crate) fn next(&self) -> u64 {
         self.next.load(Ordering::Acquire)
     }
 
-    /// Lets lines below a number be seen.
+    /// Makes lines below a number visible.
     pub(crate) fn publish(&self, next: u64) {
         self.next.store(next, Ordering::Release);
     }
 
-    /// Says that the store is being closed.
+    /// Starts closing the store.
     pub(crate) fn stop(&self) {
         self.stops.store(true, Ordering::Release);
     }
@@ -103,27 +103,27 @@ impl Shared {
         self.stops.load(Ordering::Acquire)
     }
 
-    /// Notes that lines wait to be written to segments.
+    /// Records that lines wait to be flushed.
     pub(crate) fn wait_for(&self, weight: usize) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).bytes += weight;
     }
 
-    /// Notes that lines have been written to segments.
-    pub(crate) fn settled(&self, weight: usize) {
+    /// Records that lines have been flushed.
+    pub(crate) fn flushed(&self, weight: usize) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.bytes = waiting.bytes.saturating_sub(weight);
         waiting.failure = None;
         self.less.notify_all();
     }
 
-    /// Notes that lines cannot be written to segments for now.
+    /// Records that flushing fails.
     pub(crate) fn failed(&self, error: &io::Error) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.failure = Some(error.to_string());
         self.less.notify_all();
     }
 
-    /// Waits until there is room for more lines; fails where there will be none for now.
+    /// Blocks until there is room for more lines; fails if flushing fails or the store is being closed.
     pub(crate) fn has_room(&self) -> io::Result<()> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         while waiting.bytes > MOST_WAITING {

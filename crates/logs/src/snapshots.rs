@@ -1,7 +1,7 @@
-//! Searches that are remembered by an id, so that all pages of one show the same.
+//! Searches stored by id, so that all their pages show the same snapshot.
 //!
-//! A snapshot belongs to the subject and the deployment that it was made for; nobody else finds it. It lapses some time
-//! after its last use, and old ones make room for new ones.
+//! A snapshot belongs to the subject and the deployment that it was created for; others cannot find it. It expires some
+//! time after its last use, and old ones make room for new ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use podium_api::{DeploymentId, SearchId, SubjectId, Timestamp};
 use crate::Search;
 use crate::find::Position;
 
-/// How long a snapshot is remembered after its last use.
+/// How long a snapshot is kept after its last use.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 const MOST: usize = 1000;
 const MOST_OF_ONE_SUBJECT: usize = 100;
-/// How many ends of pages a snapshot remembers.
+/// How many page ends a snapshot stores.
 const MOST_ENDS: usize = 16;
 
-/// A search with an id, which sees what had been written when it was made.
+/// A search with an id, which sees the lines that existed when it was created.
 #[derive(Debug)]
 pub struct Snapshot {
     /// Its id.
@@ -27,7 +27,7 @@ pub struct Snapshot {
     pub(crate) search: Search,
     /// Only lines below this number are seen.
     pub(crate) below: u64,
-    /// Where pages have ended, by how many lines come before; so the next page need not begin at the beginning.
+    /// Positions of page ends by offset, so that the next page need not start from the beginning.
     ends: Mutex<BTreeMap<u64, Position>>,
 }
 
@@ -42,7 +42,7 @@ impl Snapshot {
         ends.range(..=offset).next_back().map(|(count, position)| (*count, *position))
     }
 
-    /// Remembers where a page ended.
+    /// Stores where a page ended.
     pub(crate) fn note_end(&self, (count, position): (u64, Position)) {
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         ends.insert(count, position);
@@ -52,40 +52,40 @@ impl Snapshot {
     }
 }
 
-struct Kept {
+struct StoredSnapshot {
     subject_id: SubjectId,
     used_at: Timestamp,
-    /// Tells uses of one moment apart.
+    /// Orders uses with the same timestamp.
     turn: u64,
     snapshot: Arc<Snapshot>,
 }
 
-/// What is remembered.
+/// The stored snapshots.
 #[derive(Default)]
-pub(crate) struct Snapshots(Mutex<(HashMap<SearchId, Kept>, u64)>);
+pub(crate) struct Snapshots(Mutex<(HashMap<SearchId, StoredSnapshot>, u64)>);
 
 impl Snapshots {
-    /// Remembers a snapshot of a subject.
-    pub(crate) fn keep(&self, subject_id: SubjectId, snapshot: Snapshot, now: Timestamp) -> Arc<Snapshot> {
+    /// Stores a snapshot of a subject.
+    pub(crate) fn insert(&self, subject_id: SubjectId, snapshot: Snapshot, now: Timestamp) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (kept, turn) = &mut *lock;
         *turn += 1;
         kept.retain(|_, kept| kept.used_at + KEPT_FOR > now);
         let own = kept.values().filter(|kept| kept.subject_id == subject_id).count();
-        let drops = |kept: &Kept| own < MOST_OF_ONE_SUBJECT || kept.subject_id == subject_id;
+        let drops = |kept: &StoredSnapshot| own < MOST_OF_ONE_SUBJECT || kept.subject_id == subject_id;
         if own >= MOST_OF_ONE_SUBJECT || kept.len() >= MOST {
             let oldest = kept.iter().filter(|(_, kept)| drops(kept)).min_by_key(|(_, kept)| kept.turn);
             if let Some(id) = oldest.map(|(id, _)| *id) {
                 kept.remove(&id);
             }
         }
-        let entry = Kept { subject_id, used_at: now, turn: *turn, snapshot: Arc::clone(&snapshot) };
+        let entry = StoredSnapshot { subject_id, used_at: now, turn: *turn, snapshot: Arc::clone(&snapshot) };
         kept.insert(snapshot.id, entry);
         snapshot
     }
 
-    /// The snapshot of this id, if it is this subject's, of this deployment, and has not lapsed.
+    /// The snapshot with this id, if it belongs to this subject and deployment and has not expired.
     pub(crate) fn find(
         &self,
         id: SearchId,
@@ -105,7 +105,7 @@ impl Snapshots {
         Some(Arc::clone(&kept.snapshot))
     }
 
-    /// Forgets every snapshot of a deployment.
+    /// Removes every snapshot of a deployment.
     pub(crate) fn forget(&self, deployment_id: DeploymentId) {
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lock.0.retain(|_, kept| kept.snapshot.search.deployment_id != deployment_id);
@@ -139,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_found_by_its_owner_until_it_lapses() {
+    fn a_snapshot_is_found_by_its_owner_until_it_expires() {
         let (snapshots, grace, heidi, d1, d2) = (Snapshots::default(), id(1), id(2), id(11), id(12));
-        snapshots.keep(grace, snapshot(100, d1), at(0));
+        snapshots.insert(grace, snapshot(100, d1), at(0));
         assert!(snapshots.find(id(100), grace, d1, at(599)).is_some());
         assert!(snapshots.find(id(100), heidi, d1, at(599)).is_none());
         assert!(snapshots.find(id(100), grace, d2, at(599)).is_none());
@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn old_snapshots_make_room_for_new_ones() {
         let (snapshots, grace, d1) = (Snapshots::default(), id(1), id(11));
-        snapshots.keep(id(2), snapshot(9999, d1), at(0));
+        snapshots.insert(id(2), snapshot(9999, d1), at(0));
         for number in 100..100 + MOST_OF_ONE_SUBJECT as u64 + 1 {
-            snapshots.keep(grace, snapshot(number, d1), at(0));
+            snapshots.insert(grace, snapshot(number, d1), at(0));
         }
         assert!(snapshots.find(id(9999), id(2), d1, at(0)).is_some(), "another subject's is left alone");
         assert!(snapshots.find(id(100), grace, d1, at(0)).is_none());
         assert!(snapshots.find(id(101), grace, d1, at(0)).is_some());
         for number in 0..MOST as u64 {
-            snapshots.keep(id(20_000 + number), snapshot(30_000 + number, d1), at(1));
+            snapshots.insert(id(20_000 + number), snapshot(30_000 + number, d1), at(1));
         }
         assert_eq!(snapshots.0.lock().unwrap().0.len(), MOST);
         assert!(snapshots.find(id(101), grace, d1, at(1)).is_none());

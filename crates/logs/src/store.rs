@@ -1,4 +1,4 @@
-//! The face of the engine.
+//! The public interface of the log store.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,48 +9,48 @@ use std::time::Duration;
 use podium_api::{DeploymentId, SearchId, SubjectId, Timestamp};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::find::{self, Found, Wanted};
-use crate::follow::{self, Follow, Follower, News};
+use crate::find::{self, Found, PageRequest};
+use crate::follow::{self, Follow, Follower, NewLines};
 use crate::journal::MAX_BATCH;
 use crate::lock::Lock;
 use crate::shared::Shared;
 use crate::snapshots::{Snapshot, Snapshots};
 use crate::writer::{self, Batch, Command};
-use crate::{Entry, Line, Origin, Page, Search, settle};
+use crate::{Entry, Line, Origin, Page, Search, flusher};
 
-/// How many searches read at the same time; further ones wait.
+/// How many searches run concurrently; further ones wait.
 const READERS: usize = 8;
-/// How often a search begins again because segments were merged under it.
+/// How often a search is retried because segments were merged meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// Logs of deployments.
 pub struct LogStore {
     shared: Arc<Shared>,
-    /// Missing once the store is being closed.
+    /// `None` once the store is being closed.
     writer: Option<mpsc::Sender<Command>>,
     threads: Vec<JoinHandle<()>>,
     readers: Arc<Semaphore>,
     snapshots: Snapshots,
     retention: Duration,
-    /// Let go of last: nobody else may write before the threads have ended.
+    /// Released last: no other process may write before the threads have ended.
     _lock: Option<Lock>,
 }
 
 impl LogStore {
-    /// Opens the logs below a directory, which is made if it is missing. Lines are kept for so long.
+    /// Opens the logs below a directory, which is created if needed. Lines are kept for the retention period.
     ///
-    /// What a process that ended left in the journal is read again. The directory is open once at a time: where another
-    /// process has it, this fails and says so.
+    /// The journal of an earlier process is replayed. Only one process at a time may open a directory: this fails if
+    /// another one has it open.
     pub fn open(directory: impl Into<PathBuf>, retention: Duration) -> io::Result<Self> {
         let directory = directory.into();
         let lock = Lock::take(&directory)?;
         let shared = Arc::new(Shared::new(directory));
-        let (tasks, settler) = settle::start(Arc::clone(&shared))?;
+        let (tasks, flusher) = flusher::start(Arc::clone(&shared))?;
         let (writer, thread) = writer::start(Arc::clone(&shared), tasks)?;
         Ok(Self {
             shared,
             writer: Some(writer),
-            threads: vec![thread, settler],
+            threads: vec![thread, flusher],
             readers: Arc::new(Semaphore::new(READERS)),
             snapshots: Snapshots::default(),
             retention,
@@ -58,7 +58,7 @@ impl LogStore {
         })
     }
 
-    /// A store without a directory: it takes no lines, and has none. For whoever leaves logs to another process.
+    /// A store without a directory: it accepts no lines and has none. For processes that leave logs to another one.
     pub fn closed() -> Self {
         Self {
             shared: Arc::new(Shared::new(PathBuf::new())),
@@ -71,28 +71,28 @@ impl LogStore {
         }
     }
 
-    /// Adds lines, of any deployments and in any order. Once this returns every search sees them.
+    /// Appends lines, of any deployments and in any order. Once this returns every search sees them.
     ///
-    /// Where it fails none of them has been added, unless it is dropped while it waits.
+    /// If it fails, none of them has been added; if it is dropped while it waits, they may have been.
     pub async fn append(&self, lines: Vec<Line>) -> io::Result<()> {
         if lines.is_empty() {
             return Ok(());
         }
-        self.tell(|added| Command::Append(Batch { lines, origin: None }, added)).await.map(drop)
+        self.send(|added| Command::Append(Batch { lines, origin: None }, added)).await.map(drop)
     }
 
-    /// Adds the lines of a sender's batch, all of its deployment, unless this batch or a later one of the sender was added
-    /// before; says whether they are new.
+    /// Appends the lines of a sender's batch, all of one deployment, unless this batch or a later one of the sender was
+    /// added before; returns whether they are new.
     pub async fn append_once(&self, origin: Origin, lines: Vec<Line>) -> io::Result<bool> {
         let length: usize = lines.iter().map(|line| line.text.len() + 64).sum();
         if length > MAX_BATCH || lines.iter().any(|line| line.deployment_id != origin.deployment_id) {
-            let message = "a batch is of one deployment and at most 8 MiB";
+            let message = "a batch must be of one deployment and at most 8 MiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        self.tell(|added| Command::Append(Batch { lines, origin: Some(origin) }, added)).await
+        self.send(|added| Command::Append(Batch { lines, origin: Some(origin) }, added)).await
     }
 
-    /// Begins a search of a subject: its pages see what has been written by now, and nothing later.
+    /// Starts a search of a subject: its pages see what has been written so far, and nothing later.
     pub fn snapshot(
         &self,
         id: SearchId,
@@ -101,10 +101,10 @@ impl LogStore {
         now: Timestamp,
     ) -> Arc<Snapshot> {
         let snapshot = Snapshot::new(id, search, self.shared.next());
-        self.snapshots.keep(subject_id, snapshot, now)
+        self.snapshots.insert(subject_id, snapshot, now)
     }
 
-    /// The search that a subject has begun on a deployment under this id, unless it has lapsed.
+    /// The search of a subject on a deployment with this id, unless it has expired.
     pub fn resume(
         &self,
         id: SearchId,
@@ -115,12 +115,14 @@ impl LogStore {
         self.snapshots.find(id, subject_id, deployment_id, now)
     }
 
-    /// Reads a page of a search, newest first; of one moment what was written last comes first.
+    /// Reads a page of a search, newest first; lines with the same timestamp in reverse order of writing.
     pub async fn page(&self, snapshot: Arc<Snapshot>, page: Page) -> io::Result<Vec<Entry>> {
         self.reading(move |shared| {
             let from = snapshot.end_before(page.offset);
-            let Found { entries, end } =
-                find::page(shared, &Wanted { search: &snapshot.search, below: snapshot.below, from, page })?;
+            let Found { entries, end } = find::page(
+                shared,
+                &PageRequest { search: &snapshot.search, below: snapshot.below, from, page },
+            )?;
             if let Some(end) = end {
                 snapshot.note_end(end);
             }
@@ -129,36 +131,36 @@ impl LogStore {
         .await
     }
 
-    /// Begins to follow a deployment after a line; after everything that is there where none is named.
+    /// Starts to follow a deployment after a line; without one, after all existing lines.
     pub fn follow(&self, search: Follow, after: Option<u64>) -> Follower {
-        let bell = self.shared.bells.hear(search.deployment_id);
-        Follower::new(search, after.unwrap_or_else(|| self.shared.next().saturating_sub(1)), bell)
+        let wakeups = self.shared.notifier.subscribe(search.deployment_id);
+        Follower::new(search, after.unwrap_or_else(|| self.shared.next().saturating_sub(1)), wakeups)
     }
 
-    /// What is new to a follower, in the order of writing; nothing where it has seen everything.
-    pub async fn news(&self, follower: &Follower) -> io::Result<News> {
-        let (search, after) = follower.place();
-        self.reading(move |shared| follow::news(shared, &search, after)).await
+    /// The lines that are new to a follower, in the order of writing.
+    pub async fn new_lines(&self, follower: &Follower) -> io::Result<NewLines> {
+        let (search, after) = follower.position();
+        self.reading(move |shared| follow::new_lines(shared, &search, after)).await
     }
 
-    /// Forgets a deployment.
+    /// Deletes the logs of a deployment.
     pub async fn remove(&self, deployment_id: DeploymentId) -> io::Result<()> {
         self.snapshots.forget(deployment_id);
-        self.tell(|done| Command::Remove(deployment_id, done)).await
+        self.send(|done| Command::Remove(deployment_id, done)).await
     }
 
-    /// Forgets the days that have been over for longer than lines are kept.
+    /// Deletes days that ended before the retention period.
     pub async fn expire(&self, now: Timestamp) -> io::Result<()> {
         let before = now - self.retention;
-        self.tell(|done| Command::Expire { before, now, done }).await
+        self.send(|done| Command::Expire { before, now, done }).await
     }
 
-    /// Brings everything into segments.
-    pub async fn settle(&self) -> io::Result<()> {
-        self.tell(Command::Settle).await
+    /// Flushes everything to segments.
+    pub async fn flush(&self) -> io::Result<()> {
+        self.send(Command::Flush).await
     }
 
-    async fn tell<T>(
+    async fn send<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<io::Result<T>>) -> Command,
     ) -> io::Result<T> {
@@ -169,7 +171,7 @@ impl LogStore {
         told.await.map_err(|_| ended())?
     }
 
-    /// Reads where nobody else has to wait for it. The permit goes along: a caller that leaves frees nothing.
+    /// Reads on the blocking pool. The permit is held until the read is done, even if the caller is gone.
     async fn reading<T: Send + 'static>(
         &self,
         read: impl Fn(&Shared) -> io::Result<T> + Send + 'static,
@@ -179,7 +181,7 @@ impl LogStore {
         let task = tokio::task::spawn_blocking(move || {
             let mut outcome = read(&shared);
             for _ in 1..ATTEMPTS {
-                // A segment that was merged into another or dropped meanwhile: what is there now says the same.
+                // A segment was merged or deleted in the meantime: retry with the current segments.
                 let is_gone = outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
                 if !is_gone {
                     break;
@@ -194,7 +196,7 @@ impl LogStore {
 }
 
 impl Drop for LogStore {
-    /// Waits until nothing is written any more; what is in no segment yet is in the journal.
+    /// Waits for the threads to end; lines that are in no segment yet are in the journal.
     fn drop(&mut self) {
         self.shared.stop();
         self.writer = None;

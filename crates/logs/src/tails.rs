@@ -1,8 +1,8 @@
-//! Tails: lines that are in no segment yet, in memory, by deployment and hour.
+//! Tails: lines in memory that are in no segment yet, by deployment and hour.
 //!
-//! A tail grows while lines come. Once it is long enough, or the journal is, it is *cut*: what has grown so far waits to
-//! be written to a segment, and stays here until it is there. All tails together are bounded by the length of the
-//! journal's files that are still needed.
+//! A tail grows while lines are appended. Once it or the journal is long enough, it is *cut*: the lines so far become
+//! an immutable piece that stays in memory until it has been flushed to a segment. The length of the journal files that
+//! are still needed bounds all tails together.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use podium_api::DeploymentId;
 use crate::block::Block;
 use crate::hour::{Hour, Key};
 
-/// A tail is cut once it weighs as much as this.
+/// A tail is cut once it has this size.
 pub(crate) const LONG: usize = 8 * 1024 * 1024;
 
-/// A piece that was cut off a tail. It never changes.
+/// An immutable piece that was cut off a tail.
 #[derive(Debug)]
 pub(crate) struct Cut {
     pub(crate) key: Key,
@@ -51,8 +51,8 @@ impl Tail {
     }
 }
 
-/// Lines of one deployment that are in no segment yet, as a search sees them.
-pub(crate) struct Seen {
+/// Lines of one deployment and hour that are in no segment yet, for a search.
+pub(crate) struct TailView {
     pub(crate) hour: Hour,
     /// The number of the last line.
     pub(crate) last: u64,
@@ -63,13 +63,13 @@ pub(crate) struct Seen {
 #[derive(Default)]
 pub(crate) struct Tails(Mutex<HashMap<DeploymentId, HashMap<Hour, Tail>>>);
 
-/// All tails, while lines are added.
-pub(crate) struct Growing<'a> {
+/// Adds lines to the tails while it holds the lock.
+pub(crate) struct TailsWriter<'a> {
     tails: MutexGuard<'a, HashMap<DeploymentId, HashMap<Hour, Tail>>>,
     pub(crate) cuts: Vec<Arc<Cut>>,
 }
 
-impl Growing<'_> {
+impl TailsWriter<'_> {
     /// Adds a line.
     pub(crate) fn push(&mut self, key: Key, millis: i64, number: u64, source: u8, text: &str) {
         let tail = self.tails.entry(key.0).or_default().entry(key.1).or_default();
@@ -90,9 +90,9 @@ impl Tails {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets lines be added; nobody reads meanwhile.
-    pub(crate) fn grow(&self) -> Growing<'_> {
-        Growing { tails: self.lock(), cuts: Vec::new() }
+    /// Locks the tails to add lines.
+    pub(crate) fn writer(&self) -> TailsWriter<'_> {
+        TailsWriter { tails: self.lock(), cuts: Vec::new() }
     }
 
     /// Cuts every tail.
@@ -104,8 +104,8 @@ impl Tails {
         each.filter_map(|(key, tail)| tail.cut(key)).collect()
     }
 
-    /// Forgets a piece: it is in a segment now.
-    pub(crate) fn settle(&self, cut: &Arc<Cut>) {
+    /// Removes a piece that has been flushed.
+    pub(crate) fn remove_flushed(&self, cut: &Arc<Cut>) {
         let mut tails = self.lock();
         let (id, hour) = cut.key;
         let Some(hours) = tails.get_mut(&id) else { return };
@@ -120,39 +120,39 @@ impl Tails {
         }
     }
 
-    /// Forgets everything of a deployment.
+    /// Removes everything of a deployment.
     pub(crate) fn remove(&self, deployment_id: DeploymentId) {
         self.lock().remove(&deployment_id);
     }
 
-    /// Forgets the hours that fit.
+    /// Removes the hours that fit.
     pub(crate) fn forget(&self, goes: impl Fn(Hour) -> bool) {
         let mut tails = self.lock();
         tails.values_mut().for_each(|hours| hours.retain(|hour, _| !goes(*hour)));
         tails.retain(|_, hours| !hours.is_empty());
     }
 
-    /// What there is of a deployment in hours that fit, with lines after a number. What grows is copied.
-    pub(crate) fn seen(
+    /// The lines of a deployment in hours that fit, after a number. The growing block is copied.
+    pub(crate) fn view(
         &self,
         deployment_id: DeploymentId,
         after: Option<u64>,
         fits: impl Fn(Hour) -> bool,
-    ) -> Vec<Seen> {
+    ) -> Vec<TailView> {
         let tails = self.lock();
         let Some(hours) = tails.get(&deployment_id) else { return Vec::new() };
         let is_new = |last: u64| after.is_none_or(|after| last > after);
         let mut seen = Vec::new();
         for (hour, tail) in hours.iter().filter(|(hour, tail)| fits(**hour) && is_new(tail.last)) {
             for cut in tail.cuts.iter().filter(|cut| is_new(cut.last)) {
-                seen.push(Seen { hour: *hour, last: cut.last, blocks: cut.blocks.clone() });
+                seen.push(TailView { hour: *hour, last: cut.last, blocks: cut.blocks.clone() });
             }
             let mut blocks = tail.full.clone();
             if !tail.open.is_empty() {
                 blocks.push(Arc::new(tail.open.clone()));
             }
             if !blocks.is_empty() {
-                seen.push(Seen { hour: *hour, last: tail.last, blocks });
+                seen.push(TailView { hour: *hour, last: tail.last, blocks });
             }
         }
         seen

@@ -1,28 +1,28 @@
-//! The words of lines as small numbers, so that a search can tell which blocks cannot hold what it asks for.
+//! Hashes of words, so that a search can rule out blocks.
 //!
-//! Besides each word its first four letters count as a word of another kind: beginnings of words are looked up by them.
+//! In addition to each word, its first four letters are indexed for prefix searches.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::block::Block;
 
-/// How many bits of a hash are kept. More tell words apart better, fewer are smaller on disk.
+/// The number of bits of a hash. More give fewer collisions, fewer take less space.
 pub(crate) const HASH_BITS: u32 = 26;
-/// How many letters of a beginning are looked at.
-pub(crate) const BEGINNING: usize = 4;
-const SEED_OF_BEGINNINGS: u64 = 0x62_6567_696e;
-/// How many hashes are remembered to leave out those that were just seen.
+/// The length of an indexed prefix.
+pub(crate) const PREFIX: usize = 4;
+const PREFIX_SEED: u64 = 0x62_6567_696e;
+/// The size of the cache that skips recently seen hashes.
 const REMEMBERED: usize = 1 << 14;
 
-/// The number of a word in lower case.
+/// The hash of a lower-case word.
 pub(crate) fn of_word(lowered: &[u8]) -> u32 {
     short(xxh3_64(lowered))
 }
 
-/// The number of a beginning in lower case; one that is too short has none.
-pub(crate) fn of_beginning(lowered: &[u8]) -> Option<u32> {
-    let head = lowered.get(..BEGINNING)?;
-    Some(short(xxh3_64_with_seed(head, SEED_OF_BEGINNINGS)))
+/// The hash of a lower-case prefix; `None` if it is too short.
+pub(crate) fn of_prefix(lowered: &[u8]) -> Option<u32> {
+    let head = lowered.get(..PREFIX)?;
+    Some(short(xxh3_64_with_seed(head, PREFIX_SEED)))
 }
 
 fn short(hash: u64) -> u32 {
@@ -58,7 +58,7 @@ pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Collects the numbers of the words of blocks.
+/// Collects the hashes of the words of blocks.
 pub(crate) struct Collector {
     remembered: Vec<u32>,
     lowered: Vec<u8>,
@@ -69,7 +69,7 @@ impl Collector {
         Self { remembered: vec![u32::MAX; REMEMBERED], lowered: Vec::new() }
     }
 
-    /// Gives the numbers of a block's words; some of them more than once.
+    /// Calls `found` with the hashes of a block's words; some of them more than once.
     pub(crate) fn collect(&mut self, block: &Block, mut found: impl FnMut(u32)) {
         self.remembered.fill(u32::MAX);
         let mut lowered = std::mem::take(&mut self.lowered);
@@ -82,7 +82,7 @@ impl Collector {
             lowered.make_ascii_lowercase();
             self.add(&lowered, &mut found);
             if !line.is_ascii() {
-                // Letters beyond ASCII may become letters of ASCII in lower case, and texts are compared that way.
+                // Non-ASCII letters may become ASCII letters in lower case, and phrases are compared that way.
                 self.add(line.to_lowercase().as_bytes(), &mut found);
             }
         }
@@ -91,7 +91,7 @@ impl Collector {
 
     fn add(&mut self, lowered: &[u8], found: &mut impl FnMut(u32)) {
         for word in words(lowered) {
-            let numbers = [Some(of_word(word)), of_beginning(word)];
+            let numbers = [Some(of_word(word)), of_prefix(word)];
             for number in numbers.into_iter().flatten() {
                 let slot = &mut self.remembered[number as usize % REMEMBERED];
                 if *slot != number {

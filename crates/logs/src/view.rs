@@ -1,4 +1,4 @@
-//! What there is of a deployment at one moment: tails in memory, segments on disk, each line in one of them only.
+//! A consistent view of a deployment's lines: tails in memory and segments on disk, each line in only one of them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,26 +9,26 @@ use podium_api::DeploymentId;
 
 use crate::block::{Block, Summary};
 use crate::hour::Hour;
-use crate::search_team::Source;
+use crate::parallel_scan::Source;
 use crate::segment::{Name, Segment, Unpacker};
 use crate::shared::Shared;
 
 /// How many files are open at once.
 const OPEN: usize = 32;
-/// How many blocks are held unpacked besides those that were just looked through.
+/// How many unpacked blocks are cached in addition to those of the current scan.
 const UNPACKED: usize = 6;
 
-/// What there is of one hour.
+/// The lines of one hour.
 #[derive(Default)]
-pub(crate) struct OfHour {
+pub(crate) struct HourView {
     tails: Vec<Arc<Block>>,
     segments: Vec<Name>,
 }
 
-/// What there is of a deployment.
+/// The lines of a deployment.
 pub(crate) struct View {
     directory: PathBuf,
-    pub(crate) hours: BTreeMap<Hour, OfHour>,
+    pub(crate) hours: BTreeMap<Hour, HourView>,
     open: Vec<(Name, Arc<Segment>)>,
     unpacker: Unpacker,
     unpacked: Vec<(Place, Arc<Block>)>,
@@ -51,7 +51,7 @@ impl PartialEq for Place {
     }
 }
 
-/// A block that may hold what is looked for.
+/// A block that may contain hits.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) summary: Summary,
@@ -59,7 +59,7 @@ pub(crate) struct Candidate {
 }
 
 impl View {
-    /// What there is now in hours that fit, with lines after a number.
+    /// The current lines in hours that fit, after a number.
     pub(crate) fn new(
         shared: &Shared,
         deployment_id: DeploymentId,
@@ -67,13 +67,13 @@ impl View {
         fits: impl Fn(Hour) -> bool,
     ) -> io::Result<Self> {
         let directory = shared.directory(deployment_id);
-        // Memory first: a line that leaves it meanwhile is in a segment by then.
-        let tails = shared.tails.seen(deployment_id, after, &fits);
+        // Memory first: a line that is flushed in the meantime is then in a segment.
+        let tails = shared.tails.view(deployment_id, after, &fits);
         let names = {
             let _steady = shared.names.read().unwrap_or_else(PoisonError::into_inner);
             Name::list(&directory)?
         };
-        let mut hours: BTreeMap<Hour, OfHour> = BTreeMap::new();
+        let mut hours: BTreeMap<Hour, HourView> = BTreeMap::new();
         for name in names.into_iter().filter(|name| fits(name.hour)) {
             hours.entry(name.hour).or_default().segments.push(name);
         }
@@ -90,14 +90,14 @@ impl View {
         Ok(Self { directory, hours, open, unpacker: Unpacker::default(), unpacked })
     }
 
-    /// The blocks of an hour that may hold all of these words and fit.
+    /// The blocks of an hour that fit and may contain all of these words.
     pub(crate) fn candidates(
         &mut self,
         hour: Hour,
         words: &[u32],
         fits: impl Fn(&Summary) -> bool,
     ) -> io::Result<Vec<Candidate>> {
-        let Some(OfHour { tails, segments }) = self.hours.remove(&hour) else { return Ok(Vec::new()) };
+        let Some(HourView { tails, segments }) = self.hours.remove(&hour) else { return Ok(Vec::new()) };
         let in_memory = tails
             .into_iter()
             .map(|block| Candidate { summary: block.summary(), place: Place::Memory(block) });
@@ -130,7 +130,7 @@ impl View {
         Ok(segment)
     }
 
-    /// A block to be looked through by somebody else.
+    /// A block to be scanned by another thread.
     pub(crate) fn source(&mut self, place: &Place) -> io::Result<Source> {
         Ok(match place {
             Place::Memory(block) => Source::Memory(Arc::clone(block)),
@@ -138,7 +138,7 @@ impl View {
         })
     }
 
-    /// Holds a block that was looked through, and drops those before it but for so many.
+    /// Caches a scanned block, and evicts older ones beyond the limit.
     pub(crate) fn hold(&mut self, place: &Place, block: Arc<Block>, most: usize) {
         if matches!(place, Place::Stored(..)) {
             let too_many = (self.unpacked.len() + 1).saturating_sub(UNPACKED + most);
@@ -147,7 +147,7 @@ impl View {
         }
     }
 
-    /// A block; `None` where it is damaged.
+    /// A block; `None` if it is damaged.
     pub(crate) fn block(&mut self, place: &Place) -> io::Result<Option<Arc<Block>>> {
         let (name, number) = match place {
             Place::Memory(block) => return Ok(Some(Arc::clone(block))),

@@ -1,7 +1,7 @@
-//! The thread that takes lines: they go to the journal and into the tails. Batches that wait are written together.
+//! The writer thread: lines go to the journal and into the tails. Waiting batches are written together.
 //!
-//! A batch is acknowledged once the operating system has it: it survives the end of this process at any moment. What a
-//! loss of power costs is what the operating system had not brought to disk by then, some seconds' worth.
+//! A batch is acknowledged once it is written, without fsync: it survives a crash of this process. A power failure
+//! loses what the operating system has not written to disk yet, a few seconds' worth.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,48 +14,48 @@ use podium_api::{DeploymentId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::block::{number_of, pieces};
+use crate::flusher::Task;
 use crate::hour::{Hour, Key};
 use crate::journal::{self, Frames, Journal, Record};
 use crate::numbers;
 use crate::origins::Origins;
 use crate::segment::Name;
-use crate::settle::Task;
 use crate::shared::Shared;
-use crate::tails::{Cut, Growing};
+use crate::tails::{Cut, TailsWriter};
 use crate::{Line, Origin};
 
-/// How many batches can wait before those who bring them have to.
+/// How many batches can wait before appends block.
 const WAITING: usize = 256;
-/// How many lines are written together, and how many bytes, roughly.
+/// The approximate maximum of lines, and of bytes, that are written together.
 const TOGETHER: usize = 20_000;
 const BYTES_TOGETHER: usize = 4 * 1024 * 1024;
-/// A file of the journal is complete once it is as long as this.
+/// A journal file is rotated at this length.
 const LONG_JOURNAL: u64 = 24 * 1024 * 1024;
 
-/// What the writer is told.
+/// A command to the writer.
 pub(crate) enum Command {
-    /// Write these lines; says whether they are new.
+    /// Append these lines; reports whether they are new.
     Append(Batch, Added),
-    /// Forget a deployment.
+    /// Delete a deployment.
     Remove(DeploymentId, Done),
-    /// Forget days that were over by then, at this moment.
+    /// Delete days that ended before a time.
     Expire { before: Timestamp, now: Timestamp, done: Done },
-    /// Bring everything into segments.
-    Settle(Done),
+    /// Flush everything to segments.
+    Flush(Done),
 }
 
-/// Lines that are written together, and where they come from if that is to be remembered.
+/// Lines that are written together, with their origin if repetitions are to be detected.
 pub(crate) struct Batch {
     pub(crate) lines: Vec<Line>,
     pub(crate) origin: Option<Origin>,
 }
 
-/// Where it is said whether lines were added.
+/// Reports whether lines were added.
 pub(crate) type Added = oneshot::Sender<io::Result<bool>>;
-/// Where it is said that something is done.
+/// Reports that something is done.
 pub(crate) type Done = oneshot::Sender<io::Result<()>>;
 
-/// Starts the thread on what the journal holds; it ends when nobody can tell it anything any more.
+/// Replays the journal and starts the thread; it ends when all senders are dropped.
 pub(crate) fn start(
     shared: Arc<Shared>,
     tasks: Sender<Task>,
@@ -72,36 +72,36 @@ pub(crate) fn start(
 
 struct Writer {
     shared: Arc<Shared>,
-    /// What the other thread has to do.
+    /// Tasks for the flusher.
     tasks: Sender<Task>,
     journal: Journal,
     frames: Frames,
     origins: Origins,
     /// The number of the next line.
     next: u64,
-    /// Whether it is written down that numbers of this stretch are given out.
+    /// Whether the current range of numbers has been saved.
     has_begun: bool,
 }
 
 impl Writer {
-    /// Puts what the journal holds into the tails, but for what is in segments already.
+    /// Loads the journal into the tails, except lines that are already in segments.
     fn recover(&mut self) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let mut settled: HashMap<DeploymentId, HashMap<Hour, u64>> = HashMap::new();
+        let mut flushed: HashMap<DeploymentId, HashMap<Hour, u64>> = HashMap::new();
         let mut highest = 0;
         journal::replay(&shared.journal(), |record| {
             match record {
-                // Numbers only grow; one that does not was copied by whatever damaged the file.
+                // Numbers only grow; one that does not is the result of damage.
                 Record::Line { number, .. } | Record::Removal { number, .. } if number <= highest => {}
                 Record::Line { number, deployment_id, millis, source, text } => {
                     highest = number;
                     let hour = Hour::of(Timestamp::from_millis(millis));
-                    let of_deployment = match settled.entry(deployment_id) {
+                    let of_deployment = match flushed.entry(deployment_id) {
                         Entry::Occupied(known) => known.into_mut(),
-                        Entry::Vacant(new) => new.insert(settled_in(&shared, deployment_id)?),
+                        Entry::Vacant(new) => new.insert(flushed_in(&shared, deployment_id)?),
                     };
                     if of_deployment.get(&hour).is_none_or(|last| number > *last) {
-                        let mut tails = shared.tails.grow();
+                        let mut tails = shared.tails.writer();
                         tails.push((deployment_id, hour), millis, number, number_of(source), text);
                         let cuts = std::mem::take(&mut tails.cuts);
                         drop(tails);
@@ -126,8 +126,8 @@ impl Writer {
         self.next = numbers::next(&self.shared, highest)?;
         self.shared.publish(self.next);
         if highest > 0 {
-            // However often a process ends early, the journal does not grow.
-            self.turn();
+            // The journal must not grow with every crash.
+            self.rotate_journal();
         }
         Ok(())
     }
@@ -154,9 +154,9 @@ impl Writer {
                     self.shared.tails.forget(|hour| hour.day_ends() <= before);
                     let _ = self.tasks.send(Task::Expire { before, now, done });
                 }
-                Some(Command::Settle(done)) => {
-                    self.turn();
-                    let _ = self.tasks.send(Task::Tell(done));
+                Some(Command::Flush(done)) => {
+                    self.rotate_journal();
+                    let _ = self.tasks.send(Task::Barrier(done));
                 }
                 Some(Command::Append(..)) | None => {}
             }
@@ -172,7 +172,7 @@ impl Writer {
         Ok(self.next)
     }
 
-    /// Adds batches, but for those that were added before, and tells those who brought them.
+    /// Appends batches, except those that were added before, and reports the results.
     fn answer(&mut self, batches: &mut [Batch], waiting: Vec<Added>) {
         let mut sent: Vec<Origin> = Vec::new();
         let mut are_new = Vec::with_capacity(batches.len());
@@ -216,7 +216,7 @@ impl Writer {
         origins.iter().for_each(|(origin, number)| self.origins.note(origin, *number));
         let lines = || batches.iter().flat_map(|batch| &batch.lines);
         let cuts = {
-            let mut tails = self.shared.tails.grow();
+            let mut tails = self.shared.tails.writer();
             let mut number = first;
             lines().for_each(|line| push(&mut tails, &mut number, line));
             std::mem::take(&mut tails.cuts)
@@ -224,29 +224,29 @@ impl Writer {
         self.shared.publish(number);
         self.hand_over(cuts);
         if self.journal.length() >= LONG_JOURNAL {
-            self.turn();
+            self.rotate_journal();
         }
-        let mut rung = None;
+        let mut notified = None;
         let ids = lines().map(|line| line.deployment_id);
-        self.shared.bells.ring(ids.filter(|id| rung.replace(*id) != Some(*id)));
+        self.shared.notifier.notify(ids.filter(|id| notified.replace(*id) != Some(*id)));
         Ok(())
     }
 
-    /// Begins another file of the journal. The complete ones go once everything in them is in segments.
-    fn turn(&mut self) {
+    /// Rotates the journal. Complete files are deleted once everything in them is in segments.
+    fn rotate_journal(&mut self) {
         let cuts = self.shared.tails.cut_all();
         self.hand_over(cuts);
-        let complete = self.journal.turn();
+        let complete = self.journal.rotate();
         match self.origins.save(self.shared.root()) {
             Ok(()) => drop(self.tasks.send(Task::DropJournal(complete))),
-            Err(error) => tracing::warn!(%error, "a file of the journal of logs stays for now"),
+            Err(error) => tracing::warn!(%error, "a file of the log journal cannot be deleted yet"),
         }
     }
 
     fn hand_over(&self, cuts: Vec<Arc<Cut>>) {
         for cut in cuts {
             self.shared.wait_for(cut.weight);
-            let _ = self.tasks.send(Task::Settle(cut));
+            let _ = self.tasks.send(Task::Flush(cut));
         }
     }
 
@@ -260,15 +260,15 @@ impl Writer {
             Ok(below) => {
                 self.origins.forget(deployment_id);
                 self.shared.tails.remove(deployment_id);
-                self.shared.bells.end(deployment_id);
+                self.shared.notifier.close(deployment_id);
                 let _ = self.tasks.send(Task::Remove { deployment_id, below, done });
             }
-            Err(error) => tell(vec![done], &Err(error)),
+            Err(error) => send_result(vec![done], &Err(error)),
         }
     }
 }
 
-fn push(tails: &mut Growing<'_>, number: &mut u64, line: &Line) {
+fn push(tails: &mut TailsWriter<'_>, number: &mut u64, line: &Line) {
     let key: Key = (line.deployment_id, Hour::of(line.timestamp));
     for text in pieces(&line.text) {
         tails.push(key, line.timestamp.millis(), *number, number_of(line.source), text);
@@ -277,17 +277,17 @@ fn push(tails: &mut Growing<'_>, number: &mut u64, line: &Line) {
 }
 
 /// The number of the last line in segments, for each hour of a deployment.
-fn settled_in(shared: &Shared, deployment_id: DeploymentId) -> io::Result<HashMap<Hour, u64>> {
-    let mut settled = HashMap::new();
+fn flushed_in(shared: &Shared, deployment_id: DeploymentId) -> io::Result<HashMap<Hour, u64>> {
+    let mut flushed = HashMap::new();
     for name in Name::list_all(&shared.directory(deployment_id))? {
-        let last = settled.entry(name.hour).or_insert(name.last);
+        let last = flushed.entry(name.hour).or_insert(name.last);
         *last = name.last.max(*last);
     }
-    Ok(settled)
+    Ok(flushed)
 }
 
-/// Tells everybody who waits; who waits no longer is not told.
-pub(crate) fn tell(waiting: Vec<Done>, answer: &io::Result<()>) {
+/// Sends a result to everyone who still waits.
+pub(crate) fn send_result(waiting: Vec<Done>, answer: &io::Result<()>) {
     for done in waiting {
         let told = answer.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
         let _ = done.send(told.copied());

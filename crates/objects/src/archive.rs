@@ -1,8 +1,7 @@
-//! Archives, checked while they arrive: gzip outside, tar inside.
+//! Checks archives while they arrive: tar compressed with gzip.
 //!
-//! Bytes are pushed in as they come, in pieces of any size, and nothing is kept of them but what the next ones are
-//! judged by. Whoever unpacks the archive later reads it with another program, so whatever two programs could read
-//! differently is refused, not guessed.
+//! Bytes are pushed as they arrive, in pieces of any size; only the state needed to check the following ones is kept.
+//! Another program unpacks the archive later, so anything that two programs could interpret differently is refused.
 
 mod header;
 mod paths;
@@ -22,18 +21,18 @@ use tar::Tar;
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// What an archive that passed holds.
+/// The size of a checked archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// Bytes as they were sent.
     pub bytes: u64,
-    /// Bytes once they are unpacked.
+    /// Bytes when unpacked.
     pub unpacked: u64,
     /// Files, directories and links.
     pub entries: u64,
 }
 
-/// Judges an archive while it arrives.
+/// Checks an archive while it arrives.
 pub struct Checker {
     gzip: MultiGzDecoder<Tar>,
     begins: Vec<u8>,
@@ -42,13 +41,13 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Nothing has arrived yet.
+    /// Starts a check.
     pub fn new(limits: Limits) -> Self {
         let gzip = MultiGzDecoder::new(Tar::new(limits));
         Self { gzip, begins: Vec::with_capacity(MAGIC.len()), bytes: 0, limits }
     }
 
-    /// Takes the next bytes. After a refusal there is nothing more to ask.
+    /// Checks the next bytes. After a refusal it must not be used any more.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         self.bytes += bytes.len() as u64;
         if self.bytes > self.limits.bytes {
@@ -62,7 +61,7 @@ impl Checker {
         self.gzip.write_all(bytes).map_err(|_| self.reason())
     }
 
-    /// Judges the whole.
+    /// Finishes the check.
     pub fn finish(mut self) -> Result<Contents, Refused> {
         if self.begins.len() < MAGIC.len() {
             return Err(Refused::NotGzip);
@@ -70,7 +69,7 @@ impl Checker {
         self.gzip.try_finish().map_err(|_| self.reason())?;
         let tar = self.gzip.get_mut();
         tar.finish()?;
-        // Judged by the whole: which part of it compresses well does not matter.
+        // Checked at the end: which part compresses well does not matter.
         let most = self.limits.unpacked_of(self.bytes);
         if tar.bytes() > most {
             return Err(Refused::UnpacksTooMuch { bytes: self.bytes, most });
@@ -78,7 +77,7 @@ impl Checker {
         Ok(Contents { bytes: self.bytes, unpacked: tar.bytes(), entries: tar.entries() })
     }
 
-    /// Why writing failed: the tar inside says so itself, all else is the gzip around it.
+    /// Why writing failed: the tar's own refusal, otherwise a gzip error.
     fn reason(&mut self) -> Refused {
         self.gzip.get_mut().take_refusal().unwrap_or(Refused::BrokenGzip)
     }

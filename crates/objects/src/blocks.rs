@@ -1,7 +1,7 @@
-//! Archives that arrive in blocks: each is staged under its id, then a list says in which order they are the archive.
+//! Archives that arrive in blocks: each is staged under its id, then a list gives their order in the archive.
 //!
 //! The names and the list are those of the Azure Blob protocol (`comp=block`, `comp=blocklist`), so that its clients
-//! work. What is staged is bounded in number and size, and is never read before the list has come.
+//! work. Staged blocks are bounded in number and size, and are not read before the list has arrived.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ const LONGEST_ID: usize = 64;
 pub struct Staging(Key);
 
 impl Staging {
-    /// For an upload of a deploy; `kind` tells its uploads apart and is one word of letters.
+    /// For an upload of a deploy; `kind` distinguishes its uploads and is one lower-case word.
     pub fn new(deployment_id: DeploymentId, deploy_id: DeployId, kind: &'static str) -> Self {
         debug_assert!(kind.bytes().all(|byte| byte.is_ascii_lowercase()));
         Self(Key::of_staging(deployment_id, deploy_id).below(kind))
@@ -30,7 +30,7 @@ impl Staging {
     }
 
     pub(crate) fn block(&self, id: &BlockId) -> Key {
-        self.0.below(&id.word())
+        self.0.below(&id.to_hex())
     }
 }
 
@@ -45,13 +45,13 @@ impl BlockId {
         if (1..=LONGEST_ID).contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(Refused::BlockId) }
     }
 
-    /// As the client wrote it.
-    pub(crate) fn shown(&self) -> String {
+    /// As the client wrote it, in base64.
+    pub(crate) fn printable(&self) -> String {
         STANDARD.encode(&self.0)
     }
 
-    /// As one word.
-    pub fn word(&self) -> String {
+    /// In hexadecimal, as one word.
+    pub fn to_hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
@@ -111,17 +111,17 @@ mod tests {
 
     use super::*;
 
-    fn shown(list: &str) -> Result<Vec<String>, Refused> {
-        BlockList::parse(list).map(|list| list.0.iter().map(BlockId::shown).collect())
+    fn printable(list: &str) -> Result<Vec<String>, Refused> {
+        BlockList::parse(list).map(|list| list.0.iter().map(BlockId::printable).collect())
     }
 
     #[test]
     fn lists_of_blocks_are_read() {
         let list = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<BlockList>\n  <Latest>YQ==</Latest>\n\
             <!-- then --><Uncommitted>++//</Uncommitted><Latest> Yg== </Latest></BlockList>\n";
-        assert_eq!(shown(list).unwrap(), ["YQ==", "++//", "Yg=="]);
-        assert_eq!(shown("<BlockList></BlockList>").unwrap(), [""; 0]);
-        assert_eq!(shown("<BlockList />").unwrap(), [""; 0]);
+        assert_eq!(printable(list).unwrap(), ["YQ==", "++//", "Yg=="]);
+        assert_eq!(printable("<BlockList></BlockList>").unwrap(), [""; 0]);
+        assert_eq!(printable("<BlockList />").unwrap(), [""; 0]);
     }
 
     #[test]
@@ -137,18 +137,18 @@ mod tests {
             "<!DOCTYPE a [<!ENTITY b \"c\">]><BlockList></BlockList>",
             "{\"BlockList\": []}",
         ] {
-            assert_eq!(shown(list), Err(Refused::BlockList), "{list}");
+            assert_eq!(printable(list), Err(Refused::BlockList), "{list}");
         }
         for id in ["", "a", "a b=", "YQ", "&amp;"] {
             assert_eq!(
-                shown(&format!("<BlockList><Latest>{id}</Latest></BlockList>")),
+                printable(&format!("<BlockList><Latest>{id}</Latest></BlockList>")),
                 Err(Refused::BlockId),
                 "{id}"
             );
         }
         let many = "<Latest>YQ==</Latest>".repeat(MOST_BLOCKS + 1);
         let many = format!("<BlockList>{many}</BlockList>");
-        assert_eq!(shown(&many), Err(Refused::TooManyBlocks(MOST_BLOCKS)));
+        assert_eq!(printable(&many), Err(Refused::TooManyBlocks(MOST_BLOCKS)));
     }
 
     #[test]

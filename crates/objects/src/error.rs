@@ -1,34 +1,34 @@
-//! Why an upload is not kept: something that its sender can mend, or a fault of the store.
+//! Why an upload is refused: an error of its sender, or a failure of the store.
 
 use std::io;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an upload is not kept.
+/// Why an upload failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was sent is wrong.
+    /// The uploaded data is invalid.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The store failed: its disk is full, or it is away.
+    /// The store failed: its disk is full, or it is unavailable.
     #[error("the object store failed: {0}")]
     Store(#[from] io::Error),
 }
 
-/// What is wrong with what was sent, in words that follow "the archive was refused:".
+/// What is wrong with the uploaded data, as a text that follows "the archive was refused:".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The first bytes are not those of gzip.
     #[error("it is not compressed with gzip")]
     NotGzip,
-    /// The gzip data does not fit its own checksums, or ends too early, or goes on after its end.
-    #[error("its gzip data is damaged, cut off or followed by something else")]
+    /// The gzip data does not match its checksums, ends too early, or continues after its end.
+    #[error("its gzip data is damaged, truncated or followed by other data")]
     BrokenGzip,
-    /// What was compressed is no tar archive.
-    #[error("it is not a whole tar archive: {0}")]
+    /// The compressed data is not a tar archive.
+    #[error("it is not a complete tar archive: {0}")]
     NotTar(&'static str),
-    /// More bytes than are taken.
+    /// More bytes than are accepted.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
     /// More bytes than may be unpacked.
@@ -46,7 +46,7 @@ pub enum Refused {
     #[error("it has more than {0} entries")]
     TooManyEntries(u64),
     /// The paths alone would take too much memory.
-    #[error("its paths are longer than {0} bytes in all")]
+    #[error("its paths are longer than {0} bytes in total")]
     TooManyNames(usize),
     /// Something is wrong with one entry.
     #[error("the entry `{name}` {flaw}")]
@@ -56,16 +56,16 @@ pub enum Refused {
         /// What is wrong with it.
         flaw: Flaw,
     },
-    /// A block id is none.
+    /// An invalid block id.
     #[error("a block id is 1 to 64 bytes in base64")]
     BlockId,
-    /// The list of blocks is none.
+    /// An invalid list of blocks.
     #[error("the list of blocks is not `<BlockList><Latest>block id</Latest>…</BlockList>`")]
     BlockList,
     /// The list names a block that was not sent.
     #[error("the block `{0}` of the list was not uploaded")]
     UnknownBlock(String),
-    /// More blocks than are staged.
+    /// More blocks than are accepted.
     #[error("it is sent in more than {0} blocks: send larger ones")]
     TooManyBlocks(usize),
 }
@@ -79,43 +79,43 @@ pub enum Flaw {
     /// Its path goes up.
     #[error("has `..` in its path")]
     Parent,
-    /// Its path names nothing.
+    /// Its path is empty.
     #[error("has no path")]
-    Nameless,
-    /// Its path is no text that can be shown.
+    EmptyPath,
+    /// Its path is not printable text.
     #[error("has a path that is not UTF-8, or holds control characters")]
     NotText,
     /// Its path is too long.
     #[error("has a path of more than {0} bytes")]
     LongPath(usize),
-    /// It is a link to somewhere else.
+    /// It is a link to a target outside the archive.
     #[error("is a link to `{0}`, which is or may be outside the archive")]
     LeavesTree(String),
-    /// It is a hard link to something that is no file before it.
-    #[error("is a hard link to `{0}`, which is no file that stands before it in the archive")]
+    /// It is a hard link to something other than an earlier file.
+    #[error("is a hard link to `{0}`, which is not a file that precedes it in the archive")]
     LinkToNothing(String),
     /// It is a device or a pipe.
     #[error("is a device or a pipe: an archive holds files, directories and links")]
     Device,
-    /// It is of another kind that is not unpacked everywhere.
+    /// It is of a type that is not supported everywhere.
     #[error("is of the kind `{0}`: an archive holds files, directories and links")]
     Kind(char),
     /// It is stored as a sparse file.
     #[error("is stored as a sparse file: pack the archive without sparse files")]
     Sparse,
-    /// It lies below something that is no directory, or stands where a directory is.
+    /// It is below something other than a directory, or at the path of a directory.
     #[error("collides with `{0}`, which is of another kind")]
     Collides(String),
-    /// It can be read in two ways.
+    /// It is ambiguous.
     #[error("is described twice: {0}")]
     Ambiguous(&'static str),
-    /// Its description is no tar header.
+    /// Its header is invalid.
     #[error("has a damaged header: {0}")]
     Header(&'static str),
 }
 
-/// A path of an archive as it may be shown.
-pub(crate) fn shown(name: &[u8]) -> String {
+/// A printable form of a path.
+pub(crate) fn printable(name: &[u8]) -> String {
     const LONGEST: usize = 200;
     let text = String::from_utf8_lossy(name);
     let mut out: String =

@@ -12,7 +12,7 @@ const LONGEST: usize = 512;
 const LONGEST_WORD: usize = 200;
 
 impl Key {
-    /// A key as it was stored; nothing if it is none.
+    /// Parses a stored key; `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Self> {
         let is_word = |word: &str| {
             (1..=LONGEST_WORD).contains(&word.len())
@@ -42,7 +42,7 @@ impl Key {
         Self::of_deploy(deployment_id, deploy_id).below("staged")
     }
 
-    /// A longer key; the word is known to be one.
+    /// A longer key; the word must be valid.
     pub(crate) fn below(&self, word: &str) -> Self {
         Self(format!("{}/{word}", self.0))
     }

@@ -1,9 +1,9 @@
-//! Uploads and bundles: archives that are checked while they arrive, and kept only as a whole.
+//! Uploads and bundles: archives that are checked while they arrive, and stored only as a whole.
 //!
-//! An archive comes from outside and is unpacked later by something that trusts it. So [`Checker`] reads every byte of
-//! it first and refuses what could write outside its own tree, fill a disk or be read in two ways. What is refused,
-//! broken off or abandoned leaves nothing behind. The crate knows keys, bytes and limits; who may upload, and what an
-//! upload is for, is decided elsewhere.
+//! An archive comes from outside and is unpacked later by a program that trusts it. So [`Checker`] reads every byte
+//! first and refuses archives that could write outside their own tree, fill a disk or be interpreted in two ways. A
+//! refused, aborted or abandoned upload leaves nothing behind. The crate deals with keys, bytes and limits; who may
+//! upload, and what for, is decided elsewhere.
 
 mod archive;
 mod blocks;
@@ -23,4 +23,4 @@ pub use key::Key;
 pub use limits::Limits;
 pub use local_disk::LocalDisk;
 pub use store::{Draft, ObjectStore, Reader};
-pub use uploads::{Kept, Upload, Uploads};
+pub use uploads::{StoredObject, Upload, Uploads};

@@ -1,13 +1,13 @@
-//! How much an archive may ask of the machine that checks and unpacks it.
+//! Limits of archives.
 
-/// How much an archive may ask of the machine that checks and unpacks it.
+/// Limits of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes as they are sent.
     pub bytes: u64,
-    /// Bytes once they are unpacked: a small archive can hold a disk full of zeros.
+    /// Bytes when unpacked: a small archive can contain a disk full of zeros.
     pub unpacked: u64,
-    /// Bytes once they are unpacked for each byte as it is sent, beyond what is free.
+    /// Unpacked bytes per sent byte, beyond `free`.
     pub ratio: u64,
     /// Bytes that any archive may unpack to, however small it is.
     pub free: u64,

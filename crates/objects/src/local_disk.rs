@@ -1,8 +1,8 @@
 //! Objects as files below one directory.
 //!
-//! A draft is written beside the objects, locked by whoever writes it, and renamed into place once it is on disk. So a
-//! file under a key is always whole. Drafts that nobody holds any more, because their process died, are swept at the
-//! start; the lock tells them from those that another process is writing.
+//! A draft is written to a separate directory, locked by its writer, and renamed into place once it is on disk. So a
+//! file under a key is always complete. Drafts of dead processes are removed at start-up; the lock distinguishes them
+//! from those that another process is writing.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -24,7 +24,7 @@ pub struct LocalDisk {
 }
 
 impl LocalDisk {
-    /// Opens the directory, makes it where there is none, and removes what was left unfinished.
+    /// Opens the directory, creating it if needed, and removes unfinished drafts.
     pub fn open(root: impl Into<PathBuf>) -> io::Result<Self> {
         let root = root.into();
         let drafts = root.join(DRAFTS);
@@ -54,9 +54,9 @@ impl ObjectStore for LocalDisk {
                 Err(error) => return Err(error),
             };
             file.lock()?;
-            // Between its creation and the lock a sweep may have taken it for an abandoned one.
+            // Between its creation and the lock a sweep may have deleted it as abandoned.
             if file.metadata()?.nlink() > 0 {
-                return Ok(Box::new(FileDraft { file, path, root: self.root.clone(), is_kept: false }));
+                return Ok(Box::new(FileDraft { file, path, root: self.root.clone(), is_committed: false }));
             }
         }
     }
@@ -89,7 +89,7 @@ impl ObjectStore for LocalDisk {
 
     fn delete_under(&self, prefix: &Key) -> io::Result<()> {
         let path = self.path(prefix);
-        // Renamed away first, so that it is gone at once, and swept by the next start if this one dies meanwhile.
+        // Renamed first, so that it disappears atomically, and swept by the next start if this process dies meanwhile.
         let away = loop {
             let away = self.unused();
             match fs::create_dir(&away) {
@@ -98,7 +98,7 @@ impl ObjectStore for LocalDisk {
             }
             match fs::rename(&path, away.join("deleted")) {
                 Ok(()) => break away,
-                // A sweep took the new directory, not somebody else the object.
+                // A sweep deleted the new directory; the object still exists.
                 Err(error) if error.kind() == ErrorKind::NotFound && path.exists() => {}
                 Err(error) => {
                     remove(&away)?;
@@ -117,7 +117,7 @@ struct FileDraft {
     file: File,
     path: PathBuf,
     root: PathBuf,
-    is_kept: bool,
+    is_committed: bool,
 }
 
 impl Write for FileDraft {
@@ -131,20 +131,20 @@ impl Write for FileDraft {
 }
 
 impl Draft for FileDraft {
-    fn keep(mut self: Box<Self>, key: &Key) -> io::Result<()> {
+    fn commit(mut self: Box<Self>, key: &Key) -> io::Result<()> {
         self.file.sync_all()?;
         let target = self.root.join(key.as_str());
         let parent = target.parent().unwrap_or(&self.root);
         create_durably(parent, &self.root)?;
         fs::rename(&self.path, &target)?;
-        self.is_kept = true;
+        self.is_committed = true;
         sync(parent)
     }
 }
 
 impl Drop for FileDraft {
     fn drop(&mut self) {
-        if !self.is_kept
+        if !self.is_committed
             && let Err(error) = fs::remove_file(&self.path)
         {
             tracing::warn!(%error, path = %self.path.display(), "a draft could not be removed");
@@ -152,7 +152,7 @@ impl Drop for FileDraft {
     }
 }
 
-/// Makes a directory below the root, each step on disk before the next.
+/// Creates a directory below the root, syncing each level before the next.
 fn create_durably(directory: &Path, root: &Path) -> io::Result<()> {
     if directory == root || directory.is_dir() {
         return Ok(());
@@ -165,7 +165,7 @@ fn create_durably(directory: &Path, root: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes the entries of a directory to disk.
+/// Syncs a directory to disk.
 fn sync(directory: &Path) -> io::Result<()> {
     match File::open(directory) {
         Ok(file) => file.sync_all(),
@@ -173,7 +173,7 @@ fn sync(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes drafts that nobody writes, and what a deletion left.
+/// Removes abandoned drafts and the remains of deletions.
 fn sweep(drafts: &Path) -> io::Result<()> {
     for entry in fs::read_dir(drafts)? {
         let entry = entry?;
@@ -202,7 +202,7 @@ fn remove(path: &Path) -> io::Result<()> {
     removed.or_else(|error| none_if_absent(error).map(|_: Option<()>| ()))
 }
 
-/// Nothing where there is no such file or directory; other errors stay errors.
+/// `None` for a missing file or directory; other errors stay errors.
 fn none_if_absent<T>(error: io::Error) -> io::Result<Option<T>> {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(None),
@@ -223,7 +223,7 @@ mod tests {
     fn put(disk: &LocalDisk, at: &str, bytes: &[u8]) {
         let mut draft = disk.draft().unwrap();
         draft.write_all(bytes).unwrap();
-        draft.keep(&key(at)).unwrap();
+        draft.commit(&key(at)).unwrap();
     }
 
     fn read(disk: &LocalDisk, at: &str) -> Option<String> {
@@ -237,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_seen_once_it_is_kept() {
+    fn an_object_is_visible_once_it_is_committed() {
         let directory = tempfile::tempdir().unwrap();
         let disk = LocalDisk::open(directory.path()).unwrap();
         let mut draft = disk.draft().unwrap();
         draft.write_all(b"half").unwrap();
         assert_eq!((read(&disk, "a/b/c"), drafts(directory.path())), (None, 1));
-        draft.keep(&key("a/b/c")).unwrap();
+        draft.commit(&key("a/b/c")).unwrap();
         assert_eq!((read(&disk, "a/b/c").as_deref(), drafts(directory.path())), (Some("half"), 0));
         put(&disk, "a/b/c", b"another");
         assert_eq!(read(&disk, "a/b/c").as_deref(), Some("another"));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_draft_was_never_there() {
+    fn a_dropped_draft_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let disk = LocalDisk::open(directory.path()).unwrap();
         drop(disk.draft().unwrap());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_sweeps_what_nobody_writes() {
+    fn opening_the_store_removes_abandoned_drafts() {
         let directory = tempfile::tempdir().unwrap();
         let disk = LocalDisk::open(directory.path()).unwrap();
         let mut written = disk.draft().unwrap();
@@ -287,7 +287,7 @@ mod tests {
         LocalDisk::open(directory.path()).unwrap();
         assert_eq!(drafts(directory.path()), 1);
         written.write_all(b"whole").unwrap();
-        written.keep(&key("a")).unwrap();
+        written.commit(&key("a")).unwrap();
         assert_eq!(read(&disk, "a").as_deref(), Some("whole"));
     }
 }

@@ -1,7 +1,7 @@
-//! Uploads: bytes that arrive on an async task, checked and written on threads that may block.
+//! Uploads: bytes arrive on an async task, and are checked and written on the blocking pool.
 //!
-//! An upload holds no thread while it waits for its sender: what has arrived is handed over in batches. Dropped at any
-//! point it leaves nothing, and what was kept is removed again unless its keeper says that it is known.
+//! An upload occupies no thread while it waits for its sender: data is handed over in batches. Dropping it at any point
+//! leaves nothing, and a stored object is deleted again unless its owner confirms it.
 
 #[cfg(test)]
 mod tests;
@@ -21,10 +21,10 @@ use crate::key::Key;
 use crate::limits::Limits;
 use crate::store::{Draft, ObjectStore, Reader};
 
-/// How much is gathered before a thread is asked to look at it.
+/// How many bytes are buffered before they are handed to a thread.
 const BATCH: usize = 256 * 1024;
 
-/// Where archives are received, and read and removed again.
+/// Receives, reads and deletes archives.
 #[derive(Clone)]
 pub struct Uploads {
     store: Arc<dyn ObjectStore>,
@@ -42,41 +42,53 @@ impl Uploads {
         self.limits
     }
 
-    /// Begins to receive an archive of at most so many bytes.
+    /// Starts to receive an archive of at most this many bytes.
     pub fn receive(&self, key: Key, most: u64) -> Upload {
         let limits = Limits { bytes: most.min(self.limits.bytes), ..self.limits };
         Upload::new(Arc::clone(&self.store), key, Check::Archive(Box::new(Checker::new(limits))))
     }
 
-    /// Begins to receive one block of an archive of at most so many bytes.
+    /// Starts to receive one block of an archive of at most this many bytes.
     pub fn receive_block(&self, staging: &Staging, id: &BlockId, most: u64) -> Upload {
         let most = most.min(self.limits.bytes);
         let check = Check::Block { staging: staging.clone(), most, bytes: 0 };
         Upload::new(Arc::clone(&self.store), staging.block(id), check)
     }
 
-    /// Puts staged blocks together to an archive, checked like one that arrives whole.
-    pub async fn assemble(&self, staging: &Staging, list: &BlockList, key: Key, most: u64) -> Result<Kept> {
+    /// Assembles staged blocks into an archive, checked like one that arrives in one piece.
+    pub async fn assemble(
+        &self,
+        staging: &Staging,
+        list: &BlockList,
+        key: Key,
+        most: u64,
+    ) -> Result<StoredObject> {
         let (store, prefix) = (Arc::clone(&self.store), staging.key().clone());
         let staged = blocking(move || Ok(store.list(&prefix)?)).await?;
         for id in &list.0 {
             let key = staging.block(id);
             if !staged.iter().any(|(word, _)| key.as_str().ends_with(&format!("/{word}"))) {
-                return Err(Refused::UnknownBlock(id.shown()).into());
+                return Err(Refused::UnknownBlock(id.printable()).into());
             }
         }
         let archive = self.assembled(staging, list, key, most).await;
-        // Whatever came of it, the blocks have served: of a bad archive nothing is kept.
+        // The blocks are discarded in any case: nothing of an invalid archive is kept.
         if !matches!(archive, Err(Error::Store(_))) {
             self.discard(staging).await?;
         }
         archive
     }
 
-    async fn assembled(&self, staging: &Staging, list: &BlockList, key: Key, most: u64) -> Result<Kept> {
+    async fn assembled(
+        &self,
+        staging: &Staging,
+        list: &BlockList,
+        key: Key,
+        most: u64,
+    ) -> Result<StoredObject> {
         let mut upload = self.receive(key, most);
         for id in &list.0 {
-            let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.shown());
+            let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.printable());
             upload
                 .step(move |work| {
                     let mut block = store.open(&key)?.ok_or(Refused::UnknownBlock(id))?;
@@ -109,7 +121,7 @@ impl Uploads {
         self.delete_under(Key::of_staging(deployment_id, deploy_id)).await
     }
 
-    /// Opens an object to be read on a thread that may block; nothing if there is none.
+    /// Opens an object to be read on the blocking pool; `None` if there is none.
     pub async fn open(&self, key: Key) -> Result<Option<Reader>> {
         let store = Arc::clone(&self.store);
         blocking(move || Ok(store.open(&key)?)).await
@@ -122,8 +134,8 @@ impl Uploads {
     }
 }
 
-/// Bytes on their way into the store.
-#[must_use = "an upload that is dropped leaves nothing"]
+/// An upload in progress.
+#[must_use = "a dropped upload leaves nothing"]
 pub struct Upload {
     work: Option<Box<Work>>,
     waiting: Vec<u8>,
@@ -149,17 +161,17 @@ impl Upload {
         Self { work: Some(Box::new(work)), waiting: Vec::new() }
     }
 
-    /// Takes the next bytes. After an error there is nothing more to send.
+    /// Takes the next bytes. After an error it must not be used any more.
     pub async fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.waiting.extend_from_slice(bytes);
         if self.waiting.len() < BATCH { Ok(()) } else { self.hand_over().await }
     }
 
-    /// Keeps what was sent, if it passes as a whole.
-    pub async fn finish(mut self) -> Result<Kept> {
+    /// Stores the upload if the whole of it is valid.
+    pub async fn finish(mut self) -> Result<StoredObject> {
         self.hand_over().await?;
         let work = self.work.take().ok_or_else(ended)?;
-        blocking(move || work.keep()).await
+        blocking(move || work.finish()).await
     }
 
     async fn hand_over(&mut self) -> Result<()> {
@@ -175,7 +187,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Does a part of the work where it may block. After an error, or if this is dropped, there is no more work.
+    /// Runs a part of the work on the blocking pool. After an error, or if this is dropped, the upload is over.
     fn step<T: Send + 'static>(
         &mut self,
         part: impl FnOnce(&mut Work) -> Result<T> + Send + 'static,
@@ -198,7 +210,7 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let work = self.work.take();
         if work.as_ref().is_some_and(|work| work.draft.is_some()) {
-            where_it_may_block(move || drop(work));
+            spawn_blocking_detached(move || drop(work));
         }
     }
 }
@@ -222,8 +234,8 @@ impl Work {
         Ok(draft.write_all(bytes)?)
     }
 
-    fn keep(mut self) -> Result<Kept> {
-        // Whatever is empty has no draft yet.
+    fn finish(mut self) -> Result<StoredObject> {
+        // An empty upload has no draft yet.
         self.write(&[])?;
         let Self { store, key, check, draft, sha256 } = self;
         let draft = draft.ok_or_else(ended)?;
@@ -233,10 +245,10 @@ impl Work {
                 (Contents { bytes, unpacked: bytes, entries: 0 }, Some((staging, most)))
             }
         };
-        draft.keep(&key)?;
+        draft.commit(&key)?;
         let sha256 = sha256.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let removal = Removal { store: Arc::clone(&store), key: key.clone(), is_off: false };
-        let kept = Kept { key, contents, sha256, removal: Some(removal) };
+        let kept = StoredObject { key, contents, sha256, removal: Some(removal) };
         if let Some((staging, most)) = block {
             all_blocks_fit(&*store, &staging, most)?;
         }
@@ -244,7 +256,7 @@ impl Work {
     }
 }
 
-/// Counted once the block is among them, so that blocks which arrive together are counted together.
+/// Checked after the block is stored, so that concurrent blocks are counted together.
 fn all_blocks_fit(store: &dyn ObjectStore, staging: &Staging, most: u64) -> Result<()> {
     let staged = store.list(staging.key())?;
     if staged.len() > MOST_BLOCKS {
@@ -254,9 +266,9 @@ fn all_blocks_fit(store: &dyn ObjectStore, staging: &Staging, most: u64) -> Resu
     if total > most { Err(Refused::TooLarge(most).into()) } else { Ok(()) }
 }
 
-/// An object that passed and is in the store. Dropped, it is removed again.
-#[must_use = "what is kept is removed again unless it is settled"]
-pub struct Kept {
+/// A valid object in the store. Dropping it deletes it again unless it is confirmed.
+#[must_use = "a stored object is deleted again unless it is confirmed"]
+pub struct StoredObject {
     /// Its key.
     pub key: Key,
     /// What it holds.
@@ -266,15 +278,15 @@ pub struct Kept {
     removal: Option<Removal>,
 }
 
-impl Kept {
-    /// Says that the object is known and stays.
-    pub fn settle(mut self) {
+impl StoredObject {
+    /// Confirms the object, so that it stays.
+    pub fn confirm(mut self) {
         if let Some(removal) = &mut self.removal {
             removal.is_off = true;
         }
     }
 
-    /// Removes the object again.
+    /// Deletes the object again.
     pub async fn discard(mut self) -> Result<()> {
         let removal = self.removal.take();
         blocking(move || {
@@ -285,16 +297,16 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for StoredObject {
     fn drop(&mut self) {
         let removal = self.removal.take();
         if removal.as_ref().is_some_and(|removal| !removal.is_off) {
-            where_it_may_block(move || drop(removal));
+            spawn_blocking_detached(move || drop(removal));
         }
     }
 }
 
-/// Removes an object when it is dropped: also by a runtime that shuts down and runs nothing any more.
+/// Deletes an object on drop, even when the runtime is shutting down.
 struct Removal {
     store: Arc<dyn ObjectStore>,
     key: Key,
@@ -306,18 +318,18 @@ impl Drop for Removal {
         if !self.is_off
             && let Err(error) = self.store.delete_under(&self.key)
         {
-            tracing::warn!(%error, key = %self.key, "an object that nobody knows could not be removed");
+            tracing::warn!(%error, key = %self.key, "an unreferenced object could not be removed");
         }
     }
 }
 
-/// Runs something on a thread that may block.
+/// Runs blocking work on the blocking pool.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
 }
 
-/// The same for something that nobody waits for; without a runtime every thread may block.
-fn where_it_may_block(work: impl FnOnce() + Send + 'static) {
+/// The same without waiting; without a runtime it runs on the current thread.
+fn spawn_blocking_detached(work: impl FnOnce() + Send + 'static) {
     match tokio::runtime::Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn_blocking(work)),
         Err(_) => work(),

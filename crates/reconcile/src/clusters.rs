@@ -1,4 +1,4 @@
-//! Clusters: made, changed, failed over, watched, and removed.
+//! Reconciles clusters: created, changed, failed over, watched, and removed.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use podium_domain::clusters::plan::{Observed, Settled, Step};
 use podium_store::System;
 use podium_store::clusters::{self, ClusterState};
 
-use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
+use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 
-/// Looks after clusters.
+/// The reconciler of clusters.
 pub(crate) struct Clusters {
     app: App,
     system: System,
@@ -24,14 +24,14 @@ impl Clusters {
         Self { app: app.clone(), system, plane: Arc::clone(plane) }
     }
 
-    async fn look(&self, id: ClusterId) -> Result<Done, Failure> {
+    async fn reconcile(&self, id: ClusterId) -> Result<StepResult, Failure> {
         let (system, mut is_done) = (self.system, false);
         loop {
             let state = self.app.db.read(None, move |conn| clusters::state(conn, &system, id)).await?;
             let observed = self.observe(id).await;
             match plan(state.as_ref().map(ClusterState::desired).as_ref(), &observed) {
                 Step::Apply | Step::Remove if is_done => {
-                    return Ok(Done::waiting("The data plane has not taken it up yet.", None));
+                    return Ok(StepResult::waiting("The data plane has not picked it up yet.", None));
                 }
                 Step::Apply => {
                     if let Some(state) = &state {
@@ -46,12 +46,12 @@ impl Clusters {
                 Step::Wait => {
                     return match observed {
                         Observed::Unreachable(why) => Err(Failure(format!("the data plane: {why}"))),
-                        _ => Ok(Done::waiting("The data plane is working on it.", None)),
+                        _ => Ok(StepResult::waiting("The data plane is working on it.", None)),
                     };
                 }
                 Step::Watch | Step::Done => {
-                    let next = afterwards(&observed);
-                    return Ok(Done { progressed: next == Next::Settled, next, effect: None });
+                    let next = next_after(&observed);
+                    return Ok(StepResult { progressed: next == Next::Settled, next, effect: None });
                 }
             }
             is_done = true;
@@ -79,11 +79,11 @@ impl Clusters {
         self.plane.apply_cluster(&wanted).await
     }
 
-    fn settle(&self, id: ClusterId, generation: i64, settled: Settled, observed: &Observed) -> Done {
+    fn settle(&self, id: ClusterId, generation: i64, settled: Settled, observed: &Observed) -> StepResult {
         let (system, now) = (self.system, self.app.world.now());
         let effect: Effect =
             Box::new(move |tx| clusters::settle(tx, &system, id, generation, &settled, now).map(drop));
-        Done { next: afterwards(observed), progressed: true, effect: Some(effect) }
+        StepResult { next: next_after(observed), progressed: true, effect: Some(effect) }
     }
 }
 
@@ -92,17 +92,19 @@ impl Reconciler for Clusters {
         clusters::KIND
     }
 
-    fn step(&self, id: Id) -> Stepping<'_> {
-        Box::pin(self.look(ClusterId::from_raw(id)))
+    fn step(&self, id: Id) -> StepFuture<'_> {
+        Box::pin(self.reconcile(ClusterId::from_raw(id)))
     }
 }
 
-/// A data plane that does not answer is asked again; one that does says by itself when something changes.
-fn afterwards(observed: &Observed) -> Next {
+/// Retries if the data plane does not respond; otherwise it sends a notification when something changes.
+fn next_after(observed: &Observed) -> Next {
     match observed {
-        Observed::Unreachable(why) => {
-            Next::Again { reason: format!("the data plane: {why}"), pace: Pace::Calm, no_later_than: None }
-        }
+        Observed::Unreachable(why) => Next::Retry {
+            reason: format!("the data plane: {why}"),
+            backoff: Backoff::Long,
+            no_later_than: None,
+        },
         _ => Next::Settled,
     }
 }

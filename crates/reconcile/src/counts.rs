@@ -1,11 +1,11 @@
-//! What the loops did, in numbers for the operator.
+//! Metrics of the loops, for operators.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use podium_app::meters::Page;
 
-use crate::reconciler::{Next, Pace};
+use crate::reconciler::{Backoff, Next};
 
 /// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +32,13 @@ impl Outcome {
         match next {
             Next::Settled => Self::Settled,
             Next::At { .. } => Self::Scheduled,
-            Next::Again { pace: Pace::Brisk, .. } => Self::Waiting,
-            Next::Again { pace: Pace::Calm, .. } => Self::Retried,
+            Next::Retry { backoff: Backoff::Short, .. } => Self::Waiting,
+            Next::Retry { backoff: Backoff::Long, .. } => Self::Retried,
         }
     }
 }
 
-/// The numbers of one kind of work.
+/// The metrics of one kind of work.
 #[derive(Debug)]
 pub(crate) struct Counts {
     kind: &'static str,
@@ -57,7 +57,7 @@ impl Counts {
         }
     }
 
-    /// Counts a step that runs, until it is dropped.
+    /// Counts a running step until it is dropped.
     pub(crate) fn begin(&self) -> impl Drop + '_ {
         struct Running<'a>(&'a AtomicI64);
         impl Drop for Running<'_> {
@@ -78,7 +78,7 @@ impl Counts {
     }
 }
 
-/// Writes the numbers of all kinds.
+/// Writes the metrics of all kinds.
 pub(crate) fn write(all: &[Counts], page: &mut Page) {
     page.counter("podium_steps_total", "Steps of the loops that ended.");
     for counts in all {

@@ -1,4 +1,4 @@
-//! Deployments: applied to the data plane, watched, put to sleep and woken, and cleaned up after.
+//! Reconciles deployments: applied to the data plane, watched, hibernated and woken, and cleaned up.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use podium_store::deployments::{self, DeploymentRow, ObservedStatus};
 use podium_store::{System, changes, nodes};
 
 use crate::environment::environment;
-use crate::reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
+use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 
-/// Looks after deployments.
+/// The reconciler of deployments.
 pub(crate) struct Deployments {
     pub(crate) app: App,
     pub(crate) system: System,
@@ -29,14 +29,14 @@ impl Deployments {
         Self { app: app.clone(), system, plane: Arc::clone(plane) }
     }
 
-    async fn look(&self, id: DeploymentId) -> Result<Done, Failure> {
+    async fn reconcile(&self, id: DeploymentId) -> Result<StepResult, Failure> {
         if let Some(done) = self.place(id).await? {
             return Ok(done);
         }
         let (system, mut is_applied) = (self.system, false);
         loop {
             let row = self.app.db.read(None, move |conn| deployments::state(conn, &system, id)).await?;
-            let Some(row) = row else { return self.clear_away(id).await };
+            let Some(row) = row else { return self.clean_up(id).await };
             let now = self.app.world.now();
             let rest = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, now);
             let desired = Desired {
@@ -48,7 +48,7 @@ impl Deployments {
             let observation = self.observe(id).await;
             let verdict = match plan(Some(&desired), &observation) {
                 Step::Apply(_) if is_applied => {
-                    return Ok(Done::waiting("The data plane has not taken it up yet.", None));
+                    return Ok(StepResult::waiting("The data plane has not picked it up yet.", None));
                 }
                 Step::Apply(cause) => match self.apply(&row, &desired, cause).await {
                     None => {
@@ -65,22 +65,22 @@ impl Deployments {
                         Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
                         None => Next::Settled,
                     };
-                    let verdict = self.in_full(verdict);
-                    return Ok(Done { progressed: true, ..record(system, &row, verdict, next, now) });
+                    let verdict = self.with_machine_context(verdict);
+                    return Ok(StepResult { progressed: true, ..record(system, &row, verdict, next, now) });
                 }
                 Step::Watch(verdict) => verdict,
                 Step::Remove | Step::Forget => {
-                    return Err(Failure("a deployment is wanted and is not".into()));
+                    return Err(Failure("the plan removes a deployment that exists".into()));
                 }
             };
             let next = watch(&verdict, &observation, next_event, now);
-            let verdict = self.in_full(verdict);
+            let verdict = self.with_machine_context(verdict);
             return Ok(record(system, &row, verdict, next, now));
         }
     }
 
-    /// Removes what is left of a deployment that was deleted.
-    async fn clear_away(&self, id: DeploymentId) -> Result<Done, Failure> {
+    /// Cleans up after a deleted deployment.
+    async fn clean_up(&self, id: DeploymentId) -> Result<StepResult, Failure> {
         let mut is_removed = false;
         loop {
             let observation = self.observe(id).await;
@@ -93,7 +93,10 @@ impl Deployments {
                         }
                         _ => "It is being removed.",
                     };
-                    return Ok(Done::waiting(reason, look_again_at(&observation, self.app.world.now())));
+                    return Ok(StepResult::waiting(
+                        reason,
+                        look_again_at(&observation, self.app.world.now()),
+                    ));
                 }
                 _ => self.plane.remove(id).await?,
             }
@@ -103,12 +106,12 @@ impl Deployments {
         self.app.logs.remove(id).await.map_err(|error| Failure(format!("the log store: {error}")))?;
         let system = self.system;
         let unplace: Effect = Box::new(move |tx| nodes::unplace(tx, &system, id));
-        Ok(Done { effect: self.app.node().map(|_| unplace), ..Done::settled() })
+        Ok(StepResult { effect: self.app.node().map(|_| unplace), ..StepResult::settled() })
     }
 
-    /// Adds to a reason what the whole machine has to do with it.
-    fn in_full(&self, verdict: Verdict) -> Verdict {
-        let verdict = self.naming_the_node(verdict);
+    /// Adds the node's name and a full disk to the reason.
+    fn with_machine_context(&self, verdict: Verdict) -> Verdict {
+        let verdict = self.with_node_name(verdict);
         match self.app.disk_is_full() {
             Some(why) => Verdict { reason: verdict.reason.after(why.user_text().clone()), ..verdict },
             None => verdict,
@@ -123,7 +126,7 @@ impl Deployments {
         }
     }
 
-    /// Applies a deployment; where that did not work, what to record.
+    /// Applies a deployment; returns what to record if that failed.
     async fn apply(&self, row: &DeploymentRow, desired: &Desired, cause: Cause) -> Option<Verdict> {
         let applied = match environment(&self.app, self.system, row, desired.is_hibernating).await {
             Ok(environment) => self.plane.apply(&environment).await,
@@ -142,12 +145,12 @@ impl Reconciler for Deployments {
         deployments::KIND
     }
 
-    fn step(&self, id: Id) -> Stepping<'_> {
-        Box::pin(self.look(DeploymentId::from_raw(id)))
+    fn step(&self, id: Id) -> StepFuture<'_> {
+        Box::pin(self.reconcile(DeploymentId::from_raw(id)))
     }
 }
 
-/// When to look again at what is not as it should be.
+/// When to reconcile again while a deployment is not settled.
 fn watch(
     verdict: &Verdict,
     observation: &Observation,
@@ -164,26 +167,26 @@ fn watch(
         _ => {
             use DeploymentStatus::{Unhealthy, Unknown};
             let is_broken = is_trouble || matches!(verdict.status, Unhealthy | Unknown);
-            let pace = if is_broken { Pace::Calm } else { Pace::Brisk };
-            Next::Again { reason, pace, no_later_than: next_event }
+            let backoff = if is_broken { Backoff::Long } else { Backoff::Short };
+            Next::Retry { reason, backoff, no_later_than: next_event }
         }
     }
 }
 
-/// When the data plane expects to be done.
+/// When the data plane expects to be done, if that is in the future.
 fn look_again_at(observation: &Observation, now: Timestamp) -> Option<Timestamp> {
     let Observation::Present(observed) = observation else { return None };
     observed.look_again_at.filter(|at| *at > now)
 }
 
-/// Writes what was seen, where that is news.
+/// Records the observation, if it differs from what is stored.
 pub(crate) fn record(
     system: System,
     row: &DeploymentRow,
     verdict: Verdict,
     next: Next,
     now: Timestamp,
-) -> Done {
+) -> StepResult {
     let Verdict { status, reason, running } = verdict;
     let running = running.unwrap_or_else(|| row.observed.clone());
     let progressed = status != row.status || running != row.observed;
@@ -199,10 +202,10 @@ pub(crate) fn record(
         }
         Ok(())
     });
-    Done { next, progressed, effect: is_news.then_some(effect) }
+    StepResult { next, progressed, effect: is_news.then_some(effect) }
 }
 
-/// Says in the log how a deployment does, when that changes.
+/// Logs a change of a deployment's status.
 fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     use DeploymentStatus::{Unhealthy, Unknown};
     if status == row.status {
@@ -211,17 +214,17 @@ fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     let (id, namespace, was) = (row.id, &row.namespace, row.status.as_str());
     let status = (status.as_str(), matches!(status, Unhealthy | Unknown));
     match status {
-        (status, true) => tracing::warn!(%id, namespace, was, status, %reason, "a deployment is not well"),
+        (status, true) => tracing::warn!(%id, namespace, was, status, %reason, "a deployment is not healthy"),
         (status, false) => {
-            tracing::info!(%id, namespace, was, status, %reason, "a deployment has another status");
+            tracing::info!(%id, namespace, was, status, %reason, "the status of a deployment changed");
         }
     }
 }
 
-fn raise_generation(system: System, id: DeploymentId, generation: i64, now: Timestamp) -> Done {
-    let reason = "The data plane has seen a later generation than the database knows.".to_owned();
+fn raise_generation(system: System, id: DeploymentId, generation: i64, now: Timestamp) -> StepResult {
+    let reason = "The data plane has a later generation than the database.".to_owned();
     tracing::warn!(%id, generation, "{reason} It is applied anew.");
     let effect: Effect =
         Box::new(move |tx| deployments::raise_generation(tx, &system, id, generation).map(drop));
-    Done { next: Next::At { at: now, reason }, progressed: true, effect: Some(effect) }
+    StepResult { next: Next::At { at: now, reason }, progressed: true, effect: Some(effect) }
 }

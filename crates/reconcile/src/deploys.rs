@@ -1,12 +1,12 @@
-//! Deploys that are never finalized: after a day they fail, and what was uploaded for them goes.
+//! Reconciles deploys that are never finalized: after a day they fail, and their uploads are deleted.
 
 use podium_api::{DeployId, Id};
 use podium_app::App;
 use podium_store::deploys;
 
-use crate::reconciler::{Done, Failure, Next, Reconciler, Stepping};
+use crate::reconciler::{Failure, Next, Reconciler, StepFuture, StepResult};
 
-/// Looks after deploys.
+/// The reconciler of deploys.
 pub(crate) struct Deploys {
     app: App,
 }
@@ -16,15 +16,15 @@ impl Deploys {
         Self { app: app.clone() }
     }
 
-    async fn look(&self, id: DeployId) -> Result<Done, Failure> {
+    async fn reconcile(&self, id: DeployId) -> Result<StepResult, Failure> {
         let waits = self.app.expire_deploy(id, self.app.world.now()).await;
         let waits = waits.map_err(|error| Failure(error.to_string()))?;
         Ok(match waits {
             Some(at) => {
                 let next = Next::At { at, reason: "It has not been finalized yet.".into() };
-                Done { next, ..Done::settled() }
+                StepResult { next, ..StepResult::settled() }
             }
-            None => Done::settled(),
+            None => StepResult::settled(),
         })
     }
 }
@@ -34,7 +34,7 @@ impl Reconciler for Deploys {
         deploys::KIND
     }
 
-    fn step(&self, id: Id) -> Stepping<'_> {
-        Box::pin(self.look(DeployId::from_raw(id)))
+    fn step(&self, id: Id) -> StepFuture<'_> {
+        Box::pin(self.reconcile(DeployId::from_raw(id)))
     }
 }

@@ -1,4 +1,4 @@
-//! The loops of a process while it runs: one task that claims what is due, and the steps that it has started.
+//! The running loops of a process: one task that claims due work, and the steps that it has started.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::loops::{Inner, Loops};
 
-/// How long to wait before the database is asked again that did not answer.
-const DATABASE_AWAY: Duration = Duration::from_secs(1);
-/// The clock may be set while nobody looks: it is read so often, which costs nothing else.
+/// The pause before a retry if the database is unavailable.
+const DATABASE_RETRY: Duration = Duration::from_secs(1);
+/// How often the clock is read during a long sleep, because it may be set meanwhile.
 const CLOCK_READ_EVERY: Duration = Duration::from_secs(30);
-/// How many changes of the data plane are written at once.
+/// How many changes of the data plane are queued at once.
 const CHANGES_AT_ONCE: usize = 256;
 
-/// Loops that run; they stop when this is dropped.
+/// Running loops; they stop when this is dropped.
 pub struct Running {
     loops: Loops,
     stop: watch::Sender<bool>,
@@ -29,7 +29,7 @@ pub struct Running {
 }
 
 impl Loops {
-    /// Starts working on what is due, now and from now on.
+    /// Starts working on due work, now and from now on.
     pub fn start(&self) -> Running {
         let (stop, stopped) = watch::channel(false);
         let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -40,7 +40,7 @@ impl Loops {
 }
 
 impl Running {
-    /// Takes on nothing more, lets steps finish until the deadline, and leaves the rest to others.
+    /// Claims no more work, lets steps finish until the deadline, and releases the rest.
     pub async fn drain(mut self, deadline: Duration) {
         self.listener.abort();
         self.stop.send_replace(true);
@@ -53,7 +53,7 @@ impl Running {
         let (system, holder, now) = (inner.system, inner.holder().to_owned(), inner.app.world.now());
         let released = inner.app.db.write(None, move |tx| work::release(tx, &system, &holder, now)).await;
         if let Err(error) = released {
-            tracing::warn!(%error, "held work cannot be let go; its lease will lapse");
+            tracing::warn!(%error, "claimed work cannot be released; its lease will expire");
         }
     }
 }
@@ -65,7 +65,7 @@ impl Drop for Running {
     }
 }
 
-/// Asks for a look at what the data plane says by itself.
+/// Queues work for the changes that the data plane reports.
 async fn listen(loops: Loops, changes: Option<Changes>) {
     let Some(mut changes) = changes else { return };
     while let Some(first) = changes.next().await {
@@ -75,16 +75,16 @@ async fn listen(loops: Loops, changes: Option<Changes>) {
         {
             said.push(next);
         }
-        while let Err(error) = loops.0.note(said.clone()).await {
-            tracing::warn!(%error, "what the data plane said cannot be written down yet");
-            sleep(DATABASE_AWAY).await;
-            // Much may have been said meanwhile, and not all of it may have been kept.
+        while let Err(error) = loops.0.enqueue_changes(said.clone()).await {
+            tracing::warn!(%error, "changes that the data plane reported cannot be queued yet");
+            sleep(DATABASE_RETRY).await;
+            // Further changes may have been dropped in the meantime.
             said = vec![Changed::Everything];
         }
     }
 }
 
-/// Claims what is due as far as there is room, and sleeps until something is.
+/// Claims due work up to the concurrency limit, and sleeps until more is due.
 struct Dispatcher {
     loops: Loops,
     stopped: watch::Receiver<bool>,
@@ -111,25 +111,25 @@ impl Dispatcher {
                     self.wait(next_due).await;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "work cannot be claimed; trying again");
-                    self.wait(Some(self.inner().app.world.now() + DATABASE_AWAY)).await;
+                    tracing::warn!(%error, "work cannot be claimed; retrying");
+                    self.wait(Some(self.inner().app.world.now() + DATABASE_RETRY)).await;
                 }
             }
         }
         while self.steps.join_next().await.is_some() {}
     }
 
-    /// Lets go of what a process held that was here before: nobody else can hold anything.
+    /// Releases the work of the previous process: with this database there are no others.
     async fn release(&self) -> Result<()> {
         let (system, now) = (self.inner().system, self.inner().app.world.now());
         let released = self.inner().app.db.write(None, move |tx| work::release_all(tx, &system, now)).await?;
         if released > 0 {
-            tracing::info!(released, "took over what was under way when the last process ended");
+            tracing::info!(released, "took over the work of the previous process");
         }
         Ok(())
     }
 
-    /// Starts what is due of each kind as far as there is room; says when the next work is due that there is room for.
+    /// Starts due work of each kind up to its limit; returns when the next work is due that could start.
     async fn claim(&mut self) -> Result<Option<Timestamp>> {
         let mut earliest: Option<Timestamp> = None;
         for index in 0..self.running.len() {
@@ -139,7 +139,7 @@ impl Dispatcher {
             }
             let claims = self.inner().claim_due(index, room).await?;
             self.running[index] += claims.len();
-            // With no room left the end of a step leads here again.
+            // At the limit the end of a step leads here again.
             let is_full = claims.len() == room;
             for claim in claims {
                 let loops = self.loops.clone();
@@ -154,7 +154,7 @@ impl Dispatcher {
         Ok(earliest)
     }
 
-    /// Waits until work may be due, a step ends, somebody brings work, or it is time to stop.
+    /// Waits until work may be due, a step ends, work is added, or the loops are stopped.
     async fn wait(&mut self, next_due: Option<Timestamp>) {
         let loops = self.loops.clone();
         tokio::select! {
@@ -173,8 +173,8 @@ impl Dispatcher {
     fn count(&mut self, ended: Result<usize, tokio::task::JoinError>) {
         match ended {
             Ok(index) => self.running[index] -= 1,
-            // A step catches its own panics, and nobody cancels one: whose room this was is not known any more.
-            Err(error) => tracing::error!(%error, "a step was lost; its lease will lapse"),
+            // Steps catch their own panics and are never cancelled; here the kind of the step is unknown.
+            Err(error) => tracing::error!(%error, "a step was lost; its lease will expire"),
         }
     }
 
@@ -184,7 +184,7 @@ impl Dispatcher {
 }
 
 impl Inner {
-    /// Sleeps until a time. Where others bring work too, not for long: their wake-up may get lost.
+    /// Sleeps until a time, but not for long if other replicas add work: their wake-up may get lost.
     async fn sleep_until(&self, due: Option<Timestamp>) {
         let latest = self.app.db.is_shared().then(|| self.app.world.now() + self.options.longest_sleep);
         let Some(until) = due.into_iter().chain(latest).min() else { return std::future::pending().await };

@@ -1,10 +1,10 @@
-//! Everything that a data plane needs, gathered from what is stored: secrets opened, the place worked out.
+//! Builds the environment for a data plane from what is stored, with decrypted secrets and the current region.
 
 use podium_api::enums::EnvironmentObjectType;
 use podium_app::App;
 use podium_app::deployments::open_variables;
 use podium_app::environment_objects::resolved_for;
-use podium_dataplane::{Environment, Hidden, Identity, Objects, Setting};
+use podium_dataplane::{Environment, Identity, Objects, Secret, Setting};
 use podium_domain::Reason;
 use podium_domain::environment_objects::environment as airflow;
 use podium_domain::environment_objects::resolve::Resolved;
@@ -13,7 +13,7 @@ use podium_store::deployments::DeploymentRow;
 use podium_store::environment_objects::ObjectRow;
 use serde_json::Value;
 
-/// The environment of a deployment, or why it cannot be gathered.
+/// The environment of a deployment, or why it cannot be built.
 pub(crate) async fn environment(
     app: &App,
     system: System,
@@ -27,7 +27,7 @@ pub(crate) async fn environment(
     };
     let variables = opened.into_iter().map(|(key, value)| {
         let is_secret = is_secret(&key);
-        Setting { key, value: Hidden::new(value.to_string()), is_secret }
+        Setting { key, value: Secret::new(value.to_string()), is_secret }
     });
     let variables = variables.collect();
     let identity = Identity {
@@ -49,7 +49,7 @@ pub(crate) async fn environment(
     Ok(environment)
 }
 
-/// What environment objects give a deployment.
+/// The settings that a deployment gets from environment objects.
 async fn objects(app: &App, system: System, row: &DeploymentRow) -> Result<Objects, Reason> {
     let (resolver, deployment) = (app.clone(), row.clone());
     let resolved = app.db.page(None, move |conn| resolved_for(&resolver, &system, conn, &deployment)).await;
@@ -58,7 +58,7 @@ async fn objects(app: &App, system: System, row: &DeploymentRow) -> Result<Objec
         let of_kind = resolved.iter().filter(|given| given.object.object_type == kind);
         let setting = |given: &Resolved<Value, ObjectRow>| Setting {
             key: given.key.clone(),
-            value: Hidden::new(text(kind, given)),
+            value: Secret::new(text(kind, given)),
             is_secret: given.object.is_secret,
         };
         of_kind.map(setting).collect::<Vec<Setting>>()

@@ -1,12 +1,11 @@
-//! The loops: they bring what is to what is wanted, one small step at a time.
+//! The reconciliation loops: they bring the observed state to the desired state, one small step at a time.
 //!
-//! A reconciler takes no payload. It is told "look at this id", reads the world again, does one step that may be
-//! repeated, and says when to look again. Signals, timers and retries all come that way, so there is one path to test.
-//! What to do is decided in `podium-domain`; here it is done, recorded and, where it failed, done again.
+//! A reconciler gets no payload, only an id. It reads the current state, does one idempotent step, and returns when to
+//! run again. Signals, timers and retries all take this path, so there is one path to test. `podium-domain` decides
+//! what to do; this crate does it, records it and retries failures.
 //!
-//! Work is a row that was written in the transaction that caused it. A process holds it for the time of a lease while
-//! it works; when the process dies another takes over. Between events nothing runs: the loops sleep until the next work
-//! is due.
+//! Work is a row that was written in the transaction that caused it. A process claims it with a lease while it works;
+//! if the process dies another one takes over. Between events nothing runs: the loops sleep until the next work is due.
 
 mod backoff;
 mod clusters;
@@ -18,7 +17,7 @@ mod environment;
 mod logging;
 mod loops;
 mod options;
-mod placing;
+mod placement;
 mod reconciler;
 #[cfg(target_os = "linux")]
 mod services;
@@ -30,10 +29,10 @@ use podium_dataplane::DataPlane;
 use podium_store::System;
 
 pub use dispatcher::Running;
-pub use logging::{NotKept, keep_lines, log_sink};
+pub use logging::{AppendError, append_lines, log_sink};
 pub use loops::Loops;
 pub use options::Options;
-pub use reconciler::{Done, Effect, Failure, Next, Pace, Reconciler, Stepping};
+pub use reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 #[cfg(target_os = "linux")]
 pub use services::{keys, services};
 

@@ -1,4 +1,4 @@
-//! What the simulated data plane says of its components goes to the log store.
+//! Writes the log lines of the simulated data plane to the log store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,44 +11,44 @@ use podium_logs::Line;
 use podium_store::{System, deployments};
 use tokio::sync::mpsc;
 
-/// How many batches can wait for the log store; more are dropped, because the plane does not wait.
+/// How many batches can wait for the log store; further ones are dropped, because the plane does not wait.
 const WAITING: usize = 8192;
 
-/// Why lines are not kept.
+/// Why lines could not be appended.
 #[derive(Debug, thiserror::Error)]
-pub enum NotKept {
-    /// The log store.
+pub enum AppendError {
+    /// The log store failed.
     #[error("the log store: {0}")]
     Logs(#[from] std::io::Error),
-    /// Whether their deployments are still there could not be asked.
+    /// The database failed when checking for deleted deployments.
     #[error("the database: {0}")]
     Database(#[from] podium_db::Error),
 }
 
-/// Takes lines to the log store, in the background.
+/// A sink that appends lines to the log store in the background.
 pub fn log_sink(app: &App, system: System) -> LogSink {
     let (sender, mut receiver) = mpsc::channel::<Vec<LogLine>>(WAITING);
     let app = app.clone();
     tokio::spawn(async move {
         let mut batches = Vec::new();
         while receiver.recv_many(&mut batches, WAITING).await > 0 {
-            if let Err(error) = keep_lines(&app, system, batches.drain(..).flatten().collect()).await {
-                tracing::warn!(%error, "lines of the simulated data plane are lost");
+            if let Err(error) = append_lines(&app, system, batches.drain(..).flatten().collect()).await {
+                tracing::warn!(%error, "log lines of the simulated data plane were dropped");
             }
         }
     });
     Arc::new(move |batch| {
         if sender.try_send(batch).is_err() {
-            tracing::warn!("lines of the simulated data plane are lost: the log store is behind");
+            tracing::warn!("log lines of the simulated data plane were dropped: the log store is behind");
         }
     })
 }
 
-/// Keeps lines of deployments that there are.
+/// Appends lines of existing deployments.
 ///
-/// Whether there is one is asked once its lines are kept: one that is deleted later takes them with it, and after one
-/// that was deleted before nobody else would clean up.
-pub async fn keep_lines(app: &App, system: System, said: Vec<LogLine>) -> Result<(), NotKept> {
+/// Whether a deployment exists is checked after its lines are stored: deleting it later removes them, and nothing else
+/// would clean up after one that was deleted before.
+pub async fn append_lines(app: &App, system: System, said: Vec<LogLine>) -> Result<(), AppendError> {
     let speakers: BTreeSet<DeploymentId> = said.iter().map(|line| line.deployment_id).collect();
     app.logs.append(said.into_iter().filter_map(line).collect()).await?;
     let gone: podium_db::Result<Vec<DeploymentId>> =
@@ -59,7 +59,7 @@ pub async fn keep_lines(app: &App, system: System, said: Vec<LogLine>) -> Result
     Ok(())
 }
 
-/// A line as the log store takes it.
+/// A line for the log store.
 fn line(line: LogLine) -> Option<Line> {
     let source = line.source.parse().ok()?;
     Some(Line { deployment_id: line.deployment_id, source, timestamp: line.timestamp, text: line.text })

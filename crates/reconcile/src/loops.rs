@@ -1,4 +1,4 @@
-//! Work claimed, done and ended: what the loops of a process and the tests that drive them by hand have in common.
+//! Claiming, running and finishing work, shared by running loops and tests that drive them by hand.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,14 +12,14 @@ use podium_db::{Error, Fault, Result, Tx};
 use podium_store::work::{self, Claim, Reschedule};
 use podium_store::{System, clusters, deployments};
 
-use crate::backoff::pause;
+use crate::backoff::delay;
 use crate::counts::{self, Counts, Outcome};
 use crate::options::Options;
-use crate::reconciler::{Done, Next, Reconciler};
+use crate::reconciler::{Next, Reconciler, StepResult};
 
-/// How much is claimed at once when tests drive the loops.
+/// How much work is claimed at once when tests drive the loops.
 const AT_ONCE: usize = 100;
-/// So many steps without an end are a defect.
+/// The number of steps after which tests report an endless loop.
 const MOST_STEPS: usize = 1_000_000;
 
 /// The loops of a process; clones share them.
@@ -36,20 +36,20 @@ pub(crate) struct Inner {
     holder: OnceLock<String>,
 }
 
-/// Why the end of a step was not written.
-enum Ending {
-    /// Somebody else holds the work by now.
+/// Why the result of a step was not written.
+enum FinishError {
+    /// Another process holds the work now.
     Overtaken,
     Db(Error),
 }
 
-impl From<Error> for Ending {
+impl From<Error> for FinishError {
     fn from(error: Error) -> Self {
         Self::Db(error)
     }
 }
 
-impl Fault for Ending {
+impl Fault for FinishError {
     fn db(&self) -> Option<&Error> {
         if let Self::Db(error) = self { Some(error) } else { None }
     }
@@ -62,7 +62,7 @@ impl Loops {
         Self::of(app, system, plane, options, reconcilers)
     }
 
-    /// Loops with these reconcilers and no others.
+    /// Loops with only these reconcilers.
     pub fn of(
         app: &App,
         system: System,
@@ -84,11 +84,11 @@ impl Loops {
         }))
     }
 
-    /// Does everything that is due now, one step after the other, until nothing is; says how many steps that took.
+    /// Runs due work, one step after the other, until nothing is due; returns the number of steps.
     pub async fn step_until_idle(&self) -> Result<usize> {
         let mut steps = 0;
         loop {
-            self.0.note_changes().await?;
+            self.0.enqueue_pending_changes().await?;
             let before = steps;
             for index in 0..self.0.reconcilers.len() {
                 let mut claims = self.0.claim_due(index, AT_ONCE).await?;
@@ -102,19 +102,19 @@ impl Loops {
                 return Ok(steps);
             }
             if steps > MOST_STEPS {
-                return Err(Error::Other("the loops never come to rest".into()));
+                return Err(Error::Other("the loops never become idle".into()));
             }
         }
     }
 }
 
 impl Inner {
-    /// Who holds what this process works on.
+    /// The lease holder id of this process.
     pub(crate) fn holder(&self) -> &str {
         self.holder.get_or_init(|| self.app.world.id::<Id>().to_string())
     }
 
-    /// Whose work of a kind this process does: what is anybody's, and on a node what is the node's.
+    /// The node ids whose work of a kind this process does: unassigned work, and on a node also its own.
     fn nodes(&self, index: usize) -> Vec<String> {
         let is_placed = self.reconcilers[index].kind() == deployments::KIND;
         let own = self.app.node().filter(|_| is_placed).map(|node| node.id.to_string());
@@ -135,7 +135,7 @@ impl Inner {
         self.app.db.read(None, move |conn| work::next_due_of(conn, &system, (kind, &node))).await
     }
 
-    /// Takes some of what is due of a kind; writes nothing where nothing is.
+    /// Claims some due work of a kind; writes nothing if nothing is due.
     pub(crate) async fn claim_due(&self, index: usize, limit: usize) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
         for node in self.nodes(index) {
@@ -155,7 +155,7 @@ impl Inner {
         self.app.db.write(None, unit).await
     }
 
-    /// Does one step, and writes how it ended.
+    /// Runs one step and writes its result.
     pub(crate) async fn run(&self, index: usize, claim: Claim) {
         let (reconciler, counts) = (&self.reconcilers[index], &self.counts[index]);
         let started = Instant::now();
@@ -164,17 +164,17 @@ impl Inner {
         let step = AssertUnwindSafe(reconciler.step(id)).catch_unwind();
         let (done, failed) = match tokio::time::timeout(self.options.step_time, step).await {
             Ok(Ok(Ok(done))) => (done, None),
-            Ok(Ok(Err(failure))) => (Done::failed(failure.0.clone()), Some(failure.0)),
-            Ok(Err(_)) => (Done::failed("a defect: the step panicked"), Some("it panicked".into())),
+            Ok(Ok(Err(failure))) => (StepResult::failed(failure.0.clone()), Some(failure.0)),
+            Ok(Err(_)) => (StepResult::failed("a defect: the step panicked"), Some("it panicked".into())),
             Err(_) => {
-                let why = format!("the step was cut off after {:?}", self.options.step_time);
-                (Done::failed(why.clone()), Some(why))
+                let why = format!("the step timed out after {:?}", self.options.step_time);
+                (StepResult::failed(why.clone()), Some(why))
             }
         };
         let mut outcome = Outcome::of(&done.next);
         if let Some(why) = failed {
             outcome = Outcome::Failed;
-            tracing::warn!(kind, %id, attempts = claim.attempts, why, "a step failed and is tried again");
+            tracing::warn!(kind, %id, attempts = claim.attempts, why, "a step failed and will be retried");
         }
         if let Some(worse) = self.finish(kind, claim, done).await {
             outcome = worse;
@@ -183,14 +183,14 @@ impl Inner {
         tracing::debug!(kind, %id, ?outcome, "a step ended");
     }
 
-    /// Writes what came of a step together with the end of its work; says how it ended instead if that did not work.
-    async fn finish(&self, kind: &'static str, claim: Claim, done: Done) -> Option<Outcome> {
+    /// Writes the result of a step together with the end of its work; returns another outcome if that failed.
+    async fn finish(&self, kind: &'static str, claim: Claim, done: StepResult) -> Option<Outcome> {
         let (system, now) = (self.system, self.app.world.now());
         let again = self.again(&claim, &done, now);
         let (holder, mut effect) = (self.holder().to_owned(), done.effect);
         let held = claim.clone();
         let unit = move |tx: &Tx| {
-            // First the thing, then its work: the order in which callers write them, so that nobody waits in a circle.
+            // First the resource, then its work: the same order as in API calls, which avoids deadlocks.
             if let Some(effect) = &mut effect {
                 effect(tx)?;
             }
@@ -198,58 +198,58 @@ impl Inner {
                 None => work::settle(tx, &system, &holder, &held, now)?,
                 Some(again) => work::reschedule(tx, &system, &holder, &held, again, now)?,
             };
-            if is_held { Ok(()) } else { Err(Ending::Overtaken) }
+            if is_held { Ok(()) } else { Err(FinishError::Overtaken) }
         };
         let id = claim.id;
         match self.app.db.write(None, unit).await {
             Ok(()) => None,
-            Err(Ending::Overtaken) => {
-                // What was done to the data plane may have undone what another did: somebody has to look again.
-                tracing::warn!(kind, %id, "a step took longer than its lease; its thing is looked at again");
+            Err(FinishError::Overtaken) => {
+                // The step may have undone another one's effect on the data plane: reconcile again.
+                tracing::warn!(kind, %id, "a step took longer than its lease; the affected resource is reconciled again");
                 let asked =
                     self.app.db.write(None, move |tx| work::enqueue(tx, &system, kind, id, now, now)).await;
-                note(kind, asked);
+                log_if_failed(kind, asked);
                 Some(Outcome::Overtaken)
             }
-            Err(Ending::Db(error @ Error::Unavailable(_))) => {
-                tracing::warn!(kind, %id, %error, "the end of a step cannot be written; its lease will lapse");
+            Err(FinishError::Db(error @ Error::Unavailable(_))) => {
+                tracing::warn!(kind, %id, %error, "the result of a step cannot be written; its lease will expire");
                 Some(Outcome::Failed)
             }
-            Err(Ending::Db(error)) => {
-                tracing::error!(kind, %id, %error, "what a step found cannot be written");
-                let again = self.again(&claim, &Done::failed(error.to_string()), now);
+            Err(FinishError::Db(error)) => {
+                tracing::error!(kind, %id, %error, "the result of a step cannot be written");
+                let again = self.again(&claim, &StepResult::failed(error.to_string()), now);
                 let holder = self.holder().to_owned();
                 let put_back = self.app.db.write(None, move |tx| match &again {
                     Some(again) => work::reschedule(tx, &system, &holder, &claim, again, now),
                     None => Ok(true),
                 });
-                note(kind, put_back.await);
+                log_if_failed(kind, put_back.await);
                 Some(Outcome::Failed)
             }
         }
     }
 
-    /// How work is put back, unless it is settled.
-    fn again(&self, claim: &Claim, done: &Done, now: Timestamp) -> Option<Reschedule> {
+    /// How work is requeued, unless it is settled.
+    fn again(&self, claim: &Claim, done: &StepResult, now: Timestamp) -> Option<Reschedule> {
         match &done.next {
             Next::Settled => None,
             Next::At { at, reason } => {
                 let since = if done.progressed { (*at).max(claim.since) } else { claim.since };
                 Some(Reschedule { due_at: *at, since, attempts: 0, reason: reason.clone() })
             }
-            Next::Again { reason, pace, no_later_than } => {
+            Next::Retry { reason, backoff, no_later_than } => {
                 let attempts = if done.progressed { 1 } else { claim.attempts };
                 let mut random = [0; 8];
                 self.app.world.fill(&mut random);
-                let due_at = now + pause(*pace, attempts, u64::from_le_bytes(random));
+                let due_at = now + delay(*backoff, attempts, u64::from_le_bytes(random));
                 let due_at = no_later_than.map_or(due_at, |latest| latest.min(due_at));
                 Some(Reschedule { due_at, since: claim.since, attempts, reason: reason.clone() })
             }
         }
     }
 
-    /// Asks for a look at everything that the data plane has said so far.
-    async fn note_changes(&self) -> Result<()> {
+    /// Queues work for all changes that the data plane has reported so far.
+    async fn enqueue_pending_changes(&self) -> Result<()> {
         let mut said = Vec::new();
         {
             let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,11 +257,11 @@ impl Inner {
                 said.push(changed);
             }
         }
-        self.note(said).await
+        self.enqueue_changes(said).await
     }
 
-    /// Asks for a look at what the data plane says has changed.
-    pub(crate) async fn note(&self, mut said: Vec<Changed>) -> Result<()> {
+    /// Queues work for changes that the data plane reported.
+    pub(crate) async fn enqueue_changes(&self, mut said: Vec<Changed>) -> Result<()> {
         if said.is_empty() {
             return Ok(());
         }
@@ -288,8 +288,8 @@ impl Inner {
     }
 }
 
-fn note<T>(kind: &'static str, written: Result<T>) {
+fn log_if_failed<T>(kind: &'static str, written: Result<T>) {
     if let Err(error) = written {
-        tracing::warn!(kind, %error, "work cannot be put back; its lease will lapse");
+        tracing::warn!(kind, %error, "work cannot be requeued; its lease will expire");
     }
 }

@@ -1,17 +1,17 @@
-//! How the loops work.
+//! Options of the loops.
 
 use std::time::Duration;
 
-/// How the loops work.
+/// Options of the loops.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Steps of each kind at once. Kinds do not share: one that is slow keeps no other waiting.
+    /// Concurrent steps of each kind. Kinds have separate limits, so that a slow one does not delay others.
     pub concurrency: usize,
-    /// How long work is held; after that another replica takes it over.
+    /// The length of a lease; after that another replica takes the work over.
     pub lease: Duration,
-    /// How long a step may take before it is cut off; shorter than the lease.
+    /// The timeout of a step; shorter than the lease.
     pub step_time: Duration,
-    /// The longest sleep where other replicas bring work too: a wake-up of theirs may get lost.
+    /// The longest sleep if other replicas add work: their wake-up may get lost.
     pub longest_sleep: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What a reconciler is, and what it says after a step.
+//! The reconciler trait, and the result of a step.
 
 use std::pin::Pin;
 
@@ -6,86 +6,86 @@ use podium_api::{Id, Timestamp};
 use podium_dataplane::Fault;
 use podium_db::Tx;
 
-/// A step that is under way.
-pub type Stepping<'a> = Pin<Box<dyn Future<Output = Result<Done, Failure>> + Send + 'a>>;
+/// The future of a step.
+pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<StepResult, Failure>> + Send + 'a>>;
 
-/// What is written together with the end of a step; it may run more than once.
+/// A write in the transaction that ends a step; it may run more than once.
 pub type Effect = Box<dyn FnMut(&Tx) -> podium_db::Result<()> + Send>;
 
-/// Looks after things of one kind.
+/// Reconciles resources of one kind.
 pub trait Reconciler: Send + Sync {
     /// The kind of its work.
     fn kind(&self) -> &'static str;
 
-    /// Looks at a thing and does one step. It may be cut off anywhere, and may be repeated.
-    fn step(&self, id: Id) -> Stepping<'_>;
+    /// Reconciles a resource by one step. It may be cancelled at any point, and may be repeated.
+    fn step(&self, id: Id) -> StepFuture<'_>;
 }
 
-/// What came of a step.
-pub struct Done {
-    /// When to look again.
+/// The result of a step.
+pub struct StepResult {
+    /// When to reconcile again.
     pub next: Next,
-    /// Whether it got anywhere: then later tries count from here.
+    /// Whether it made progress, which resets the backoff.
     pub progressed: bool,
     /// What to write.
     pub effect: Option<Effect>,
 }
 
-/// When to look again.
+/// When to reconcile again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Not until somebody asks.
+    /// Not until there is new work.
     Settled,
     /// At a time.
     At {
         /// The time.
         at: Timestamp,
-        /// What is waited for, for the operator.
+        /// What it waits for, for the operator.
         reason: String,
     },
-    /// After a while, longer each time.
-    Again {
+    /// After a delay that grows each time.
+    Retry {
         /// Why it is not settled, for the operator.
         reason: String,
-        /// How long a while.
-        pace: Pace,
-        /// By this time in any case.
+        /// How the delay grows.
+        backoff: Backoff,
+        /// At this time at the latest.
         no_later_than: Option<Timestamp>,
     },
 }
 
-/// How soon to look again.
+/// How fast the delay between retries grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// Something is under way.
-    Brisk,
-    /// Something is broken.
-    Calm,
+pub enum Backoff {
+    /// Work is in progress: short delays.
+    Short,
+    /// Something is broken: delays up to minutes.
+    Long,
 }
 
-/// Why a step could not be done. The text is for the operator.
+/// Why a step failed, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure(pub String);
 
-impl Done {
+impl StepResult {
     /// Nothing is left to do.
     pub fn settled() -> Self {
         Self { next: Next::Settled, progressed: true, effect: None }
     }
 
-    /// Something is under way: look again, at `at` where that is known.
+    /// Work is in progress: reconcile again, at `at` if that is known.
     pub fn waiting(reason: impl Into<String>, at: Option<Timestamp>) -> Self {
         let reason = reason.into();
         let next = match at {
             Some(at) => Next::At { at, reason },
-            None => Next::Again { reason, pace: Pace::Brisk, no_later_than: None },
+            None => Next::Retry { reason, backoff: Backoff::Short, no_later_than: None },
         };
         Self { next, progressed: false, effect: None }
     }
 
-    /// It did not work: try again.
+    /// It failed: retry.
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
-        let next = Next::Again { reason: reason.into(), pace: Pace::Calm, no_later_than: None };
+        let next = Next::Retry { reason: reason.into(), backoff: Backoff::Long, no_later_than: None };
         Self { next, progressed: false, effect: None }
     }
 }

@@ -1,4 +1,4 @@
-//! What a data plane on this machine needs of the control plane: code, keys, time, and somewhere to put logs.
+//! The services that the control plane provides to the local data plane: code, keys, time, and log storage.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use podium_api::DeploymentId;
 use podium_app::App;
 use podium_app::secrets::Secrets;
 use podium_dataplane::local::{Archive, Archives, Keys, Logs, Services};
-use podium_dataplane::{Answer, Hidden, LogLine};
+use podium_dataplane::{LogLine, PlaneFuture, Secret};
 use podium_domain::Reason;
 use podium_store::System;
 
-use crate::keep_lines;
+use crate::append_lines;
 
 /// The purpose of signatures that serve as keys of environments.
 const PURPOSE: &str = "environment";
@@ -19,42 +19,42 @@ const PURPOSE: &str = "environment";
 pub fn services(app: &App, system: System) -> Services {
     let (secrets, clock) = (app.clone(), Arc::clone(&app.world));
     Services {
-        archives: Arc::new(OfApp(app.clone(), system)),
-        logs: Arc::new(OfApp(app.clone(), system)),
+        archives: Arc::new(AppServices(app.clone(), system)),
+        logs: Arc::new(AppServices(app.clone(), system)),
         keys: Arc::new(move |id, purpose| key(&secrets.secrets, id, purpose)),
         clock: Arc::new(move || clock.now()),
     }
 }
 
-/// The keys of environments, as an installation with these secrets makes them.
+/// Derives the keys of environments from the secrets of an installation.
 pub fn keys(secrets: Secrets) -> Keys {
     Arc::new(move |id, purpose| key(&secrets, id, purpose))
 }
 
-fn key(secrets: &Secrets, id: DeploymentId, purpose: &str) -> Hidden {
-    Hidden::new(secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
+fn key(secrets: &Secrets, id: DeploymentId, purpose: &str) -> Secret {
+    Secret::new(secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
 }
 
-struct OfApp(App, System);
+struct AppServices(App, System);
 
-impl Archives for OfApp {
-    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
+impl Archives for AppServices {
+    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {
         Box::pin(async move {
             let opened = self.0.open_upload(deployment_id, version).await;
-            opened.map_err(|error| Reason::new("what was deployed cannot be read", error).into())
+            opened.map_err(|error| Reason::new("the deployed archive cannot be read", error).into())
         })
     }
 }
 
-impl Logs for OfApp {
-    fn append(&self, batch: Vec<LogLine>) -> Answer<'_, ()> {
+impl Logs for AppServices {
+    fn append(&self, batch: Vec<LogLine>) -> PlaneFuture<'_, ()> {
         Box::pin(async move {
-            // Nothing is lost: lines stay where they were written until there is room for them.
+            // Nothing is lost: lines stay in their files until there is space for them.
             if let Some(why) = self.0.disk_is_full() {
                 return Err(why.into());
             }
-            let kept = keep_lines(&self.0, self.1, batch).await;
-            kept.map_err(|error| Reason::new("the log store does not take lines", error).into())
+            let kept = append_lines(&self.0, self.1, batch).await;
+            kept.map_err(|error| Reason::new("the log lines cannot be stored", error).into())
         })
     }
 }

@@ -38,8 +38,7 @@ pub fn insert(
     record: &str,
 ) -> Result<()> {
     let organization_id = organization_id.as_ref().map_or("", OrganizationId::as_str);
-    tx.execute(&INSERT, params![organization_id, at.millis(), id.as_str(), record])?;
-    Ok(())
+    tx.post(&INSERT, params![organization_id, at.millis(), id.as_str(), record])
 }
 
 /// Appends the next records before `end` to `into`, a line each, and moves the cursor; returns how many.

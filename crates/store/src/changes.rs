@@ -57,7 +57,7 @@ pub fn append_any(tx: &Tx, _: &System, at: Timestamp, change: Change) -> Result<
 
 pub(crate) fn note(tx: &Tx, at: Timestamp, change: Change) -> Result<()> {
     let Change { kind, id, organization_id, workspace_id, deployment_id, version } = &change;
-    tx.execute(
+    tx.post(
         &APPEND,
         params![at.millis(), *kind, id, organization_id, workspace_id, deployment_id, *version],
     )?;

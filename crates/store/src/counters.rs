@@ -1,7 +1,7 @@
 //! Totals of lists, maintained with the rows that they count.
 
 use podium_api::{EntityId, Id, OrganizationId, Timestamp};
-use podium_db::{Conn, Result, Sql, Tx, params, statements};
+use podium_db::{Conn, Result, Row, Sql, Tx, params, statements};
 
 /// Writers of one organization that can count at the same time without waiting for each other.
 const SHARDS: i64 = 8;
@@ -10,7 +10,7 @@ statements! {
     ADD = "INSERT INTO counters (organization_id, kind, shard, total, disorder) VALUES ($1, $2, $3, $4, $5) \
         ON CONFLICT (organization_id, kind, shard) DO UPDATE \
         SET total = counters.total + excluded.total, disorder = counters.disorder + excluded.disorder";
-    READ = "SELECT total, disorder FROM counters WHERE organization_id = $1 AND kind = $2";
+    pub(crate) READ = "SELECT total, disorder FROM counters WHERE organization_id = $1 AND kind = $2";
 }
 
 /// Counts a new row of a list that is sorted by `created_at`; out of order if a newer row already exists.
@@ -47,8 +47,7 @@ pub(crate) fn add(
     rows: i64,
     disorder: i64,
 ) -> Result<()> {
-    tx.execute(&ADD, params![of.into().as_str(), kind, shard(id), rows, disorder])?;
-    Ok(())
+    tx.post(&ADD, params![of.into().as_str(), kind, shard(id), rows, disorder])
 }
 
 /// Counts a row that was added; `sql` is the table's [`count_new`].
@@ -59,8 +58,7 @@ pub(crate) fn added(
     id: Id,
     created_at: Timestamp,
 ) -> Result<()> {
-    tx.execute(sql, params![organization_id.as_str(), shard(id), created_at.millis(), id.as_str()])?;
-    Ok(())
+    tx.post(sql, params![organization_id.as_str(), shard(id), created_at.millis(), id.as_str()])
 }
 
 fn shard(id: Id) -> i64 {
@@ -70,10 +68,15 @@ fn shard(id: Id) -> i64 {
 /// Reads a counter.
 pub(crate) fn read(conn: &Conn, organization_id: &str, kind: &str) -> Result<Counter> {
     let mut sum = Counter::default();
-    conn.query(&READ, params![organization_id, kind], |row| {
-        sum.total += row.get::<i64>(0)?;
-        sum.disorder += row.get::<i64>(1)?;
-        Ok(())
-    })?;
+    conn.query(&READ, params![organization_id, kind], |row| sum.add(row))?;
     Ok(sum)
+}
+
+impl Counter {
+    /// Adds a shard, a row of [`READ`].
+    pub(crate) fn add(&mut self, row: &Row<'_>) -> Result<()> {
+        self.total += row.get::<i64>(0)?;
+        self.disorder += row.get::<i64>(1)?;
+        Ok(())
+    }
 }

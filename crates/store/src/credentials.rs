@@ -1,6 +1,9 @@
 //! Credentials: the hash of every valid token's value.
 
-use podium_api::{AgentTokenId, CredentialId, OrganizationId, SubjectId, Timestamp, TokenId, UserId};
+use podium_api::{
+    AgentTokenId, CredentialId, DeploymentId, OrganizationId, SubjectId, Timestamp, TokenId, UserId,
+    WorkspaceId,
+};
 use podium_db::{Conn, Guard, Result, Tx, params, statements};
 
 use crate::columns::Columns;
@@ -16,6 +19,8 @@ statements! {
         AND expires_at IS NOT NULL";
     PRUNE = "DELETE FROM credentials WHERE hash IN (SELECT hash FROM credentials WHERE expires_at < $1 LIMIT $2)";
     STILL_VALID = "SELECT o.authorization_epoch FROM organizations o JOIN credentials c ON c.hash = $1 WHERE o.id = $2";
+    STILL_VALID_AT = "SELECT o.authorization_epoch FROM organizations o JOIN credentials c ON c.hash = $1 \
+        JOIN deployments d ON d.id = $3 AND d.organization_id = o.id AND d.workspace_id = $4 WHERE o.id = $2";
     STILL_KNOWN = "SELECT COUNT(*) FROM credentials WHERE hash = $1";
 }
 
@@ -144,6 +149,16 @@ pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> 
 /// Holds while the token is alive and rights in the organization are as they were at `epoch`.
 pub fn guard(hash: &str, organization_id: OrganizationId, epoch: i64) -> Guard {
     Guard { sql: &STILL_VALID, params: vec![hash.into(), organization_id.as_str().into()], expected: epoch }
+}
+
+/// The same, while a deployment is in this workspace, too.
+pub fn guard_at(guard: &Guard, (id, workspace_id): (DeploymentId, WorkspaceId)) -> Option<Guard> {
+    if !std::ptr::eq(guard.sql, &raw const STILL_VALID) {
+        return None;
+    }
+    let place = [id.as_str().into(), workspace_id.as_str().into()];
+    let params = guard.params.iter().cloned().chain(place).collect();
+    Some(Guard { sql: &STILL_VALID_AT, params, expected: guard.expected })
 }
 
 /// Holds while the token is alive.

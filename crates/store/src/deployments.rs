@@ -74,7 +74,7 @@ statements! {
         generation, status, status_reason, observed, observed_generation, version, created_at, created_by, updated_at, \
         updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
     COUNT_NEW = count_new!("deployments");
-    NAMESPACES = "SELECT namespace FROM deployments WHERE namespace IN ($1[])";
+    HAS_NAMESPACE = "SELECT 1 FROM deployments WHERE namespace = $1";
     UPDATE = "UPDATE deployments SET workspace_id = $4, name = $5, name_key = $6, spec = $7, generation = $8, \
         status = $9, status_reason = $10, version = version + 1, updated_at = $11, updated_by = $12 \
         WHERE id = $1 AND organization_id = $2 AND version = $3";
@@ -189,8 +189,12 @@ pub fn list<T>(
 
 /// The first of these names in the data plane that no deployment has.
 pub fn free_namespace(conn: &Conn, _: &Scope, candidates: &[String]) -> Result<Option<String>> {
-    let taken: Vec<String> = conn.query(&NAMESPACES, params![candidates], |row| row.get(0))?;
-    Ok(candidates.iter().find(|name| !taken.contains(name)).cloned())
+    for name in candidates {
+        if conn.query_opt(&HAS_NAMESPACE, params![name], |_| Ok(()))?.is_none() {
+            return Ok(Some(name.clone()));
+        }
+    }
+    Ok(None)
 }
 
 /// Shows a deployment, with its version.
@@ -252,7 +256,7 @@ pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Re
 /// Adds a deployment, and enqueues it.
 pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
-    tx.execute(
+    tx.post(
         &INSERT,
         params![
             row.id.as_str(),

@@ -26,8 +26,8 @@ macro_rules! within {
 statements! {
     OF_SUBJECTS = concat!("SELECT ", columns!(), " WHERE g.organization_id = $1 AND g.subject_id IN ($2[]) \
         ORDER BY g.subject_id, g.scope_type, g.deployment_id, g.entity_id, g.role");
-    EFFECTIVE = concat!("SELECT ", columns!(), " WHERE g.organization_id = $1 AND (g.subject_id = $2 OR g.subject_id IN \
-        (SELECT m.team_id FROM team_members m WHERE m.user_id = $2 AND m.organization_id = $1)) \
+    EFFECTIVE = concat!("SELECT ", columns!(), " WHERE g.organization_id = $1 AND g.subject_id IN \
+        (SELECT $2 UNION ALL SELECT m.team_id FROM team_members m WHERE m.user_id = $2 AND m.organization_id = $1) \
         ORDER BY g.subject_id, g.scope_type, g.deployment_id, g.entity_id, g.role");
     INSERT = "INSERT INTO grants (organization_id, subject_id, subject_type, scope_type, entity_id, deployment_id, workspace_id, \
         role, custom_role_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";

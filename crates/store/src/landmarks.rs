@@ -128,7 +128,7 @@ fn page<T>(
         return Ok(Way::Near);
     };
     let skip = (nearest * STEP.unsigned_abs()).cast_signed() - rank;
-    let sql = table.page_sql(vec![(UP_TO, 3)], &[]);
+    let sql = table.page_sql(vec![(UP_TO, 3)], &[], paging.limit);
     let params = params![organization_id.as_str(), *created_at, id.as_str(), paging.limit, skip];
     Ok(Way::Known(conn.query(&sql, params, read)?, counter.total.unsigned_abs()))
 }

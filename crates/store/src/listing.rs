@@ -6,12 +6,15 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
-use podium_api::page::{Page, Sort, SortKeys};
+use podium_api::page::{MAX_LIMIT, Page, Sort, SortKeys};
 use podium_db::{Conn, Result, Row, Sql, Value};
 use podium_domain::Reach;
 use quick_cache::sync::Cache;
 
 use crate::counters;
+
+/// How many rows are skipped without asking first whether there are as many.
+const NEAR: u64 = 1000;
 
 /// Which page of a list.
 #[derive(Clone, Debug)]
@@ -99,7 +102,7 @@ const KNOWN: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Shape {
     Count(Vec<Condition>),
-    Page(Vec<Condition>, Vec<Sort>),
+    Page(Vec<Condition>, Vec<Sort>, u32),
 }
 
 /// A condition with a placeholder `{}` for each of its parameters, and how many it has. If there are more placeholders,
@@ -144,23 +147,41 @@ impl Table {
         total: Total<'_>,
         read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<(Vec<T>, u64)> {
-        let total = match total {
+        let counted;
+        let (count, of): (&Sql, Vec<Value<'_>>) = match total {
             Total::Counter(organization_id, kind) if !filter.narrowed => {
-                counters::read(conn, organization_id, kind)?.total
+                (&counters::READ, vec![organization_id.into(), kind.into()])
             }
             _ => {
-                let sql = self.sql(Shape::Count(filter.conditions.clone()));
-                conn.query_one(&sql, &filter.params, |row| row.get::<i64>(0))?
+                counted = self.sql(Shape::Count(filter.conditions.clone()));
+                (&counted, filter.params.clone())
             }
         };
-        self.rows(conn, filter, paging, total, read)
+        let mut total = 0;
+        // A counter has several rows, to be added up.
+        let mut add = |row: &Row<'_>| {
+            total += row.get::<i64>(0)?;
+            Ok(())
+        };
+        if paging.limit == 0 || paging.offset > NEAR {
+            conn.query(count, &of, add)?;
+            return self.rows(conn, filter, paging, total, read);
+        }
+        let mut read = read;
+        let mut rows = Vec::new();
+        let (sql, params) = self.of_page(filter, paging);
+        conn.query_both((count, &of), (&sql, &params), &mut add, |row| {
+            rows.push(read(row)?);
+            Ok(())
+        })?;
+        Ok((rows, total.unsigned_abs()))
     }
 
     /// Reads a page of a list whose total is known.
     pub(crate) fn rows<T>(
         &self,
         conn: &Conn,
-        mut filter: Filter<'_>,
+        filter: Filter<'_>,
         paging: &Paging,
         total: i64,
         read: impl FnMut(&Row<'_>) -> Result<T>,
@@ -168,14 +189,21 @@ impl Table {
         if paging.limit == 0 || paging.offset.cast_signed() >= total {
             return Ok((Vec::new(), total.unsigned_abs()));
         }
-        let sql = self.page_sql(filter.conditions, &paging.sorts);
-        filter.params.extend([Value::from(paging.limit), Value::from(paging.offset.cast_signed())]);
-        Ok((conn.query(&sql, &filter.params, read)?, total.unsigned_abs()))
+        let (sql, params) = self.of_page(filter, paging);
+        Ok((conn.query(&sql, &params, read)?, total.unsigned_abs()))
     }
 
-    /// The statement that reads a page; limit and offset are the last two parameters.
-    pub(crate) fn page_sql(&self, conditions: Vec<Condition>, sorts: &[Sort]) -> Arc<Sql> {
-        self.sql(Shape::Page(conditions, sorts.to_vec()))
+    /// The statement that reads a page, and its parameters.
+    fn of_page<'a>(&self, mut filter: Filter<'a>, paging: &Paging) -> (Arc<Sql>, Vec<Value<'a>>) {
+        let sql = self.page_sql(filter.conditions, &paging.sorts, paging.limit);
+        filter.params.extend([Value::from(paging.limit), Value::from(paging.offset.cast_signed())]);
+        (sql, filter.params)
+    }
+
+    /// The statement that reads a page of so many rows; limit and offset are the last two parameters.
+    pub(crate) fn page_sql(&self, conditions: Vec<Condition>, sorts: &[Sort], limit: u32) -> Arc<Sql> {
+        let most = [20, 100, MAX_LIMIT].into_iter().find(|most| limit <= *most).unwrap_or(u32::MAX);
+        self.sql(Shape::Page(conditions, sorts.to_vec(), most))
     }
 
     fn sql(&self, shape: Shape) -> Arc<Sql> {
@@ -186,7 +214,7 @@ impl Table {
         }
         let text = match &key.1 {
             Shape::Count(conditions) => self.count_text(conditions),
-            Shape::Page(conditions, sorts) => self.page_text(conditions, sorts),
+            Shape::Page(conditions, sorts, most) => self.page_text(conditions, sorts, *most),
         };
         let sql = Arc::new(Sql::owned(text));
         STATEMENTS.insert(key, Arc::clone(&sql));
@@ -197,14 +225,16 @@ impl Table {
         format!("SELECT COUNT(*) FROM {} t WHERE {}", self.name, numbered(conditions).0)
     }
 
-    fn page_text(&self, conditions: &[Condition], sorts: &[Sort]) -> String {
+    /// A plan that serves every limit and offset reckons with a tenth of the table, for which it would read all of it;
+    /// `most` says how many rows there are at the most.
+    fn page_text(&self, conditions: &[Condition], sorts: &[Sort], most: u32) -> String {
         let Self { name, key, on, columns, joins, .. } = self;
         let (conditions, params) = numbered(conditions);
         let order = self.order(sorts);
         let (limit, offset) = (params + 1, params + 2);
         format!(
-            "SELECT {columns} FROM (SELECT t.{key} AS key FROM {name} t WHERE {conditions} ORDER BY {order} \
-             LIMIT ${limit} OFFSET ${offset}) page JOIN {name} t ON {on}{joins} ORDER BY {order}"
+            "SELECT {columns} FROM (SELECT key FROM (SELECT t.{key} AS key FROM {name} t WHERE {conditions} \
+             ORDER BY {order} LIMIT ${limit} OFFSET ${offset}) keys STOPAT({most})) page JOIN {name} t ON {on}{joins} ORDER BY {order}"
         )
     }
 
@@ -232,7 +262,7 @@ impl Table {
             .sorts
             .iter()
             .flat_map(|(key, _)| [true, false].map(|descending| Sort { key, descending }))
-            .map(|sort| Sql::owned(self.page_text(&base, &[sort])))
+            .map(|sort| Sql::owned(self.page_text(&base, &[sort], MAX_LIMIT)))
             .collect();
         for condition in &self.filters[1..] {
             if condition.matches("{}").count() == 2 {
@@ -242,7 +272,7 @@ impl Table {
             }
         }
         shapes.push(Sql::owned(self.count_text(&filter.conditions)));
-        shapes.push(Sql::owned(self.page_text(&filter.conditions, &[])));
+        shapes.push(Sql::owned(self.page_text(&filter.conditions, &[], MAX_LIMIT)));
         shapes
     }
 }

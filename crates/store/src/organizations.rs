@@ -50,6 +50,8 @@ statements! {
     LOCK = "UPDATE organizations SET authorization_epoch = authorization_epoch WHERE id = $1";
     EPOCH = "SELECT authorization_epoch FROM organizations WHERE id = $1";
     NAME = "SELECT name FROM organizations WHERE id = $1";
+    IS_SCIM_ENABLED = "SELECT is_scim_enabled FROM organizations WHERE id = $1";
+    ONLY_DEDICATED = "SELECT should_enforce_dedicated_clusters FROM organizations WHERE id = $1";
     FIRST = "SELECT id FROM organizations ORDER BY created_at, id LIMIT 1";
 }
 
@@ -145,6 +147,16 @@ pub fn epoch(conn: &Conn, _: &System, organization_id: OrganizationId) -> Result
 /// The name of an organization.
 pub fn name(conn: &Conn, scope: &Scope) -> Result<Option<String>> {
     conn.query_opt(&NAME, params![scope.organization()], |row| row.get(0))
+}
+
+/// Whether an identity provider keeps users and teams; `None` where the organization is gone.
+pub fn is_scim_enabled(conn: &Conn, scope: &Scope) -> Result<Option<bool>> {
+    conn.query_opt(&IS_SCIM_ENABLED, params![scope.organization()], |row| row.get(0))
+}
+
+/// Whether deployments have to run on clusters of the organization's own; `None` where the organization is gone.
+pub fn only_dedicated_clusters(conn: &Conn, scope: &Scope) -> Result<Option<bool>> {
+    conn.query_opt(&ONLY_DEDICATED, params![scope.organization()], |row| row.get(0))
 }
 
 /// The oldest organization: the one made at first start.

@@ -146,7 +146,7 @@ pub struct Backlog {
 /// Enqueues a resource for reconciliation at a given time.
 pub(crate) fn add(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
     let since = due_at.max(now);
-    tx.execute(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
+    tx.post(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
     announce(tx, id.to_string());
     Ok(())
 }

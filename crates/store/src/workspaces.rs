@@ -123,7 +123,7 @@ pub fn exist(conn: &Conn, scope: &Scope, ids: &[WorkspaceId]) -> Result<Vec<Work
 
 /// Adds a workspace.
 pub fn insert(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
-    tx.execute(
+    tx.post(
         &INSERT,
         params![
             workspace.id.as_str(),

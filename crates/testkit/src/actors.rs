@@ -1,4 +1,4 @@
-//! Actors: who calls. Minted straight in the store, so that a test of one endpoint needs no other.
+//! Actors that call the API. They are created directly in the store, so that a test of one endpoint needs no other.
 
 use podium_api::enums::{OrganizationRole, UserStatus};
 use podium_api::organizations::Organization;
@@ -10,17 +10,17 @@ use podium_store::{Scope, Stamp, System, grants, organizations, roles, subjects,
 
 use crate::app::TestApp;
 
-/// Somebody who calls.
+/// A caller.
 #[derive(Clone, Debug)]
 pub struct Actor {
     /// The user, or the API token.
     pub id: SubjectId,
-    /// What the user calls with.
+    /// The token that it calls with.
     pub token: String,
 }
 
 impl Actor {
-    /// The user, of an actor who is one.
+    /// The user id of an actor who is a user.
     pub fn user_id(&self) -> UserId {
         UserId::from_raw(self.id.id())
     }
@@ -91,8 +91,8 @@ impl TestApp {
         Actor { id: actor.id, token }
     }
 
-    /// Makes a user, team or API token hold exactly these grants from now on.
-    pub async fn make_hold(&self, kind: grants::Subject, id: impl Into<SubjectId>, held: Vec<Grant>) {
+    /// Replaces the grants of a user, team or API token.
+    pub async fn set_grants(&self, kind: grants::Subject, id: impl Into<SubjectId>, held: Vec<Grant>) {
         let (scope, now, id) = (self.scope(), self.world.now(), id.into());
         let locks = vec![podium_app::authority::rights_lock(self.organization_id.id(), true)];
         let made = self.app.db.write_locked(None, locks, move |tx| {

@@ -1,9 +1,9 @@
-//! The answer to a call.
+//! The response to a call.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-/// The answer to a call.
+/// The response to a call.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status.
@@ -20,7 +20,7 @@ impl Answer {
         self.status.as_u16()
     }
 
-    /// The body as JSON; `null` where there is none.
+    /// The body as JSON; `null` if there is none.
     pub fn json(&self) -> Value {
         if self.bytes.is_empty() {
             return Value::Null;
@@ -33,7 +33,7 @@ impl Answer {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// A header, or nothing.
+    /// A header, or an empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }

@@ -31,8 +31,8 @@ pub const START: i64 = 1_800_000_000_000;
 const REPLICA_IDS: u32 = 800_000;
 const KEY: &str = "the secret key of tests, which is no secret";
 
-/// Lines that wait for the log store.
-pub(crate) type Said = Arc<Mutex<Vec<LogLine>>>;
+/// Lines that have not been written to the log store yet.
+pub(crate) type PendingLines = Arc<Mutex<Vec<LogLine>>>;
 
 /// An application in process.
 pub struct TestApp {
@@ -48,11 +48,11 @@ pub struct TestApp {
     pub database: Arc<Database>,
     /// The directory of uploaded files.
     pub files: Arc<TempDir>,
-    /// What deployments run on: nothing, and it misbehaves when it is told to.
+    /// The simulated data plane, into which tests can inject faults.
     pub plane: Arc<Simulated>,
-    /// What its components have said, and the log store does not know yet.
-    pub(crate) said: Said,
-    /// The loops, which work when a test says so.
+    /// Lines of its components that have not been written to the log store yet.
+    pub(crate) said: PendingLines,
+    /// The loops, which run when a test says so.
     pub loops: Loops,
     /// The organization of the first start.
     pub organization_id: OrganizationId,
@@ -88,7 +88,7 @@ impl TestApp {
             .expect("it reads")
             .expect("there is one");
         let clock = Arc::clone(&world);
-        let said: Said = Arc::default();
+        let said: PendingLines = Arc::default();
         let ear = Arc::clone(&said);
         let plane = Simulated::in_memory(Arc::new(move || clock.now()));
         let plane = Arc::new(plane.logging_to(Arc::new(move |batch| {
@@ -124,7 +124,7 @@ impl TestApp {
         }
     }
 
-    /// The same application as a node, whose environments are on a machine of its own.
+    /// The same application as a node with its own machine.
     pub async fn on_node(mut self, name: &str) -> Self {
         let clock = Arc::clone(&self.world);
         self.plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())).bound_to_machine());
@@ -132,11 +132,11 @@ impl TestApp {
             Server::new(self.app.clone(), Arc::<Simulated>::clone(&self.plane), Settings::default());
         self.loops = loops(&self.app, self.system, &self.plane);
         let node = Node { id: self.world.id(), name: name.to_owned() };
-        self.app.join(node, self.plane.kept()).await.expect("it joins");
+        self.app.join(node, self.plane.local_environments()).await.expect("it joins");
         self
     }
 
-    /// A scope in the organization of the first start, which no caller stands behind.
+    /// A scope in the organization of the first start, without a caller.
     pub fn scope(&self) -> Scope {
         self.system.scope(self.organization_id)
     }
@@ -151,7 +151,7 @@ impl TestApp {
         format!("/v1/organizations/{}{rest}", self.organization_id)
     }
 
-    /// Begins a call.
+    /// Starts to build a call.
     pub fn call(&self, method: &str, path: &str) -> Call<'_> {
         let request = Request::builder().method(method).uri(path);
         Call { app: self, request, body: Bytes::new(), peer: ([127, 0, 0, 1], 40_000).into(), port: None }
@@ -188,13 +188,13 @@ fn loops(app: &App, system: System, plane: &Arc<Simulated>) -> Loops {
 
 /// Many tests run at once: each takes few connections.
 fn config(files: &TempDir) -> Config {
-    // Each replica has logs of its own.
+    // Each replica has its own logs.
     let logs = TempDir::with_prefix_in("logs-", files).expect("a directory for logs").keep();
     let objects = files.path().join("objects");
     Config { connections: Some(4), logs: Some(logs), files: objects, ..Config::new("https://podium.test") }
 }
 
-/// A call that is being put together.
+/// A call that is being built.
 pub struct Call<'a> {
     pub(crate) app: &'a TestApp,
     pub(crate) request: http::request::Builder,
@@ -255,16 +255,16 @@ impl Call<'_> {
         Answer { status: parts.status, headers: parts.headers, bytes }
     }
 
-    /// Sends it, to read the answer while it comes.
-    pub async fn open(self) -> Coming {
+    /// Sends it, to read the response as a stream.
+    pub async fn open(self) -> StreamingResponse {
         let request = self.request.body(Full::new(self.body)).expect("a request");
         let (parts, body) = self.app.server.call(request, self.peer).await.into_parts();
-        Coming { status: parts.status, headers: parts.headers, body }
+        StreamingResponse { status: parts.status, headers: parts.headers, body }
     }
 }
 
-/// An answer that is read while it comes.
-pub struct Coming {
+/// A response that is read as a stream.
+pub struct StreamingResponse {
     /// The status.
     pub status: http::StatusCode,
     /// The headers.
@@ -272,16 +272,16 @@ pub struct Coming {
     body: podium_http::Body,
 }
 
-impl Coming {
-    /// The next piece of the body, once it has come; `None` at the end.
+impl StreamingResponse {
+    /// Waits for the next piece of the body; `None` at the end.
     pub async fn next(&mut self) -> Option<String> {
         let frame = self.body.frame().await?.expect("a whole body");
         let bytes = frame.data_ref().expect("a body has no trailers");
         Some(String::from_utf8(bytes.to_vec()).expect("text"))
     }
 
-    /// Reads the rest; whether it breaks off instead of ending.
-    pub async fn breaks_off(mut self) -> bool {
+    /// Reads the rest; returns whether the body is aborted.
+    pub async fn is_aborted(mut self) -> bool {
         while let Some(frame) = self.body.frame().await {
             if frame.is_err() {
                 return true;

@@ -1,4 +1,4 @@
-//! Clusters for actors to work on, and the part of their loop where a test has none.
+//! Clusters for tests, and the effect of their loop for tests without one.
 
 use podium_api::clusters::{
     Cluster, ClusterDetails, ClusterHealthStatus, ClusterHealthStatusDetail, ClusterMetadata,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::app::TestApp;
 
 impl TestApp {
-    /// A cluster that is there and takes these workspaces only, or all where there are none, as bare rows.
+    /// A cluster for these workspaces only, or for all if there are none, as bare rows.
     pub async fn cluster(&self, workspaces: &[WorkspaceId]) -> ClusterId {
         let (system, scope) = (self.system, self.scope());
         let (id, now) = (self.world.id(), self.world.now());
@@ -47,7 +47,7 @@ impl TestApp {
         id
     }
 
-    /// A cluster, made by the owner; `others` are fields of the request beside the least that it needs.
+    /// A cluster, created by the owner; `others` are optional fields of the request.
     pub async fn new_cluster(&self, name: &str, others: Value) -> ClusterId {
         let mut body = json!({
             "cloudProvider": "AWS", "name": name, "region": "us-east-1", "type": "DEDICATED",
@@ -60,7 +60,7 @@ impl TestApp {
         answer.id().parse().expect("an id")
     }
 
-    /// Records, as the cluster's loop does, that the work on it has come to this end.
+    /// Records this status as the cluster's loop does.
     pub async fn settle_cluster(&self, id: ClusterId, status: ClusterStatus) {
         let (system, now) = (self.system, self.world.now());
         let settled = self.app.db.write(None, move |tx| {

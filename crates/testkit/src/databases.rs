@@ -14,7 +14,7 @@ pub enum Engine {
     Postgres,
 }
 
-/// A database that lives as long as its test.
+/// A database for one test.
 #[derive(Debug)]
 pub struct Database {
     target: Target,
@@ -36,14 +36,14 @@ impl Database {
         }
     }
 
-    /// Where it is; several applications may open it on PostgreSQL.
+    /// Its target; on PostgreSQL several applications may open it.
     pub fn target(&self) -> Target {
         self.target.clone()
     }
 }
 
-/// Makes a node look as if it had been away for ever.
-pub async fn lose_sight_of_node(target: Target, name: &str) {
+/// Makes a node look as if it had not been seen for a long time.
+pub async fn mark_node_unseen(target: Target, name: &str) {
     let mut options = Options::new(target);
     options.connections = 1;
     let db = Db::open(options).await.expect("the database answers");
@@ -63,7 +63,7 @@ async fn create_on_server() -> Target {
     let mut options = Options::new(Target::Postgres(server.clone()));
     options.connections = 1;
     let admin = Db::open(options).await.expect("the private PostgreSQL answers");
-    // A server that outlives its runs has databases of processes that had the same number.
+    // A long-running server may have databases of processes with the same pid.
     let statements =
         [format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"), format!("CREATE DATABASE {name}")];
     for statement in statements {

@@ -1,4 +1,4 @@
-//! Deployments that the loops have something to do with, and the loops, driven by hand.
+//! Deployments for tests of the loops, and the loops driven by hand.
 
 use std::sync::PoisonError;
 
@@ -10,14 +10,14 @@ use podium_store::work::{self, Pending};
 use podium_store::{Stamp, subjects};
 
 use crate::app::TestApp;
-use crate::things::bare;
+use crate::resources::bare;
 
 impl TestApp {
-    /// Lets the loops do everything that is due now; says how many steps that took.
+    /// Runs the loops until nothing is due; returns the number of steps.
     pub async fn settle(&self) -> usize {
         let steps = self.loops.step_until_idle().await.expect("the loops come to rest");
         let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
-        podium_reconcile::keep_lines(&self.app, self.system, said).await.expect("lines can be kept");
+        podium_reconcile::append_lines(&self.app, self.system, said).await.expect("lines can be kept");
         steps
     }
 
@@ -45,7 +45,7 @@ impl TestApp {
         id
     }
 
-    /// Changes what is wanted of a deployment.
+    /// Changes the spec of a deployment.
     pub async fn change_deployment(&self, id: DeploymentId, change: impl FnOnce(&mut Spec)) {
         let scope = self.scope();
         let mut row = self.stored_deployment(id).await.expect("there is one");
@@ -83,18 +83,18 @@ impl TestApp {
         (row.status, row.status_reason.to_string())
     }
 
-    /// Forgets what the loops would look at.
+    /// Deletes all pending work.
     pub async fn forget_work(&self) {
         self.execute("DELETE FROM work").await;
     }
 
-    /// Forgets which node runs what, as if nodes had never been known.
+    /// Deletes all placements, as if there had never been nodes.
     pub async fn forget_placements(&self) {
         self.execute("DELETE FROM placements").await;
         self.execute("UPDATE work SET node_id = ''").await;
     }
 
-    /// What the loops still have to look at.
+    /// The pending work.
     pub async fn pending_work(&self) -> Vec<Pending> {
         let system = self.system;
         self.app.db.scan(None, move |conn| work::pending(conn, &system, None, 1000)).await.expect("it reads")

@@ -1,4 +1,4 @@
-//! The test kit: an application in process, actors to call it as, a clock that tests move, both engines.
+//! The test kit: an application in process, actors to call it, a clock that tests control, both database engines.
 //!
 //! A test is written once and runs on SQLite and PostgreSQL ([`on_both_engines!`]). Time and ids are fixed, so a
 //! snapshot is literal. PostgreSQL is a private server that `cargo xtask test` starts; every test has a database of
@@ -11,22 +11,22 @@ mod archives;
 mod clusters;
 mod databases;
 mod deployments;
-mod late;
-mod things;
+mod interference;
+mod resources;
 
 pub use actors::Actor;
 pub use answer::Answer;
-pub use app::{Call, Coming, START, TestApp};
+pub use app::{Call, START, StreamingResponse, TestApp};
 pub use archives::{archive, gzip, tar};
-pub use databases::{Database, Engine, lose_sight_of_node};
-pub use things::role;
+pub use databases::{Database, Engine, mark_node_unseen};
+pub use resources::role;
 
 /// Runs a test body on one engine.
 pub fn run<F: Future<Output = ()>>(engine: Engine, test: impl FnOnce(TestApp) -> F) {
     runtime().block_on(async { test(TestApp::start(engine).await).await });
 }
 
-/// Runs an asynchronous test that brings its own application.
+/// Runs an asynchronous test that starts its own application.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime().block_on(future)
 }

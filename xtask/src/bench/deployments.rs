@@ -1,6 +1,5 @@
 //! Deployments: how fast they are made, become healthy, are read and deployed to, and what sleeping ones cost.
 
-use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use super::client::Client;
 use super::{Bench, SECONDS, WRITERS, wrk};
 use crate::outcome::{Outcome, While};
 use crate::probe::get;
+use crate::processes;
 
 const BATCH: usize = 10_000;
 const LISTED: u64 = 100_000;
@@ -32,7 +32,7 @@ impl Bench {
         format!("/v1/organizations/{}", self.organization)
     }
 
-    fn json(&self, path: &str) -> Outcome<Value> {
+    pub(super) fn json(&self, path: &str) -> Outcome<Value> {
         let path = format!("{}{path}", self.root());
         serde_json::from_str(&get(self.port, &path, &self.token).doing(&path)?).doing(&path)
     }
@@ -124,7 +124,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Milliseconds of processor time that the server takes while nobody calls.
+    /// Milliseconds of CPU time that the server uses while idle.
     fn processor_time_of(&self, time: Duration) -> Outcome<u64> {
         let before = self.processor_time()?;
         thread::sleep(time);
@@ -132,11 +132,7 @@ impl Bench {
     }
 
     pub(super) fn processor_time(&self) -> Outcome<u64> {
-        let stat =
-            fs::read_to_string(format!("/proc/{}/stat", self.server.server()?)).doing("reading /proc")?;
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-        Ok((ticks(11) + ticks(12)) * 10)
+        processes::processor_time(self.server.server()?)
     }
 
     /// Deploys of images: nothing is uploaded, so that only the control plane is measured.
@@ -174,25 +170,13 @@ impl Bench {
     /// Durable creates against the bare handler, then more until there are enough to list.
     fn create_many(&self, workspace: &str) -> Outcome {
         let path = format!("{}/deployments", self.root());
-        let script = self.directory.join("deployments.lua");
         let total =
             || -> Outcome<u64> { Ok(self.json("/deployments?limit=0")?["totalCount"].as_u64().unwrap_or(0)) };
         let mut is_first = true;
         while total()? < LISTED {
             let run = total()?;
             println!("creating deployments: {run} of {LISTED}");
-            let text = format!(
-                "local threads = 0\n\
-                 function setup(thread) thread:set('number', threads); threads = threads + 1 end\n\
-                 function init() count = 0 end\n\
-                 function request()\n\
-                   count = count + 1\n\
-                   local body = '{{\"name\":\"{run}-' .. number .. '-' .. count .. '\",\"workspaceId\":\"{workspace}\"}}'\n\
-                   wrk.headers['Content-Type'] = 'application/json'\n\
-                   return wrk.format('POST', nil, nil, body)\n\
-                 end\n"
-            );
-            fs::write(&script, text).doing("writing a script")?;
+            let script = self.create_script(run, &format!(r#","workspaceId":"{workspace}""#))?;
             let ours = wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&script))?;
             if is_first {
                 let answer = get(

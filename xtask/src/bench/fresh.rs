@@ -1,4 +1,4 @@
-//! Reads of which nothing is remembered, while others write: another URL each time, and a hundred commits a second.
+//! Uncached reads during writes: another URL each time, and a hundred commits a second.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,7 +15,7 @@ const ROWS: usize = 5_000;
 const COMMIT_EVERY: Duration = Duration::from_millis(10);
 
 impl Bench {
-    /// The first table: what a read costs, by itself and beside commits.
+    /// The first table: the cost of a read, alone and during commits.
     pub(super) fn fresh_reads(&self) -> Outcome {
         let workspaces = format!("{}/workspaces", self.root());
         let deployments = format!("{}/deployments", self.root());
@@ -31,7 +31,7 @@ impl Bench {
         let deployment = self.first("/deployments", "deployments")?;
         println!("another URL each time, of {ROWS} rows each; µs are processor time of the server");
         println!(
-            "{:<24}{:>10}{:>10}{:>8}{:>8}{:>14}{:>8}   latency beside commits",
+            "{:<24}{:>10}{:>10}{:>8}{:>8}{:>14}{:>8}   latency with commits",
             "read", "podium/s", "bare/s", "ratio", "µs", "with commits", "µs"
         );
         for (name, path) in [
@@ -58,7 +58,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures, and says how many microseconds of processor time a request took.
+    /// Measures, and returns the microseconds of CPU time per request.
     fn costing(&self, measure: impl FnOnce() -> Outcome<Measured>) -> Outcome<(Measured, f64)> {
         let (started, before) = (Instant::now(), self.processor_time()?);
         let measured = measure()?;
@@ -67,7 +67,7 @@ impl Bench {
         Ok((measured, cost))
     }
 
-    /// Measures while workspaces are made at a steady pace.
+    /// Measures while workspaces are created at a steady rate.
     fn beside_commits<T>(&self, measure: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
         let is_over = AtomicBool::new(false);
         let path = format!("{}/workspaces", self.root());

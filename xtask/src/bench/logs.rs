@@ -1,7 +1,7 @@
 //! The log store against plain files: the same lines, searched with ripgrep.
 //!
-//! Each part runs in a process of its own, so that peak memory is that of the part. Processor time stands next to time
-//! on the clock: on a busy machine only the former says something.
+//! Each part runs in its own process, so that peak memory is that of the part. CPU time is shown next to elapsed time:
+//! on a busy machine only the former is meaningful.
 
 mod against;
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_told_before_anything_is_built() {
+    fn a_missing_program_is_reported_before_anything_is_built() {
         let error = run(&["--against", "/no/such/program", "DIR", "PORT"]).unwrap_err();
         assert!(error.contains("there is no program /no/such/program"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! The arrows between crates run one way. This table is the only place that says which there are.
+//! Dependencies between crates run one way. This table is the only place that lists them.
 
 use super::Report;
 use super::tree::{File, Tree};
@@ -21,13 +21,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testkit", ALL),
 ];
 
-/// What the two that put everything together may depend on.
+/// What the two crates that combine everything may depend on.
 #[rustfmt::skip]
 const ALL: &[&str] = &[
     "api", "app", "client", "console", "dataplane", "db", "domain", "http", "logs", "objects", "reconcile", "store",
 ];
 
-/// Reports dependencies that point against the arrows. What tests depend on is free.
+/// Reports dependencies that are not allowed. Dependencies of tests are free.
 pub(super) fn only_allowed_edges(tree: &Tree, report: &mut Report) {
     for manifest in tree.manifests() {
         let Some(name) = manifest.krate() else { continue };
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_an_arrow_that_points_up() {
+    fn refuses_a_dependency_that_points_up() {
         let found = violations(
             only_allowed_edges,
             &[(
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_crate_off_the_map() {
+    fn refuses_an_unlisted_crate() {
         let found = violations(only_allowed_edges, &[("crates/misc/Cargo.toml", "")]);
         assert!(found[0].contains("not on the map"), "{found:?}");
     }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_map_has_no_circle() {
+    fn the_dependency_table_has_no_cycle() {
         let mut below: Vec<&str> = Vec::new();
         while below.len() < ALLOWED.len() {
             let next = ALLOWED.iter().find(|(name, allowed)| {

@@ -1,4 +1,4 @@
-//! Documents: links between files of the repository lead somewhere.
+//! Documents: links between files of the repository are valid.
 
 use super::Report;
 use super::tree::Tree;
@@ -16,7 +16,7 @@ pub(super) fn links_resolve(tree: &Tree, report: &mut Report) {
                 let path = link.split('#').next().unwrap_or_default();
                 let elsewhere = path.is_empty() || path.contains(':');
                 if !elsewhere && !resolve(directory, path).is_some_and(|path| tree.has(&path)) {
-                    report.violation(&file.path, index + 1, format!("the link to `{link}` leads nowhere"));
+                    report.violation(&file.path, index + 1, format!("the link to `{link}` is broken"));
                 }
             }
         }
@@ -66,16 +66,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_links_to_nowhere() {
+    fn refuses_broken_links() {
         let text = "[a](b.md) [c](../README.md#top)\n[d](https://x.test) [e](#here) [f](decisions/)\n```\n[g](h)\n```\n";
         let files = [("docs/a.md", text), ("README.md", "[up](../x)"), ("docs/decisions/1.md", "")];
         let found = violations(links_resolve, &files);
         assert_eq!(
             found,
-            [
-                "docs/a.md:1: the link to `b.md` leads nowhere",
-                "README.md:1: the link to `../x` leads nowhere"
-            ]
+            ["docs/a.md:1: the link to `b.md` is broken", "README.md:1: the link to `../x` is broken"]
         );
     }
 

@@ -1,10 +1,10 @@
-//! How failures are written: with types that say who may read them, never as bare text.
+//! Errors have types that say who may read them, never bare text.
 
 use super::Report;
 use super::source::{Source, word_at};
 use super::tree::Tree;
 
-/// The crates have error types. A bare text could be anybody's, and could get to anybody.
+/// Reports bare text errors: nobody knows who may read them.
 pub(super) fn errors_have_types(tree: &Tree, report: &mut Report) {
     for (path, source) in sources(tree) {
         for line in bare_errors(&source.code) {
@@ -15,7 +15,7 @@ pub(super) fn errors_have_types(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// What users read is made of vetted parts; only the store takes it back from where it was written.
+/// Reports texts for users that are not made of vetted parts; only the store may read them back.
 pub(super) fn texts_for_users_are_made_of_vetted_parts(tree: &Tree, report: &mut Report) {
     for (path, source) in sources(tree) {
         if path.starts_with("crates/store/src/") || path == "crates/domain/src/reason.rs" {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_text_is_no_error() {
+    fn bare_text_is_not_an_error_type() {
         for bad in [
             "fn f() -> Result<(), String> {}",
             "fn f() -> std::result::Result<Vec<(u8, [u8; 2])>, String> {}",
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_texts_are_the_stores() {
+    fn only_the_store_reads_stored_texts() {
         let text = "fn f() { UserText::from_stored(x); }";
         let found = |path| violations(texts_for_users_are_made_of_vetted_parts, &[(path, text)]).len();
         assert_eq!(found("crates/store/src/deployments.rs"), 0);

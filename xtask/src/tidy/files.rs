@@ -1,4 +1,4 @@
-//! Rust files: small, named after what they hold, and introduced by a sentence.
+//! Rust files: small, named after their content, and with a module doc.
 
 use super::Report;
 use super::tree::Tree;
@@ -6,10 +6,10 @@ use super::tree::Tree;
 const MOST_LINES: usize = 600;
 const MANY_LINES: usize = 400;
 
-/// Names that say nothing, so that everything ends up below them.
+/// Names that say nothing, so that everything ends up in them.
 const EMPTY_NAMES: &[&str] = &["common", "helper", "helpers", "manager", "misc", "util", "utils"];
 
-/// Reports files that do too much.
+/// Reports files that are too long.
 pub(super) fn sizes(tree: &Tree, report: &mut Report) {
     for file in tree.rust() {
         let lines = file.text.lines().count();
@@ -21,7 +21,7 @@ pub(super) fn sizes(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Reports files and directories that are named after nothing.
+/// Reports files and directories with meaningless names.
 pub(super) fn names(tree: &Tree, report: &mut Report) {
     for file in tree.rust() {
         let mut parts = file.path.trim_end_matches(".rs").split('/');
@@ -31,7 +31,7 @@ pub(super) fn names(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Reports crates that do not say why they exist.
+/// Reports crates without a module doc.
 pub(super) fn module_docs(tree: &Tree, report: &mut Report) {
     for file in
         tree.rust().filter(|file| file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs"))
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_crate_without_a_word() {
+    fn refuses_a_crate_without_a_module_doc() {
         let files = [("crates/a/src/lib.rs", "mod x;\n"), ("crates/b/src/main.rs", "//! Why.\n")];
         let found = violations(module_docs, &files);
         assert_eq!(found.len(), 1);

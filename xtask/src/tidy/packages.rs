@@ -1,4 +1,5 @@
-//! Packages that must not come in, by whatever way. `deny.toml` says the same to cargo-deny; this holds without it.
+//! Packages that must not be used, even indirectly. `deny.toml` has the same list for cargo-deny; this check works
+//! without it.
 
 use super::Report;
 use crate::outcome::{Outcome, While};

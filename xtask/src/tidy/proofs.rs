@@ -1,4 +1,4 @@
-//! Rows are touched with proof of the right to them, and few can prove that they are the system.
+//! Store functions take proof of the right to their rows, and few modules can act as the system.
 
 use super::Report;
 use super::signatures::{functions, words};
@@ -7,11 +7,11 @@ use super::tree::Tree;
 
 /// Where every statement is.
 const STORE: &str = "crates/store/src/";
-/// What a function that runs statements takes one of.
+/// The types that prove a right.
 const PROOFS: &[&str] = &["Scope", "System"];
 /// The functions of the store that hand out the right to act for the system.
 const OPENERS: &[&str] = &["open", "view"];
-/// Who calls them: the start of a server, and commands that look at an installation without starting it.
+/// Their allowed callers: the start of a server, and commands that read an installation without starting it.
 const HOMES: &[&str] = &["crates/app/src/start.rs", "crates/cli/src/settings.rs"];
 
 /// Reports public functions of the store that touch rows and take no proof.
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_those_who_open_a_database_to_become_the_system() {
+    fn refuses_code_that_opens_a_database_to_act_as_the_system() {
         for source in [
             "let (db, system) = podium_store::open(options).await?;",
             "use podium_store::{Scope, view};",

@@ -1,4 +1,4 @@
-//! Every rule of the product names the test that pins it, and the test is there.
+//! Every rule of the product names a test that pins it, and the test exists.
 
 use super::Report;
 use super::tree::Tree;

@@ -1,13 +1,13 @@
-//! Signatures that cannot be called with their ids in the wrong order.
+//! Function signatures with typed ids.
 
 use super::Report;
 use super::source::Source;
 use super::tree::Tree;
 
-/// Where the bare id is made.
+/// Where the bare id is defined.
 const HOME: &str = "crates/api/src/id.rs";
 
-/// Reports functions that take two ids or more without saying of what.
+/// Reports functions that take two or more bare ids.
 pub(super) fn ids_have_kinds(tree: &Tree, report: &mut Report) {
     for file in tree.rust().filter(|file| file.path != HOME) {
         let code = Source::read(&file.text).code;

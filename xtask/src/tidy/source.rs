@@ -1,6 +1,6 @@
-//! A Rust source taken apart just enough to tell code, comments and string literals from each other.
+//! A Rust source, split into code, comments and string literals.
 //!
-//! It is no parser: rules that need more than words and literals do not belong into tidy.
+//! It is not a parser: rules that need more than words and literals do not belong in tidy.
 
 /// Code with comments and literals blanked out, line by line as in the file, and the string literals.
 pub(super) struct Source {
@@ -10,7 +10,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Takes a source apart.
+    /// Splits a source.
     pub(super) fn read(text: &str) -> Self {
         let mut reader =
             Reader { rest: text, line: 1, out: Self { code: String::new(), strings: Vec::new() } };

@@ -1,4 +1,4 @@
-//! Words that belong to one crate, and words that belong to none.
+//! Words that only some crates may use, and words that none may use.
 
 use super::Report;
 use super::arrows::dependencies;
@@ -16,13 +16,13 @@ const HOMES: &[(&[&str], &[&str], &str)] = &[
     (&["kube", "k8s_openapi"], &["dataplane"], "go through podium-dataplane"),
 ];
 
-/// Crates that may hold SQL. The driver seam speaks to the catalogues of the engines, and knows no table of ours.
+/// Crates that may contain SQL. The database driver crate queries the engines' catalogues, but none of our tables.
 const SQL: &[&str] = &["store", "db", "testkit"];
 
-/// Left in by somebody who meant to come back.
+/// Markers of unfinished code.
 const UNFINISHED: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore]", "#[ignore ="];
 
-/// Whoever leaves a test out of the others says which command runs it instead.
+/// An ignored test has to name the command that runs it.
 const RUN_ELSEWHERE: &str = ": cargo xtask ";
 
 /// Reports database drivers and HTTP libraries outside the crates that wrap them.
@@ -63,7 +63,7 @@ pub(super) fn sql_stays_in_the_store(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Whether a literal starts like a statement and goes on like one.
+/// Whether a literal looks like an SQL statement.
 fn is_sql(text: &str) -> bool {
     let mut words = text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty());
     let first = words.next().unwrap_or_default();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_statements() {
+    fn recognises_statements() {
         assert!(
             is_sql("WITH a AS (SELECT 1) SELECT") && is_sql("  DELETE FROM x") && is_sql("INSERT INTO x")
         );

@@ -1,22 +1,22 @@
-//! Nothing waits for a disk where others wait with it: code of futures does no work with files by itself.
+//! Async code does not block: futures do no file work themselves.
 //!
-//! This looks at words and brackets, so it sees what stands in a future and not what a function does that is called
-//! there. Those that wait say so when they run: `not_on_a_worker` in `podium-dataplane`.
+//! This looks at words and brackets, so it sees the body of a future, but not the functions that it calls. Those that
+//! block check it at run time: `assert_may_block` in `podium-dataplane`.
 
 use super::Report;
 use super::source::Source;
 use super::tree::Tree;
 
-/// The crates whose futures run beside requests and leases.
+/// The crates whose futures run on the same threads as requests and leases.
 const CRATES: &[&str] = &["app", "dataplane", "http", "reconcile"];
-/// What waits for a disk, a clock or a process.
+/// Calls that block on a disk, a clock or a process.
 const WAITS: &[&str] = &["fs::", "File::", "OpenOptions::", "thread::sleep("];
-/// Of these what does not wait.
+/// Exceptions that do not block.
 const FINE: &[&str] = &["tokio::fs::"];
-/// What takes work to a thread that may wait.
-const ELSEWHERE: &[&str] = &["spawn_blocking(", "blocking(", "in_turn("];
+/// Functions that run work on the blocking pool.
+const ELSEWHERE: &[&str] = &["spawn_blocking(", "blocking(", "blocking_exclusive("];
 
-/// No future works with files.
+/// Reports futures that work with files.
 pub(super) fn futures_do_not_wait_for_disks(tree: &Tree, report: &mut Report) {
     for file in tree.rust() {
         let is_looked_at = CRATES.iter().any(|name| file.path.starts_with(&format!("crates/{name}/src/")));
@@ -26,13 +26,13 @@ pub(super) fn futures_do_not_wait_for_disks(tree: &Tree, report: &mut Report) {
         let text = file.text.find("\n#[cfg(test)]\nmod tests {").map_or(&*file.text, |at| &file.text[..at]);
         for line in waits(&Source::read(text).code) {
             let message =
-                "a future works with files here, and holds up everything else on its thread: use `blocking`";
+                "a future works with files here, and blocks everything else on its thread: use `blocking`";
             report.violation(&file.path, line, message);
         }
     }
 }
 
-/// The lines on which a future waits.
+/// The lines on which a future blocks.
 fn waits(code: &str) -> Vec<usize> {
     let mut lines = Vec::new();
     let mut seen = 0;
@@ -54,7 +54,7 @@ fn waits(code: &str) -> Vec<usize> {
     lines
 }
 
-/// The code without what is done elsewhere; its lines stay where they are.
+/// The code without what runs on the blocking pool; line numbers stay the same.
 fn without_elsewhere(code: &str) -> String {
     let mut rest = code;
     let mut left = String::new();
@@ -70,7 +70,7 @@ fn without_elsewhere(code: &str) -> String {
     left + rest
 }
 
-/// Where the bracket closes that opens here.
+/// The end of the bracket that opens here.
 fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_i32;
     for (at, c) in code[open..].char_indices() {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_future_does_with_files_is_found_and_what_it_leaves_to_others_is_not() {
+    fn file_work_in_a_future_is_found_and_work_on_the_blocking_pool_is_not() {
         let code = "fn a() { fs::read(x); }\n\
                     async fn b() {\n  fs::read(x);\n  blocking(move || {\n    fs::read(y)\n  }).await;\n  File::open(z);\n}\n\
                     trait T { async fn c(&self); }\n\

@@ -12,7 +12,7 @@ use podium_api::uploads::PATH;
 use podium_api::{DeployId, Id, Timestamp, UploadId};
 use podium_db::Tx;
 use podium_domain::{Refusal, deploys as rules};
-use podium_objects::{BlockId, BlockList, Kept, Key, Refused, Staging, Upload};
+use podium_objects::{BlockId, BlockList, Key, Refused, Staging, StoredObject, Upload};
 use podium_store::deploys::{self, DeployRow, NewUpload};
 use podium_store::{System, staged_blocks};
 
@@ -219,9 +219,9 @@ async fn stage(
     kind: UploadKind,
     block: &BlockId,
     limit: u64,
-    kept: Kept,
+    kept: StoredObject,
 ) -> Result<()> {
-    let (now, block, bytes) = (app.world.now(), block.word(), kept.contents.bytes);
+    let (now, block, bytes) = (app.world.now(), block.to_hex(), kept.contents.bytes);
     let system = system(app);
     let staged = app.db.write(None, move |tx| {
         let row = still_waits(deploys::lock(tx, &system, deploy_id)?, 0, now)?;
@@ -237,9 +237,9 @@ fn may_wait(tx: &Tx, system: &System, row: &DeployRow, limit: u64) -> Result<()>
 }
 
 /// Keeps an object that was recorded, and removes one that was not.
-async fn settle(known: Result<()>, kept: Kept) -> Result<()> {
+async fn settle(known: Result<()>, kept: StoredObject) -> Result<()> {
     match &known {
-        Ok(()) => kept.settle(),
+        Ok(()) => kept.confirm(),
         Err(_) => kept.discard().await.map_err(refused)?,
     }
     known
@@ -252,7 +252,7 @@ async fn record(
     kind: UploadKind,
     version: UploadId,
     limit: u64,
-    kept: Kept,
+    kept: StoredObject,
 ) -> Result<()> {
     let now = app.world.now();
     let contents = kept.contents;

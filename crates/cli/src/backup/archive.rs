@@ -1,6 +1,6 @@
-//! The file of a backup: a compressed tar, what it is at its beginning, and the checksums of everything at its end.
+//! The backup file: a compressed tar that starts with a manifest and ends with the checksums of everything.
 //!
-//! A file that was cut off has no end, and one that was changed has another checksum: both are refused.
+//! A truncated file has no end, and a modified one has wrong checksums: both are refused.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,16 +17,16 @@ use tar::{EntryType, Header};
 
 use crate::failure::Failure;
 
-/// The first entry: what this is.
+/// The first entry: the manifest.
 pub(crate) const MANIFEST: &str = "manifest.json";
-/// The last entry: what must be in it.
+/// The last entry: the checksums of all others.
 pub(crate) const CHECKSUMS: &str = "checksums.json";
 const FORMAT: &str = "podium-backup";
-/// The newest form that is understood.
+/// The newest supported format version.
 pub(crate) const VERSION: u32 = 1;
 const LEVEL: i32 = 3;
 
-/// What a file is.
+/// The manifest of a backup.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Manifest {
@@ -37,13 +37,13 @@ pub(crate) struct Manifest {
     pub(crate) taken_at: String,
 }
 
-/// What is in a file.
+/// The checksums of a backup.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checksums {
     pub(crate) files: BTreeMap<String, Checked>,
 }
 
-/// What must be found under a name.
+/// The expected checksum and size of a file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checked {
     pub(crate) sha256: String,
@@ -64,22 +64,23 @@ impl Manifest {
         serde_json::to_vec_pretty(self).unwrap_or_default()
     }
 
-    /// Reads what a file says that it is.
+    /// Parses a manifest.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Failure> {
         let manifest: Option<Self> = serde_json::from_slice(bytes).ok();
         match manifest.filter(|manifest| manifest.format == FORMAT) {
-            None => Err("it is no backup of Podium".into()),
-            Some(manifest) if manifest.version > VERSION => {
-                Err(format!("it was made by a newer version, {}: restore it with that one", manifest.podium)
-                    .into())
-            }
+            None => Err("it is not a Podium backup".into()),
+            Some(manifest) if manifest.version > VERSION => Err(format!(
+                "it was made by a newer version, {}: restore it with that version",
+                manifest.podium
+            )
+            .into()),
             Some(manifest) => Ok(manifest),
         }
     }
 }
 
 impl Checksums {
-    /// How large everything is together.
+    /// The total size.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.values().map(|checked| checked.size).sum()
     }
@@ -89,7 +90,7 @@ impl Checksums {
     }
 }
 
-/// A path as text, whatever bytes it is made of.
+/// A path as text, with other bytes escaped.
 pub(crate) fn name(path: &Path) -> String {
     path.as_os_str().as_bytes().escape_ascii().to_string()
 }
@@ -101,7 +102,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Begins a new file that only its owner can read.
+    /// Creates a new file that only its owner can read.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let _ = std::fs::remove_file(path);
         let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
@@ -129,7 +130,7 @@ impl Writer {
         let mut header = Header::new_gnu();
         header.set_mode(metadata.mode() & 0o777);
         header.set_mtime(u64::try_from(metadata.mtime()).unwrap_or(0));
-        // One that became shorter meanwhile is filled up: the size stands before the bytes.
+        // A file that became shorter is padded, because its size comes before its bytes.
         self.data(header, path, file.chain(io::repeat(0)).take(size), size)
     }
 
@@ -150,7 +151,7 @@ impl Writer {
         header.set_entry_type(EntryType::Symlink);
         header.set_size(0);
         header.set_mode(0o777);
-        // The archive's own way of writing targets changes some: `a//b` becomes `a/b`. A short one is written as it is.
+        // The tar library normalizes targets: `a//b` becomes `a/b`. A short one is written literally.
         let normal: std::path::PathBuf = Path::new(target).components().collect();
         let target = if header.set_link_name_literal(target.as_bytes()).is_ok() {
             self.tar.append_data(&mut header, path, io::empty())?;
@@ -173,12 +174,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether something is under a name already.
+    /// Whether there is an entry with this name.
     pub(crate) fn has(&self, path: &Path) -> bool {
         self.checksums.files.contains_key(&name(path))
     }
 
-    /// Writes the end, and makes sure that all is on disk.
+    /// Writes the checksums and syncs the file.
     pub(crate) fn finish(mut self) -> io::Result<Checksums> {
         let bytes = serde_json::to_vec(&self.checksums)?;
         let mut header = Header::new_gnu();
@@ -192,7 +193,7 @@ impl Writer {
     }
 }
 
-/// Passes bytes on and remembers their checksum.
+/// Passes bytes through and computes their checksum.
 pub(crate) struct Hashing<R> {
     inner: R,
     context: Context,
@@ -221,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_come_back_as_their_checksums_say_whatever_they_lead_to() {
+    fn links_are_restored_as_their_checksums_say() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("backup");
         let long = format!("{}//end", "a/".repeat(80));

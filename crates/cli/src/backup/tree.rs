@@ -1,7 +1,7 @@
 //! Directories as they go into a backup.
 //!
-//! Some of them are written by code that is not trusted, while they are read. So every step goes by a descriptor of the
-//! directory above, and no link is ever followed: what is swapped for a link meanwhile is left out, not looked through.
+//! Untrusted code may write to some of them while they are read. So every step uses a descriptor of the parent
+//! directory, and no link is ever followed: an entry that is replaced by a link is skipped.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,27 +16,27 @@ use rustix::io::Errno;
 
 use super::archive::Writer;
 
-/// Deeper directories are left out; nothing of ours is so deep.
+/// Deeper directories are skipped; none of ours is that deep.
 const DEEPEST: usize = 100;
-/// What has a longer path is left out: it could not be restored below another directory.
+/// Longer paths are skipped: they could not be restored below another directory.
 const LONGEST: usize = 2048;
-/// How often a tree is read again in which files come and go.
+/// How often a changing tree is read again.
 const ROUNDS: usize = 20;
 
 /// A directory that goes into a backup.
 pub(super) struct Tree {
     root: PathBuf,
-    left_out: BTreeSet<PathBuf>,
-    /// Whether what cannot be read is left out, and said: others write here, and must not stop a backup.
+    excluded: BTreeSet<PathBuf>,
+    /// Whether unreadable entries are skipped with a message: untrusted code writes here, and must not stop a backup.
     is_others: bool,
 }
 
 impl Tree {
     pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), left_out: BTreeSet::new(), is_others: false }
+        Self { root: root.to_owned(), excluded: BTreeSet::new(), is_others: false }
     }
 
-    /// The same directory, in which code writes that is not trusted.
+    /// The same directory, to which untrusted code writes.
     pub(super) fn of_others(mut self) -> Self {
         self.is_others = true;
         self
@@ -44,26 +44,26 @@ impl Tree {
 
     /// The same directory without some of its files and directories.
     pub(super) fn without(mut self, paths: &[PathBuf]) -> Self {
-        self.left_out.extend(paths.iter().cloned());
+        self.excluded.extend(paths.iter().cloned());
         self
     }
 
-    /// Writes it under a name; nothing where it is not there.
+    /// Writes it under a name; nothing if it does not exist.
     pub(super) fn write(&self, writer: &mut Writer, name: &Path) -> io::Result<()> {
         self.round(writer, name).map(drop)
     }
 
-    /// Writes a directory whose files are replaced by others meanwhile, until nothing vanished while it was read.
+    /// Writes a directory whose files are being replaced, repeating until none vanished while it was read.
     pub(super) fn write_moving(&self, writer: &mut Writer, name: &Path) -> io::Result<()> {
         for _ in 0..ROUNDS {
             if self.round(writer, name)? == 0 {
                 return Ok(());
             }
         }
-        Err(io::Error::other("its files change all the time"))
+        Err(io::Error::other("its files keep changing"))
     }
 
-    /// Writes what is not written yet; tells how much vanished meanwhile.
+    /// Writes what is not written yet; returns how many entries vanished meanwhile.
     fn round(&self, writer: &mut Writer, name: &Path) -> io::Result<usize> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = match openat(CWD, &self.root, flags, Mode::empty()) {
@@ -86,7 +86,7 @@ impl Tree {
         vanished: &mut usize,
     ) -> io::Result<()> {
         if depth > DEEPEST {
-            eprintln!("Left out, because it is too deep: {}", at.display());
+            eprintln!("Skipped, because it is nested too deeply: {}", at.display());
             return Ok(());
         }
         if !writer.has(name) {
@@ -102,16 +102,16 @@ impl Tree {
         entries.sort();
         for entry in entries {
             let (at, name) = (at.join(&entry), name.join(&entry));
-            if self.left_out.contains(&at) {
+            if self.excluded.contains(&at) {
                 continue;
             }
             if self.is_others && name.as_os_str().len() > LONGEST {
-                eprintln!("Left out, because its path is too long: {}", shortened(&at));
+                eprintln!("Skipped, because its path is too long: {}", shortened(&at));
                 continue;
             }
             match self.entry(writer, directory, (&entry, &at, &name), depth, vanished) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => *vanished += 1,
-                // It was swapped for a link: nobody of ours does that.
+                // It was replaced by a link, which only untrusted code does.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {}
                 written => written?,
             }
@@ -129,10 +129,10 @@ impl Tree {
     ) -> io::Result<()> {
         let seen = statat(directory, entry, AtFlags::SYMLINK_NOFOLLOW)?;
         let open = |flags: OFlags| match openat(directory, entry, flags, Mode::empty()) {
-            // That is no fault of the file: without it the backup would not be whole.
+            // Not a fault of the file: without it the backup would be incomplete.
             Err(error @ (Errno::MFILE | Errno::NFILE)) => Err(error),
             Err(error) if self.is_others && error != Errno::NOENT && error != Errno::LOOP => {
-                eprintln!("Left out, because it cannot be read ({error}): {}", at.display());
+                eprintln!("Skipped, because it cannot be read ({error}): {}", at.display());
                 Ok(None)
             }
             opened => opened.map(Some),
@@ -148,7 +148,7 @@ impl Tree {
                 let Some(file) = open(flags)? else { return Ok(()) };
                 let found = fstat(&file)?;
                 if self.is_others && is_mostly_holes(found.st_size, found.st_blocks) {
-                    eprintln!("Left out, because it is mostly empty: {}", at.display());
+                    eprintln!("Skipped, because it is mostly empty: {}", at.display());
                 } else if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile {
                     writer.open_file(File::from(file), name)?;
                 }
@@ -158,19 +158,19 @@ impl Tree {
                 let target = readlinkat(directory, entry, Vec::new())?;
                 writer.link(name, &OsString::from_vec(target.into_bytes()))
             }
-            // Sockets and pipes are made again by whoever needs them.
+            // Sockets and pipes are created again when they are needed.
             _ => Ok(()),
         }
     }
 }
 
-/// The beginning of a path that is longer than anybody reads.
+/// The beginning of a very long path.
 fn shortened(path: &Path) -> String {
     let text = path.display().to_string();
     format!("{}…", text.chars().take(200).collect::<String>())
 }
 
-/// Whether a file claims to be far larger than what is stored of it: reading it would take as long as it claims.
+/// Whether a file is mostly holes: reading it would take as long as its nominal size.
 fn is_mostly_holes(size: i64, blocks: i64) -> bool {
     const SMALL: i64 = 64 << 20;
     size > SMALL && blocks.saturating_mul(512) < size / 16
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_holes_are_told_from_files() {
+    fn sparse_files_are_recognised() {
         assert!(is_mostly_holes(16 << 40, 0) && is_mostly_holes(1 << 30, 8));
         assert!(!is_mostly_holes(1 << 30, 1 << 21) && !is_mostly_holes(1 << 20, 0));
     }

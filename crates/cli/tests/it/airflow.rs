@@ -1,7 +1,7 @@
 //! Deployments that really run: Apache Airflow on this machine, from an empty data directory until nothing is left.
 //!
 //! Minutes of a whole machine, so plain `cargo test` leaves it out; `cargo xtask test` runs it after everything else,
-//! and `cargo xtask airflow` alone. What is waited for is shown on the way.
+//! and `cargo xtask airflow` alone. It prints what it waits for.
 
 mod browser;
 mod guide;
@@ -70,7 +70,7 @@ fn deployments_really_run() {
         let said = world.program().said();
         eprintln!(
             "SKIPPED: networks of environments' own: {:?}",
-            said.lines().find(|line| line.contains("kept apart"))
+            said.lines().find(|line| line.contains(" isolated"))
         );
     }
 

@@ -1,5 +1,5 @@
-//! What attackers tried, against the real program over real sockets. The tests run each attack with few repetitions;
-//! `cargo xtask attack` runs them at full strength. Every attack is bounded, stays on loopback and ends by itself.
+//! Known attacks, against the real program over real sockets. The tests run each attack with few repetitions; `cargo
+//! xtask attack` runs them at full strength. Every attack is bounded, stays on loopback and ends on its own.
 
 #[cfg(target_os = "linux")]
 mod authors;

@@ -121,13 +121,13 @@ fn a_damaged_or_partial_file_is_refused_and_leaves_nothing() {
     other_byte[position + 30_000] ^= 1;
     let other_byte = compressed(&other_byte);
     for (what, bytes, expected) in [
-        ("cut", &whole[..whole.len() - 100], "damaged or not whole"),
-        ("half", &whole[..whole.len() / 2], "damaged or not whole"),
+        ("cut", &whole[..whole.len() - 100], "damaged or incomplete"),
+        ("half", &whole[..whole.len() / 2], "damaged or incomplete"),
         ("changed", &changed, "it is damaged"),
-        ("without-end", &without_end, "not whole"),
-        ("other-byte", &other_byte, "podium.db is not what was saved"),
-        ("nonsense", b"this is something else altogether".as_slice(), "no backup of Podium"),
-        ("nothing", b"", "no backup of Podium"),
+        ("without-end", &without_end, "incomplete"),
+        ("other-byte", &other_byte, "podium.db does not match its checksum"),
+        ("nonsense", b"this is something else altogether".as_slice(), "not a Podium backup"),
+        ("nothing", b"", "not a Podium backup"),
     ] {
         let damaged = installation.data_dir().with_file_name(what);
         fs::write(&damaged, bytes).unwrap();
@@ -144,17 +144,17 @@ fn a_damaged_or_partial_file_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn a_restore_that_was_cut_off_is_not_taken_for_an_installation() {
+fn an_interrupted_restore_is_not_mistaken_for_an_installation() {
     let installation = Installation::new();
     fs::create_dir_all(installation.data_dir().join(".restoring")).unwrap();
     fs::write(installation.data_dir().join("secret-key"), "half").unwrap();
     let refused = installation.run(&["serve", "--listen", "127.0.0.1:0"]);
-    assert!(refused.stderr.contains("was cut off"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("was interrupted"), "{}", refused.stderr);
     assert!(!installation.data_dir().join("podium.db").exists());
 }
 
 #[test]
-fn an_installation_whose_database_is_lost_is_not_begun_anew() {
+fn an_installation_with_a_lost_database_is_not_created_again() {
     let installation = Installation::new();
     installation.serve(&[]).stop();
     let database = installation.data_dir().join("podium.db");
@@ -191,7 +191,7 @@ fn an_installation_whose_database_is_lost_is_not_begun_anew() {
 }
 
 #[test]
-fn a_first_start_that_was_cut_off_is_begun_again() {
+fn an_interrupted_first_start_is_repeated() {
     let installation = Installation::new();
     fs::create_dir_all(installation.data_dir()).unwrap();
     fs::write(installation.data_dir().join("secret-key"), "the key of these tests, which is long enough")
@@ -201,7 +201,7 @@ fn a_first_start_that_was_cut_off_is_begun_again() {
 }
 
 #[test]
-fn what_an_author_left_on_disk_keeps_nobody_from_a_backup_or_from_restoring_it() {
+fn files_of_an_author_do_not_prevent_a_backup_or_its_restore() {
     let installation = Installation::new();
     installation.serve(&[]).stop();
     let environment = installation.data_dir().join("local/environments/cm00000000000000000000001");
@@ -229,7 +229,7 @@ fn what_an_author_left_on_disk_keeps_nobody_from_a_backup_or_from_restoring_it()
     let file = installation.data_dir().with_file_name("hostile.backup").to_str().unwrap().to_owned();
     let made = installation.run(&["backup", &file]);
     assert_eq!(made.code, Some(0), "{}", made.stderr);
-    for said in ["too deep", "path is too long", "mostly empty"] {
+    for said in ["nested too deeply", "path is too long", "mostly empty"] {
         assert!(made.stderr.contains(said), "{said}: {}", made.stderr);
     }
     assert!(made.stderr.len() < 10_000, "what is left out is said once");

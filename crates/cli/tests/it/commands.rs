@@ -1,4 +1,4 @@
-//! The commands beside `serve`, and what `--help` says.
+//! The commands other than `serve`, and the output of `--help`.
 
 use podium_testkit::Engine;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::program::{Installation, Program, exchange, request};
 
 #[test]
-fn a_locked_door_is_opened_on_the_machine_itself() {
+fn an_operator_can_reset_the_address_ranges_on_the_machine_itself() {
     let installation = Installation::new();
     let behind_proxy = ["--trusted-proxy", "127.0.0.0/8"];
     let program = installation.serve(&behind_proxy);
@@ -50,7 +50,7 @@ fn a_new_signing_key_leaves_old_tokens_alone() {
 }
 
 #[test]
-fn a_lost_token_of_the_owner_is_made_anew() {
+fn a_lost_owner_token_can_be_replaced() {
     let installation = Installation::new();
     let program = installation.serve(&[]);
     let first = installation.read("owner-token");
@@ -117,7 +117,7 @@ fn the_operator_sets_the_owners_password_and_anybodys() {
 }
 
 #[test]
-fn commands_make_no_installation_where_there_is_none() {
+fn commands_do_not_create_an_installation() {
     let installation = Installation::new();
     for command in [
         ["ip-range", "reset"],

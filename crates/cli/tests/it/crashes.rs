@@ -1,4 +1,4 @@
-//! What was acknowledged is there after a crash, and what is there is whole.
+//! Acknowledged writes survive a crash, and stored data is complete.
 
 mod deployments;
 

@@ -1,4 +1,5 @@
-//! The loops of the served program: deployments come up, survive restarts, go; and an operator sees what is pending.
+//! The loops of the served program: deployments start, survive restarts and are deleted; and an operator sees pending
+//! work.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Installation, Program};
 
-/// So long that only a hang reaches it.
+/// Long enough that only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Asks until the answer is as expected.

@@ -33,7 +33,7 @@ fn id(deployment: &Value) -> String {
 }
 
 #[test]
-fn an_environment_runs_on_one_machine_and_others_say_which() {
+fn an_environment_runs_on_one_machine_and_others_name_it() {
     let [first, second] = two_machines();
     let mut alpha = first.serve(&["--node-name", "alpha"]);
     let beta = second.serve(&["--node-name", "beta"]);
@@ -65,10 +65,10 @@ fn an_environment_runs_on_one_machine_and_others_say_which() {
 
     // Gone for good, as far as anybody can see.
     alpha.crash();
-    second.lose_sight_of_node("alpha");
+    second.mark_node_unseen("alpha");
     let path = format!("{}/deployments/{}", beta.organization(&token), id(there));
     let table = second.run(&["node", "list"]).stdout;
-    assert!(table.lines().any(|line| line.starts_with("alpha ") && line.contains(" away ")), "{table}");
+    assert!(table.lines().any(|line| line.starts_with("alpha ") && line.contains(" offline ")), "{table}");
     let forgotten = second.run(&["node", "forget", "alpha"]);
     assert_eq!(forgotten.code, Some(0), "{}", forgotten.stderr);
     assert!(forgotten.stderr.contains("Airflow metadata"), "it says what is lost: {}", forgotten.stderr);

@@ -102,7 +102,7 @@ fn the_settings_that_the_operators_guide_names_are_there() {
 }
 
 #[test]
-fn as_many_files_may_be_open_as_the_system_allows() {
+fn the_limit_of_open_files_is_raised_to_its_maximum() {
     let mut installation = Installation::new();
     installation.set("PODIUM_LISTEN", "127.0.0.1:0");
     let program = installation.serve_after("ulimit -S -n 256; ulimit -H -n 2048", Stdio::null());
@@ -114,7 +114,7 @@ fn as_many_files_may_be_open_as_the_system_allows() {
 }
 
 #[test]
-fn a_socket_that_is_there_before_the_server_is_never_closed_between_two_of_them() {
+fn an_inherited_socket_is_never_closed_between_two_servers() {
     let installation = Installation::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -137,19 +137,23 @@ fn a_socket_that_is_there_before_the_server_is_never_closed_between_two_of_them(
 }
 
 #[test]
-fn an_interpreter_that_was_asked_for_and_is_none_stops_the_start() {
+fn an_unusable_interpreter_prevents_the_start() {
     let mut installation = Installation::new();
     installation.set("PODIUM_DATA_PLANE", "local");
     for python in ["/nope", "/bin/false"] {
         let refused = installation.run(&["serve", "--listen", "127.0.0.1:0", "--python", python]);
         assert_eq!(refused.code, Some(1));
-        assert!(refused.stderr.contains(&format!("--python {python} is no Python")), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains(&format!("--python {python} is not a usable Python")),
+            "{}",
+            refused.stderr
+        );
     }
     assert!(!installation.data_dir().join("podium.db").exists(), "nothing was made");
 }
 
 #[test]
-fn a_full_disk_is_said_everywhere_and_nothing_is_begun_on_it() {
+fn a_full_disk_is_reported_everywhere_and_nothing_is_started_on_it() {
     let mut installation = Installation::new();
     installation.set("PODIUM_DISK_RESERVE_MIB", "99999999999");
     let program = installation.serve(&[]);

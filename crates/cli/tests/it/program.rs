@@ -1,4 +1,4 @@
-//! The built program, and a client that is nothing but a socket.
+//! The built program, and a minimal HTTP client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,11 +9,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use podium_db::Target;
-use podium_testkit::{Database, Engine, block_on, lose_sight_of_node};
+use podium_testkit::{Database, Engine, block_on, mark_node_unseen};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// So long that only a hang reaches it.
+/// Long enough that only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A data directory, and what runs on it.
@@ -57,9 +57,9 @@ impl Installation {
     }
 
     /// Makes a node look as if it had been away for ever; PostgreSQL only.
-    pub(crate) fn lose_sight_of_node(&self, name: &str) {
+    pub(crate) fn mark_node_unseen(&self, name: &str) {
         let (_, url) = self.variables.iter().find(|(name, _)| *name == "PODIUM_DATABASE_URL").expect("a URL");
-        block_on(lose_sight_of_node(Target::parse(url), name));
+        block_on(mark_node_unseen(Target::parse(url), name));
     }
 
     /// Sets an environment variable of the programs that run on it.

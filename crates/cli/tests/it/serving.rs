@@ -1,4 +1,4 @@
-//! Serving: stopping in good order, and what is only visible on a socket.
+//! Serving: graceful shutdown, and behaviour that is only visible on a socket.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::program::{Caller, Installation, exchange, read_reply, request};
 
 #[test]
-fn a_request_that_runs_is_finished_before_the_end() {
+fn a_running_request_is_finished_before_shutdown() {
     for signal in ["TERM", "INT"] {
         let installation = Installation::new();
         let mut program = installation.serve(&[]);
@@ -45,7 +45,7 @@ fn a_request_that_runs_is_finished_before_the_end() {
 }
 
 #[test]
-fn callers_are_slowed_down_by_default_where_the_database_is_a_server() {
+fn callers_are_rate_limited_by_default_on_postgres() {
     // Five deletes a second, and fifty at once; however slow this machine is, it makes more.
     let mut refused = [Engine::Sqlite, Engine::Postgres].map(|engine| {
         let mut installation = Installation::on(engine);
@@ -62,7 +62,7 @@ fn callers_are_slowed_down_by_default_where_the_database_is_a_server() {
 }
 
 #[test]
-fn the_last_use_of_a_token_is_written_down_at_the_end() {
+fn the_last_use_of_a_token_is_saved_at_shutdown() {
     let installation = Installation::new();
     let program = installation.serve(&[]);
     let owner = installation.read("owner-token");
@@ -77,7 +77,7 @@ fn the_last_use_of_a_token_is_written_down_at_the_end() {
 }
 
 #[test]
-fn large_answers_are_compressed_where_that_is_accepted() {
+fn large_responses_are_compressed_if_the_client_accepts_it() {
     let installation = Installation::new();
     let program = installation.serve(&[]);
     let ask = |head: &str| {
@@ -125,7 +125,7 @@ fn tags_are_those_of_the_uncompressed_body_and_exports_are_compressed_too() {
 }
 
 #[test]
-fn heads_have_a_limit() {
+fn request_heads_have_a_size_limit() {
     let installation = Installation::new();
     let program = installation.serve(&[]);
     let ask = |length: usize| {

@@ -15,7 +15,7 @@ fn the_first_start_says_where_the_token_is_and_never_the_token_itself() {
     let path = installation.data_dir().join("owner-token");
     let url = format!("http://{}", first.address);
     let expected = format!(
-        "The owner's token is kept in {}.\nWith a browser sign in at {url}/sign-in: with that token, or as owner@localhost \
+        "The owner's token is kept in {}.\nTo use a browser, sign in at {url}/sign-in with that token, or as owner@localhost \
          with a password that `podium owner-password` sets.\nPodium is ready at {url}\n",
         path.display(),
     );
@@ -30,7 +30,7 @@ fn the_first_start_says_where_the_token_is_and_never_the_token_itself() {
 }
 
 #[test]
-fn what_is_secret_is_readable_by_its_owner_only() {
+fn secret_files_are_readable_by_their_owner_only() {
     let installation = Installation::new();
     installation.serve(&[]).stop();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -136,7 +136,7 @@ fn wrong_settings_are_explained() {
         (&["--data-plane", "cloud"], "[possible values: local, simulated, kubernetes]"),
         (
             &["--airflow-database", "mysql://db/x"],
-            "podium: --airflow-database: it is `sqlite`, `private` or a URL",
+            "podium: --airflow-database: expected `sqlite`, `private` or a URL",
         ),
         (
             &["--airflow-database", "sqlite", "--airflow-database-url", "postgres://db/x"],

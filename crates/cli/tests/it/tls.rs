@@ -1,4 +1,4 @@
-//! Connections that are encrypted by the program itself.
+//! TLS connections that the program terminates itself.
 //!
 //! The certificate is for 127.0.0.1, signed by itself, and of no use elsewhere.
 
@@ -30,7 +30,7 @@ pub(crate) fn client_config(certificate: &str) -> ClientConfig {
 }
 
 #[test]
-fn connections_are_encrypted_where_there_is_a_certificate() {
+fn connections_are_encrypted_if_there_is_a_certificate() {
     let installation = Installation::new();
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
     let program = installation.serve(&["--tls-cert", &certificate, "--tls-key", &key]);

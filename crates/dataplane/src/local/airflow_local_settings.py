@@ -1,4 +1,4 @@
-"""Tells Airflow which values of this environment are secret, so that its logs do not show them.
+"""Registers the secret values of this environment with Airflow, so that its logs mask them.
 
 Airflow loads a module of this name at the start of every process. One that the environment has itself, for policies of
 its cluster, is loaded after this one and counts as if this one were not there.
@@ -12,8 +12,8 @@ import sys
 
 __all__ = []
 
-# Each line of releases keeps its masker elsewhere, and the newest have one for the core and one for tasks. The first
-# of these that is there counts: others are older names of the same.
+# Each release line has its masker in another module, and the newest have one for the core and one for tasks. The
+# first of these that exists is used: the others are older names of the same.
 _MASKERS = (
     ("airflow._shared.secrets_masker", "airflow.sdk._shared.secrets_masker"),
     ("airflow.sdk.execution_time.secrets_masker",),
@@ -43,7 +43,7 @@ def _mask(values):
                 for value in values:
                     masker.mask_secret(value)
             except Exception:  # noqa: BLE001, S110
-                # Not yet: older ones make their masker when they set up logging.
+                # Not yet: older releases create their masker when they set up logging.
                 pass
         return
 
@@ -65,7 +65,7 @@ def _keep_over_resets(masker, values):
 
 
 def _mask_later(values):
-    """Masks again once logging is set up, which comes after the loading of this module."""
+    """Masks again once logging is set up, which happens after this module is loaded."""
     from airflow import settings
 
     set_up = getattr(settings, "configure_logging", None)
@@ -81,7 +81,7 @@ def _mask_later(values):
 
 
 def _load_own():
-    """Loads the module of this name that is further down the path."""
+    """Loads the next module of this name on the path."""
     here = os.path.dirname(os.path.abspath(__file__))
     path = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
     found = importlib.machinery.PathFinder.find_spec(__name__, path)

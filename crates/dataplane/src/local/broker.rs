@@ -1,36 +1,36 @@
-//! The broker of an environment's own workers: a redis-server that listens on a socket in a file system and nowhere else.
+//! The broker of an environment's workers: a redis-server that listens on a Unix socket only.
 //!
-//! A port would be anybody's to speak to, and anybody's to take while the server is away. The socket is in a directory
-//! of the environment's own, and asks for a password all the same.
+//! Anyone could connect to a port, or take it while the server is down. The socket is in the environment's own
+//! directory, and still requires a password.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::layout::Place;
-use super::program::{Manner, Program};
-use super::settings::{self, Known, Variables, percent_encoded};
-use super::short_directory;
-use crate::Hidden;
+use super::program::{Program, ReplaceStrategy};
+use super::settings::{self, SettingsContext, Variables, percent_encoded};
+use super::socket_directory;
+use crate::Secret;
 
-/// The longest path of a socket that a kernel takes, without its end.
+/// The longest socket path that the kernel accepts, without the terminating zero byte.
 const LONGEST: usize = 107;
 const NAME: &str = "broker.sock";
 
-/// Where a broker of an environment's own listens, and what it asks for.
+/// Socket and password of an environment's broker.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OwnBroker {
     pub(super) socket: PathBuf,
-    pub(super) password: Hidden,
+    pub(super) password: Secret,
 }
 
 impl OwnBroker {
-    /// In a directory of the environment's own; in a shorter one where that has too long a name.
-    pub(super) fn of(place: &Place, user: Option<u32>, password: Hidden) -> io::Result<Self> {
+    /// In the environment's own directory, or in a shorter one if that path is too long.
+    pub(super) fn of(place: &Place, user: Option<u32>, password: Secret) -> io::Result<Self> {
         let directory = Self::directory(place, user)?.unwrap_or_else(|| place.temporary());
         Ok(Self { socket: directory.join(NAME), password })
     }
 
-    /// Clears away what is not in the environment's own directory.
+    /// Removes the socket directory if it is outside the environment's own directory.
     pub(super) fn forget(place: &Place, user: Option<u32>) {
         if let Ok(Some(directory)) = Self::directory(place, user) {
             let _ = std::fs::remove_file(directory.join(NAME));
@@ -38,23 +38,23 @@ impl OwnBroker {
         }
     }
 
-    /// The directory that its server has to be able to write to beside the environment's own.
+    /// The directory outside the environment's own that its server must be able to write to.
     pub(super) fn directory(place: &Place, user: Option<u32>) -> io::Result<Option<PathBuf>> {
-        if is_short(place) { Ok(None) } else { short_directory::of(&place.root, user).map(Some) }
+        if is_short(place) { Ok(None) } else { socket_directory::of(&place.root, user).map(Some) }
     }
 
-    /// What Celery is told.
-    pub(super) fn url(&self) -> Hidden {
+    /// The broker URL for Celery.
+    pub(super) fn url(&self) -> Secret {
         let path = self.socket.display().to_string();
         let path: Vec<String> = path.split('/').map(percent_encoded).collect();
-        Hidden::new(format!("redis+socket://:{}@{}", self.password.reveal(), path.join("/")))
+        Secret::new(format!("redis+socket://:{}@{}", self.password.reveal(), path.join("/")))
     }
 
-    /// The server. Its password is in no file and not on the command line.
-    pub(super) fn program(&self, known: &Known<'_>, program: PathBuf) -> Program {
+    /// The server. Its password is neither in a file nor on the command line.
+    pub(super) fn program(&self, context: &SettingsContext<'_>, program: PathBuf) -> Program {
         let mut variables = Variables::new();
-        let (name, value) = settings::mark(known.environment.id);
-        variables.insert(name, Hidden::new(value));
+        let (name, value) = settings::marker(context.environment.id);
+        variables.insert(name, Secret::new(value));
         variables.insert("PODIUM_BROKER_PASSWORD".into(), self.password.clone());
         let script = "printf 'port 0\\nunixsocket \"%s\"\\nunixsocketperm 700\\nsave \"\"\\nappendonly no\\n\
                       requirepass %s\\n' \"$1\" \"$PODIUM_BROKER_PASSWORD\" | exec \"$0\" -";
@@ -68,9 +68,9 @@ impl OwnBroker {
                 self.socket.clone().into_os_string(),
             ],
             variables,
-            directory: known.place.temporary(),
-            log: known.place.component_log("broker"),
-            manner: Manner::Restart,
+            directory: context.place.temporary(),
+            log: context.place.component_log("broker"),
+            strategy: ReplaceStrategy::Restart,
         }
     }
 }
@@ -84,10 +84,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_is_the_environments_own_and_never_too_long() {
+    fn a_socket_path_is_the_environments_own_and_never_too_long() {
         let directory = tempfile::tempdir().unwrap();
         let broker =
-            |root: PathBuf| OwnBroker::of(&Place { root }, None, Hidden::new("password".into())).unwrap();
+            |root: PathBuf| OwnBroker::of(&Place { root }, None, Secret::new("password".into())).unwrap();
         let near = directory.path().join("near");
         assert_eq!(broker(near.clone()).socket, near.join("tmp").join(NAME));
         let far = directory.path().join("far/".repeat(30));

@@ -1,4 +1,4 @@
-//! Bounds on processor time, memory and processes, where the kernel's control groups can be written here.
+//! Limits on CPU time, memory and processes, where this process may write to the kernel's control groups.
 
 use std::fs;
 use std::io;
@@ -6,41 +6,41 @@ use std::path::{Path, PathBuf};
 
 use podium_api::DeploymentId;
 
-use crate::blocking::{blocking, not_on_a_worker};
+use crate::blocking::{assert_may_block, blocking};
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// The period that quotas of processor time are counted in, in microseconds.
+/// The period of CPU quotas, in microseconds.
 const PERIOD: u64 = 100_000;
 
-/// The file that says how many processes there may be.
+/// The file with the maximum number of processes.
 const MOST: &str = "pids.max";
 
-/// What an environment may use at the most.
+/// The limits of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Thousandths of a processor.
+    /// Thousandths of a CPU.
     pub(super) millicores: u64,
     /// Bytes of memory.
     pub(super) memory: u64,
-    /// Processes and threads; as many as it likes where nobody says.
+    /// Processes and threads; `None` for no limit.
     pub(super) processes: Option<u64>,
 }
 
-/// How this machine keeps to bounds.
+/// The control group hierarchies of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cgroups {
-    /// One hierarchy for everything.
+    /// One unified hierarchy (version 2).
     Unified(PathBuf),
-    /// One hierarchy each.
+    /// One hierarchy for each controller (version 1).
     Split { cpu: PathBuf, memory: PathBuf, pids: Option<PathBuf> },
-    /// Not at all.
+    /// No usable control groups.
     None,
 }
 
 impl Cgroups {
-    /// What can be written here.
+    /// Finds the hierarchies that this process may write to.
     pub(super) fn find() -> Self {
-        not_on_a_worker();
+        assert_may_block();
         let root = Path::new(ROOT);
         let unified = root.join("podium");
         let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
@@ -68,9 +68,9 @@ impl Cgroups {
         Self::None
     }
 
-    /// Sets the bounds of an environment.
+    /// Sets the limits of an environment.
     pub(super) fn bound(&self, id: DeploymentId, bounds: Bounds) -> io::Result<()> {
-        not_on_a_worker();
+        assert_may_block();
         let quota = bounds.millicores * PERIOD / 1000;
         let set = |directory: PathBuf, settings: &[(&str, String)]| {
             fs::create_dir_all(&directory)?;
@@ -95,7 +95,7 @@ impl Cgroups {
         self.counter(id).map_or(Ok(()), |counter| fs::write(counter.join(MOST), most))
     }
 
-    /// Where the processes of an environment are counted, if they are.
+    /// The group that counts the processes of an environment, if there is one.
     fn counter(&self, id: DeploymentId) -> Option<PathBuf> {
         let counter = match self {
             Self::Unified(root) => root.join(id.as_str()),
@@ -105,19 +105,20 @@ impl Cgroups {
         counter.join(MOST).exists().then_some(counter)
     }
 
-    /// Whether control groups bound how many processes an environment has.
+    /// Whether a control group limits the number of processes of an environment.
     pub(super) fn counts_processes(&self, id: DeploymentId) -> bool {
         self.counter(id).is_some()
     }
 
-    /// How many processes an environment may have, where it has all of them.
+    /// The process limit of an environment, if it has been reached.
     pub(super) fn is_crowded(&self, id: DeploymentId) -> Option<u64> {
         let counter = self.counter(id)?;
         let number = |name: &str| fs::read_to_string(counter.join(name)).ok()?.trim().parse::<u64>().ok();
         number(MOST).filter(|most| number("pids.current").is_some_and(|current| current >= *most))
     }
 
-    /// Lets an environment start no process while somebody works: else it could start them faster than they are ended.
+    /// Prevents an environment from starting processes while some work runs: otherwise it could start them faster than
+    /// they are killed.
     pub(super) async fn with_no_starts<T>(&self, id: DeploymentId, work: impl Future<Output = T>) -> T {
         let cgroups = self.clone();
         let before = blocking(move || {
@@ -134,12 +135,12 @@ impl Cgroups {
         done
     }
 
-    /// Puts a process, and all that it starts from now on, within the bounds of its environment.
+    /// Moves a process, with everything that it starts from now on, into the control groups of its environment.
     pub(super) fn join(&self, id: DeploymentId, pid: i32) -> io::Result<()> {
         self.groups(id).iter().try_for_each(|group| fs::write(group.join("cgroup.procs"), pid.to_string()))
     }
 
-    /// The processes of an environment, whatever became of their parents.
+    /// The processes of an environment, even if their parents are gone.
     pub(super) fn members(&self, id: DeploymentId) -> Vec<i32> {
         let lists = self
             .groups(id)
@@ -148,10 +149,10 @@ impl Cgroups {
         lists.flat_map(|list| list.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
     }
 
-    /// Forgets the bounds of an environment that has no processes any more; tells whether nothing is left. What was
-    /// just killed counts until its parent has noticed.
+    /// Removes the control groups of an environment that has no processes any more; returns whether none is left. A
+    /// killed process counts until it has been reaped.
     pub(super) fn forget(&self, id: DeploymentId) -> bool {
-        not_on_a_worker();
+        assert_may_block();
         let is_gone = |group: &PathBuf| match fs::remove_dir(group) {
             Ok(()) => true,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -159,7 +160,7 @@ impl Cgroups {
         self.groups(id).iter().filter(|group| !is_gone(group)).count() == 0
     }
 
-    /// Where the bounds of an environment are written.
+    /// The control groups of an environment.
     pub(super) fn groups(&self, id: DeploymentId) -> Vec<PathBuf> {
         match self {
             Self::Unified(root) => vec![root.join(id.as_str())],

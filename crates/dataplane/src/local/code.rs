@@ -1,4 +1,4 @@
-//! Code of deployments: every version in a folder of its own, made as a whole and never changed again.
+//! The code of deployments: each version in its own folder, created atomically and never changed again.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -12,17 +12,17 @@ use podium_domain::{Given, Reason, UserText};
 
 use super::layout::Place;
 use super::services::{Archive, Archives};
-use super::trees::{self, Seen, Walk};
+use super::trees::{self, Entry, Walk};
 use crate::Fault;
-use crate::blocking::{blocking, in_turn};
+use crate::blocking::{blocking, blocking_exclusive};
 
 /// The version of a deployment that has no DAGs yet.
 const EMPTY: &str = "none";
 
-/// The folder of an archive that the DAGs are in, where there is one of this name. `podium_bundle.py` knows it too.
+/// The folder of an archive that contains the DAGs, if there is one of this name. `podium_bundle.py` uses it too.
 const ROOT: &str = "dags";
 
-/// How many versions are kept for runs that began with them.
+/// How many versions are kept for runs that started with them.
 const KEPT: usize = 20;
 
 /// The folder of the versions of the DAGs.
@@ -30,16 +30,16 @@ pub(super) fn dags(place: &Place) -> PathBuf {
     place.code().join("dags")
 }
 
-/// Why a bundle is not at its place.
+/// Why a bundle cannot be mounted.
 #[derive(Debug, thiserror::Error)]
-enum Unplaced {
+enum MountError {
     #[error("{0}")]
     Refused(&'static str),
     #[error(transparent)]
     Broken(#[from] io::Error),
 }
 
-impl Unplaced {
+impl MountError {
     fn reason(self, mount_path: &str) -> Reason {
         let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given(mount_path)]);
         match self {
@@ -49,19 +49,19 @@ impl Unplaced {
     }
 }
 
-/// Brings the DAGs to a version.
-pub(super) async fn bring_dags(
+/// Switches the DAGs to a version.
+pub(super) async fn install_dags(
     archives: &dyn Archives,
     id: DeploymentId,
     place: &Place,
     version: Option<&str>,
 ) -> Result<(), Reason> {
-    bring(archives, id, &dags(place), version, Some(ROOT)).await
+    install_version(archives, id, &dags(place), version, Some(ROOT)).await
 }
 
-/// Brings all bundles to their versions, each at its place in Airflow's home, and drops those that are gone. They are
-/// dropped first: what comes may lie inside or around what goes.
-pub(super) async fn bring_bundles(
+/// Switches all bundles to their versions, each at its mount path in Airflow's home, and removes those that are no
+/// longer deployed. Removal comes first: a new mount path may be inside or around an old one.
+pub(super) async fn install_bundles(
     archives: &dyn Archives,
     id: DeploymentId,
     place: &Place,
@@ -69,20 +69,22 @@ pub(super) async fn bring_bundles(
 ) -> Result<(), Reason> {
     let wanted: Vec<String> = bundles.iter().map(|bundle| encoded(bundle.place())).collect();
     let own = place.clone();
-    let dropped = in_turn(&place.code(), move || drop_others(&own, &wanted)).await;
-    dropped.map_err(|error| Reason::of_io("bundles that are gone cannot be removed", &error))?;
+    let dropped = blocking_exclusive(&place.code(), move || remove_unwanted(&own, &wanted)).await;
+    dropped
+        .map_err(|error| Reason::of_io("bundles that are no longer deployed cannot be removed", &error))?;
     for bundle in bundles {
         let folder = place.code().join("bundles").join(encoded(bundle.place()));
-        bring(archives, id, &folder, Some(&bundle.version), None).await?;
+        install_version(archives, id, &folder, Some(&bundle.version), None).await?;
         let (home, at) = (place.home(), bundle.place().to_owned());
-        let mounted = in_turn(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
+        let mounted =
+            blocking_exclusive(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
         mounted.map_err(|error| error.reason(&bundle.mount_path))?;
     }
     Ok(())
 }
 
-/// Drops the bundles that are not wanted any more.
-fn drop_others(place: &Place, wanted: &[String]) -> io::Result<()> {
+/// Removes the bundles that are no longer deployed.
+fn remove_unwanted(place: &Place, wanted: &[String]) -> io::Result<()> {
     let there = fs::read_dir(place.code().join("bundles")).into_iter().flatten().flatten();
     for entry in there.filter(|entry| !wanted.iter().any(|name| entry.file_name() == name.as_str())) {
         let gone = decoded(&entry.file_name().to_string_lossy());
@@ -92,7 +94,7 @@ fn drop_others(place: &Place, wanted: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-async fn bring(
+async fn install_version(
     archives: &dyn Archives,
     id: DeploymentId,
     folder: &Path,
@@ -110,7 +112,7 @@ async fn bring(
         _ => None,
     };
     let own = folder.to_owned();
-    let placed = in_turn(folder, move || switch(&own, &name, archive, root)).await;
+    let placed = blocking_exclusive(folder, move || switch(&own, &name, archive, root)).await;
     placed.map_err(|error| {
         let told = match is_full(&error) {
             true => "the code cannot be unpacked: the disk is full",
@@ -120,7 +122,7 @@ async fn bring(
     })
 }
 
-/// Whether an error is, or was caused by, a disk without room.
+/// Whether an error is, or was caused by, a full disk.
 fn is_full(error: &io::Error) -> bool {
     let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     causes.any(|cause| {
@@ -128,14 +130,14 @@ fn is_full(error: &io::Error) -> bool {
     })
 }
 
-/// An error with what caused it, which is where the reason is.
+/// An error with its causes, which hold the actual reason.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Unpacks a version beside the others and makes it the current one. Where it has a folder of the name `root`, that
-/// folder is what is current.
+/// Unpacks a version next to the others and makes it the current one. If it has a folder named `root`, that folder
+/// becomes current.
 fn switch(folder: &Path, version: &str, archive: Option<Archive>, root: Option<&str>) -> io::Result<()> {
     let versions = folder.join("versions");
     let target = versions.join(version);
@@ -155,11 +157,11 @@ fn switch(folder: &Path, version: &str, archive: Option<Archive>, root: Option<&
         current.push(root);
     }
     point(&folder.join("current"), &current)?;
-    forget_old(&versions, version)
+    remove_old(&versions, version)
 }
 
-/// Unpacks an archive that was checked when it was received. Files get the present time, so that Airflow sees them as
-/// new, and can be read by everybody who can reach them.
+/// Unpacks an archive that was checked when it was received. Files get the current time, so that Airflow treats them as
+/// new, and are world-readable.
 fn unpack(archive: Archive, into: &Path) -> io::Result<()> {
     let mut archive = tar::Archive::new(MultiGzDecoder::new(archive));
     archive.set_preserve_mtime(false);
@@ -168,10 +170,10 @@ fn unpack(archive: Archive, into: &Path) -> io::Result<()> {
     open_up(into)
 }
 
-/// Lets everybody who reaches it read all that is in a directory.
+/// Makes everything in a directory world-readable.
 fn open_up(directory: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, FileType, Mode, chmodat};
-    let open = |seen: &Seen<'_>| {
+    let open = |seen: &Entry<'_>| {
         let mode = seen.stat.st_mode;
         let is_program = match FileType::from_raw_mode(mode) {
             FileType::Symlink => return Ok(()),
@@ -181,12 +183,11 @@ fn open_up(directory: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(if is_program { 0o755 } else { 0o644 });
         chmodat(seen.above, seen.name, mode, AtFlags::empty())
     };
-    Walk::new(directory)?.go_on(usize::MAX, open)?;
+    Walk::new(directory)?.advance(usize::MAX, open)?;
     Ok(())
 }
 
-/// Makes a directory, and those above it that are missing, readable for everybody who reaches them. What is there
-/// already is left as it is.
+/// Creates a directory and its missing parents, world-readable. Existing ones are left as they are.
 fn make_readable(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     if directory.is_dir() {
@@ -199,7 +200,7 @@ fn make_readable(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755))
 }
 
-/// Makes a link point somewhere else, at once.
+/// Atomically makes a link point somewhere else.
 fn point(link: &Path, to: &Path) -> io::Result<()> {
     if fs::read_link(link).is_ok_and(|now| now == to) {
         return Ok(());
@@ -210,8 +211,8 @@ fn point(link: &Path, to: &Path) -> io::Result<()> {
     fs::rename(&draft, link)
 }
 
-/// Removes the oldest versions beyond those that are kept.
-fn forget_old(versions: &Path, current: &str) -> io::Result<()> {
+/// Removes the oldest versions beyond [`KEPT`].
+fn remove_old(versions: &Path, current: &str) -> io::Result<()> {
     let mut all = Vec::new();
     for entry in fs::read_dir(versions)? {
         let entry = entry?;
@@ -224,19 +225,21 @@ fn forget_old(versions: &Path, current: &str) -> io::Result<()> {
     all.iter().take(over).try_for_each(|(_, path)| trees::remove(path))
 }
 
-/// Puts a bundle at its place below the home. What else is there stays, and is said.
-fn mount(current: &Path, home: &Path, place: &str) -> Result<(), Unplaced> {
+/// Links a bundle at its mount path below the home. Anything else there is left alone and reported.
+fn mount(current: &Path, home: &Path, place: &str) -> Result<(), MountError> {
     let at = below(home, place)?;
     if let Some(above) = at.parent() {
         make_readable(above)?;
     }
     match fs::symlink_metadata(&at) {
-        Ok(metadata) if !metadata.is_symlink() => Err(Unplaced::Refused("something else is there already")),
+        Ok(metadata) if !metadata.is_symlink() => {
+            Err(MountError::Refused("another file or directory is already there"))
+        }
         _ => Ok(point(&at, current)?),
     }
 }
 
-/// Takes a bundle away, and the folders above it that nothing else is in.
+/// Removes the link of a bundle, and the empty folders above it.
 fn unmount(home: &Path, place: &str) -> io::Result<()> {
     let Ok(at) = below(home, place) else { return Ok(()) };
     match fs::symlink_metadata(&at) {
@@ -253,25 +256,25 @@ fn unmount(home: &Path, place: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A path below the home that no link leads out of: a link on the way is another bundle, and what lies inside it is not
-/// the home. Only the control plane writes there, so nobody puts one there meanwhile.
-fn below(home: &Path, place: &str) -> Result<PathBuf, Unplaced> {
-    let wrong = |message| Err(Unplaced::Refused(message));
+/// A path below the home without links on the way: such a link is another bundle, which is outside the home. Only the
+/// control plane writes there, so no link appears in the meantime.
+fn below(home: &Path, place: &str) -> Result<PathBuf, MountError> {
+    let wrong = |message| Err(MountError::Refused(message));
     let place = Path::new(place);
     if place.as_os_str().is_empty() || !place.components().all(|part| matches!(part, Component::Normal(_))) {
-        return wrong("it does not lie in the environment's home");
+        return wrong("the path is outside the environment's home directory");
     }
     let at = home.join(place);
     for folder in at.ancestors().skip(1).take_while(|folder| *folder != home) {
         if fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink()) {
-            return wrong("it lies inside another bundle");
+            return wrong("the path is inside another bundle");
         }
     }
     Ok(at)
 }
 
-/// The place of a bundle as the name of one folder, as installations have it on disk: letters of all scripts stay what they
-/// are, unlike in a URL.
+/// The mount path of a bundle as a single folder name, as installations have it on disk: unlike in a URL, non-ASCII
+/// letters are not encoded.
 fn encoded(place: &str) -> String {
     place.replace('%', "%25").replace('/', "%2F")
 }

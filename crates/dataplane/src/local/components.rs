@@ -4,23 +4,23 @@ use std::ffi::OsString;
 
 use super::broker::OwnBroker;
 use super::network::is_network;
-use super::program::{Manner, Program};
-use super::settings::{self, Known, Variables};
+use super::program::{Program, ReplaceStrategy};
+use super::settings::{self, SettingsContext, Variables};
 
-/// The programs of an environment, in the order of their start.
-pub(super) fn programs(known: &Known<'_>, own_broker: &OwnBroker) -> Vec<Program> {
-    let platform = settings::platform(known);
-    let chosen = settings::chosen(known.environment);
-    let limits = settings::yielding(settings::limits(known), &chosen);
+/// The programs of an environment, in the order in which they start.
+pub(super) fn programs(context: &SettingsContext<'_>, own_broker: &OwnBroker) -> Vec<Program> {
+    let platform = settings::platform(context);
+    let chosen = settings::user_variables(context.environment);
+    let limits = settings::with_overrides(settings::limits(context), &chosen);
     let mut of_components = chosen.clone();
     of_components.retain(|key, _| !limits.contains_key(key));
-    let metrics = settings::metrics(known.environment);
-    // What people set never outranks what keeps the environment together.
+    let metrics = settings::metrics(context.environment);
+    // Settings of users never override those that the environment depends on.
     let of_tasks = layered(&[
         &metrics,
         &of_components,
-        &settings::yielding(platform.clone(), &chosen),
-        &settings::links(known),
+        &settings::with_overrides(platform.clone(), &chosen),
+        &settings::links(context),
     ]);
     let of_scheduler = layered(&[&of_tasks, &limits]);
     let configuration: Variables = of_components
@@ -28,51 +28,53 @@ pub(super) fn programs(known: &Known<'_>, own_broker: &OwnBroker) -> Vec<Program
         .filter(|(key, _)| settings::is_configuration(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    let web = settings::web(known);
+    let web = settings::web(context);
     let of_web = layered(&[
         &metrics,
         &configuration,
-        &settings::yielding(platform, &configuration),
-        &settings::place(known),
+        &settings::with_overrides(platform, &configuration),
+        &settings::place(context),
         &web,
     ]);
     let launch = |rest: &[&str]| -> Vec<OsString> {
-        let program = [known.runtime.program("python"), known.support.join("podium_launch.py")];
+        let program = [context.runtime.program("python"), context.support.join("podium_launch.py")];
         program.into_iter().map(OsString::from).chain(rest.iter().map(OsString::from)).collect()
     };
-    let component = |name: &str, manner: Manner, arguments: Vec<OsString>, variables: &Variables| Program {
-        name: name.to_owned(),
-        arguments,
-        variables: variables.clone(),
-        directory: known.place.user_home(),
-        log: known.place.component_log(name),
-        manner,
-    };
+    let component =
+        |name: &str, strategy: ReplaceStrategy, arguments: Vec<OsString>, variables: &Variables| Program {
+            name: name.to_owned(),
+            arguments,
+            variables: variables.clone(),
+            directory: context.place.user_home(),
+            log: context.place.component_log(name),
+            strategy,
+        };
     let mut all = Vec::new();
-    if let Some(program) = known.tasks.celery.as_ref().and_then(|celery| celery.own_broker.clone()) {
-        all.push(own_broker.program(known, program));
+    if let Some(program) = context.tasks.celery.as_ref().and_then(|celery| celery.own_broker.clone()) {
+        all.push(own_broker.program(context, program));
     }
-    if known.runtime.version.major() < 3 {
-        let pid = known.place.temporary().join("webserver.pid");
+    if context.runtime.version.major() < 3 {
+        let pid = context.place.temporary().join("webserver.pid");
         let mut webserver = launch(&["webserver", "--pid"]);
         webserver.push(pid.into());
-        // It reads DAGs, too, and has its own way to say where it is.
-        let told = layered(&[&of_web, &of_tasks, &settings::place(known), &web]);
-        all.push(component("webserver", Manner::Restart, webserver, &told));
+        // It also reads DAGs, and gets its address in another way.
+        let told = layered(&[&of_web, &of_tasks, &settings::place(context), &web]);
+        all.push(component("webserver", ReplaceStrategy::Restart, webserver, &told));
     } else {
-        all.push(component("apiserver", Manner::Overlap, launch(&["api-server"]), &of_web));
+        all.push(component("apiserver", ReplaceStrategy::Overlap, launch(&["api-server"]), &of_web));
     }
     // Tasks of the local executors are the scheduler's children.
-    let manner = if known.tasks.celery.is_none() { Manner::Drain } else { Manner::Restart };
+    let strategy =
+        if context.tasks.celery.is_none() { ReplaceStrategy::Drain } else { ReplaceStrategy::Restart };
     let scheduler = launch(&["scheduler", "--skip-serve-logs"]);
-    all.push(component("scheduler", manner, scheduler, &of_scheduler));
-    if known.runtime.version.major() >= 3 {
-        all.push(component("dag-processor", Manner::Restart, launch(&["dag-processor"]), &of_tasks));
+    all.push(component("scheduler", strategy, scheduler, &of_scheduler));
+    if context.runtime.version.major() >= 3 {
+        all.push(component("dag-processor", ReplaceStrategy::Restart, launch(&["dag-processor"]), &of_tasks));
     }
     let triggerer = launch(&["triggerer", "--skip-serve-logs"]);
-    all.push(component("triggerer", Manner::Restart, triggerer, &of_tasks));
-    for (queue, tasks) in known.tasks.celery.iter().flat_map(|celery| &celery.workers) {
-        let pid = known.place.temporary().join(format!("worker-{queue}.pid"));
+    all.push(component("triggerer", ReplaceStrategy::Restart, triggerer, &of_tasks));
+    for (queue, tasks) in context.tasks.celery.iter().flat_map(|celery| &celery.workers) {
+        let pid = context.place.temporary().join(format!("worker-{queue}.pid"));
         let mut worker = launch(&[
             "celery",
             "worker",
@@ -84,7 +86,7 @@ pub(super) fn programs(known: &Known<'_>, own_broker: &OwnBroker) -> Vec<Program
             "--pid",
         ]);
         worker.push(pid.into());
-        all.push(component(&format!("worker-{queue}"), Manner::Finish, worker, &of_tasks));
+        all.push(component(&format!("worker-{queue}"), ReplaceStrategy::Finish, worker, &of_tasks));
     }
     all
 }
@@ -94,15 +96,15 @@ fn layered(layers: &[&Variables]) -> Variables {
     layers.iter().flat_map(|layer| layer.iter().map(|(key, value)| (key.clone(), value.clone()))).collect()
 }
 
-/// The components that listen where people and tasks reach them.
+/// Whether a component is a web server, which people and tasks connect to.
 pub(super) fn is_web(component: &str) -> bool {
     matches!(component, "apiserver" | "webserver" | RETIRING)
 }
 
-/// A web server that still serves while a newer one starts.
+/// A web server that still serves while its replacement starts.
 pub(super) const RETIRING: &str = "apiserver-retiring";
 
-/// The source of logs that a component writes as; none for what is no part of Airflow.
+/// The log source of a component; `None` for what is not part of Airflow.
 pub(super) fn source(component: &str) -> Option<&str> {
     match component {
         "broker" => None,

@@ -10,60 +10,59 @@ use std::sync::Arc;
 use podium_domain::Reason;
 use tokio::sync::Mutex;
 
+use super::command::{CommandError, run};
 use super::isolation::Isolation;
 use super::layout::{Place, rename_whole};
 use super::options::AirflowDatabase;
 use super::postgres::Cluster;
 use super::process::arguments;
 use super::python::readable_by_all;
-use super::running::{NotDone, run};
 use super::runtimes::Runtime;
 use super::server_url;
 use super::settings::Variables;
 use super::state::State;
-use crate::Hidden;
-use crate::blocking::{in_turn, not_on_a_worker};
+use crate::Secret;
+use crate::blocking::{assert_may_block, blocking_exclusive};
 
-/// Templates are made one after the other: two environments of a new runtime would be in each other's way.
+/// Templates are created one at a time: two environments of a new runtime would interfere with each other.
 static TEMPLATES: Mutex<()> = Mutex::const_new(());
 
-/// The most connections that one environment has to the plane's own server, so that none takes them all.
-pub(super) const CONNECTIONS_OF_ONE: u32 = 150;
+/// The connection limit of one environment on the plane's own server, so that none can take them all.
+pub(super) const MAX_CONNECTIONS_PER_ENVIRONMENT: u32 = 150;
 
-/// Where the metadata databases are.
+/// Where metadata databases are.
 #[derive(Clone)]
 pub(super) struct Databases {
-    /// Where new ones are made.
+    /// Where new ones are created.
     pub(super) kind: Kind,
-    /// The server that is given, by the URL of its administrator.
-    server: Option<Hidden>,
-    /// The server of the plane's own, whether anything is on it or not.
+    /// The administrator's URL of the configured server.
+    server: Option<Secret>,
+    /// The plane's own server, whether it holds databases or not.
     pub(super) cluster: Arc<Cluster>,
 }
 
-/// What a metadata database is on.
+/// What holds a metadata database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing: it is a file of its environment.
+    /// A SQLite file of its environment.
     Files,
-    /// The server that is given.
+    /// The configured server.
     Server,
-    /// The server of the plane's own.
+    /// The plane's own server.
     Private,
 }
 
 /// Where one metadata database is.
 #[derive(Clone, Debug)]
-pub(super) enum At {
+pub(super) enum Location {
     /// In a file of its environment.
     File,
-    /// On a server, whose administrator the URL names, with a bound on its connections where the server is shared with
-    /// other environments only.
-    Server { admin: Hidden, connections: Option<u32> },
+    /// On a server, with its administrator's URL, and a connection limit if only environments share the server.
+    Server { admin: Secret, connections: Option<u32> },
 }
 
 impl Databases {
-    /// Decides where new ones are made.
+    /// Decides where new databases are created.
     pub(super) fn new(choice: &AirflowDatabase, plane: &Path, cluster: Arc<Cluster>) -> Self {
         let (kind, server) = match choice {
             AirflowDatabase::Sqlite => (Kind::Files, None),
@@ -80,7 +79,7 @@ impl Databases {
         Self { kind, server, cluster }
     }
 
-    /// What the database of an environment is on: where it was made. A new one is made where they are made now.
+    /// What holds the database of an environment: where it was created, or for a new one where they are created now.
     pub(super) fn kind_of(&self, state: &State) -> Kind {
         match (&state.server_runtime, &state.migrated_for) {
             (Some(_), _) if state.is_private => Kind::Private,
@@ -90,9 +89,9 @@ impl Databases {
         }
     }
 
-    /// What leads to the server of an environment's database: the directory of its socket, and files that say whom to
-    /// trust.
-    pub(super) fn ways(&self, state: &State) -> Vec<PathBuf> {
+    /// The paths that a client of an environment's database needs: the socket directory, and files with trusted
+    /// certificates.
+    pub(super) fn required_paths(&self, state: &State) -> Vec<PathBuf> {
         match (self.kind_of(state), &self.server) {
             (Kind::Files, _) | (Kind::Server, None) => Vec::new(),
             (Kind::Private, _) => self.cluster.socket_directory().into_iter().collect(),
@@ -103,19 +102,18 @@ impl Databases {
         }
     }
 
-    /// Where the database of an environment is. A server of the plane's own is up then.
-    pub(super) async fn of(&self, state: &State) -> Result<At, Reason> {
+    /// Where the database of an environment is. Starts the plane's own server if the database is there.
+    pub(super) async fn of(&self, state: &State) -> Result<Location, Reason> {
         match self.kind_of(state) {
-            Kind::Files => Ok(At::File),
+            Kind::Files => Ok(Location::File),
             Kind::Private => {
                 let admin = self.cluster.ensure().await?;
-                Ok(At::Server { admin, connections: Some(CONNECTIONS_OF_ONE) })
+                Ok(Location::Server { admin, connections: Some(MAX_CONNECTIONS_PER_ENVIRONMENT) })
             }
             Kind::Server => match &self.server {
-                Some(admin) => Ok(At::Server { admin: admin.clone(), connections: None }),
+                Some(admin) => Ok(Location::Server { admin: admin.clone(), connections: None }),
                 None => Err(
-                    "it is on a PostgreSQL server: start the control plane with --airflow-database and the \
-                             URL of that server, as when the deployment was made"
+                    "the database is on a PostgreSQL server: start the control plane with --airflow-database and the URL of that server, as it was when the deployment was created"
                         .into(),
                 ),
             },
@@ -125,10 +123,10 @@ impl Databases {
 
 /// The database of one environment.
 pub(super) struct Database<'a> {
-    pub(super) at: At,
+    pub(super) at: Location,
     pub(super) place: &'a Place,
     pub(super) namespace: &'a str,
-    pub(super) password: Hidden,
+    pub(super) password: Secret,
     pub(super) support: &'a Path,
 }
 
@@ -138,13 +136,13 @@ pub(super) fn name_of(namespace: &str) -> String {
 }
 
 impl Database<'_> {
-    /// The URL that Airflow is told.
-    pub(super) fn url(&self) -> Hidden {
+    /// The URL for Airflow.
+    pub(super) fn url(&self) -> Secret {
         let url = match &self.at {
-            At::File => format!("sqlite:///{}", self.place.database_file().display()),
-            At::Server { admin, .. } => server_url::of_environment(admin, &self.name(), &self.password),
+            Location::File => format!("sqlite:///{}", self.place.database_file().display()),
+            Location::Server { admin, .. } => server_url::of_environment(admin, &self.name(), &self.password),
         };
-        Hidden::new(url)
+        Secret::new(url)
     }
 
     /// Its name on the server, which is also its role.
@@ -152,22 +150,23 @@ impl Database<'_> {
         name_of(self.namespace)
     }
 
-    /// Makes it from the template of a runtime, unless it is there.
+    /// Creates it from the template of a runtime, unless it exists.
     pub(super) async fn make(&self, runtime: &Runtime, isolation: &Isolation) -> Result<(), Reason> {
         match &self.at {
-            At::File => {
+            Location::File => {
                 let (template, file) = (runtime.template(), self.place.database_file());
                 let isolation = isolation.clone();
                 let copied =
-                    in_turn(&self.place.database(), move || copy(&template, &file, &isolation)).await;
+                    blocking_exclusive(&self.place.database(), move || copy(&template, &file, &isolation))
+                        .await;
                 copied.map_err(|error| Reason::of_io(NOT_MADE, &error))
             }
-            At::Server { admin, .. } => {
+            Location::Server { admin, .. } => {
                 let template = format!("podium_template_{}", runtime.version.to_string().replace('.', "_"));
                 self.make_template(runtime, admin, &template).await?;
                 let mut ensure = self.script(runtime, admin, "ensure");
                 ensure.env("TEMPLATE", template).env("PASSWORD", self.password.reveal());
-                if let At::Server { connections: Some(most), .. } = &self.at {
+                if let Location::Server { connections: Some(most), .. } = &self.at {
                     ensure.env("CONNECTIONS", most.to_string());
                 }
                 run(ensure, |_| {}).await.map_err(not_made)
@@ -175,7 +174,7 @@ impl Database<'_> {
         }
     }
 
-    async fn make_template(&self, runtime: &Runtime, admin: &Hidden, name: &str) -> Result<(), Reason> {
+    async fn make_template(&self, runtime: &Runtime, admin: &Secret, name: &str) -> Result<(), Reason> {
         let _turn = TEMPLATES.lock().await;
         let mut make = self.script(runtime, admin, "template");
         let output = make.env("TEMPLATE", name).stderr(Stdio::piped()).output().await;
@@ -184,7 +183,7 @@ impl Database<'_> {
             let said = String::from_utf8_lossy(&output.stderr);
             let words = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
             let (said, status) = (words.trim().to_owned(), output.status);
-            return Err(not_made(NotDone::Failed { said, status }));
+            return Err(not_made(CommandError::Failed { said, status }));
         }
         if output.stdout.starts_with(b"there") {
             return Ok(());
@@ -206,17 +205,17 @@ impl Database<'_> {
         run(keep, |_| {}).await.map_err(not_made)
     }
 
-    /// Drops it, where it is on a server; a file goes with its directory.
+    /// Drops it if it is on a server; a file is removed with its directory.
     pub(super) async fn drop(&self, runtime: &Runtime) -> Result<(), Reason> {
         match &self.at {
-            At::File => Ok(()),
-            At::Server { admin, .. } => run(self.script(runtime, admin, "drop"), |_| {})
+            Location::File => Ok(()),
+            Location::Server { admin, .. } => run(self.script(runtime, admin, "drop"), |_| {})
                 .await
                 .map_err(|error| Reason::new("the metadata database cannot be dropped", error)),
         }
     }
 
-    fn script(&self, runtime: &Runtime, admin: &Hidden, verb: &str) -> tokio::process::Command {
+    fn script(&self, runtime: &Runtime, admin: &Secret, verb: &str) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(runtime.program("python"));
         command
             .arg(self.support.join("podium_database.py"))
@@ -232,16 +231,16 @@ impl Database<'_> {
     }
 }
 
-/// What users are told where a database cannot be made.
-const NOT_MADE: &str = "the metadata database cannot be made";
+/// The text for users if a database cannot be created.
+const NOT_MADE: &str = "the metadata database cannot be created";
 
-fn not_made(error: NotDone) -> Reason {
+fn not_made(error: CommandError) -> Reason {
     Reason::new(NOT_MADE, error)
 }
 
-/// Copies a template, unless the file is there: as a whole or not at all, whatever happens to the machine.
+/// Copies a template unless the file exists: atomically and durably.
 fn copy(template: &Path, file: &Path, isolation: &Isolation) -> io::Result<()> {
-    not_on_a_worker();
+    assert_may_block();
     if file.exists() {
         return Ok(());
     }
@@ -252,7 +251,7 @@ fn copy(template: &Path, file: &Path, isolation: &Isolation) -> io::Result<()> {
     rename_whole(&draft, file)
 }
 
-/// What brings a database from one runtime to another: run with the newer of the two.
+/// The command that migrates a database from one runtime to another, run with the newer of the two.
 pub(super) fn migration(newer: &Runtime, to: &Runtime) -> Vec<OsString> {
     let airflow = newer.program("airflow");
     if newer.version == to.version {
@@ -261,13 +260,13 @@ pub(super) fn migration(newer: &Runtime, to: &Runtime) -> Vec<OsString> {
     arguments(airflow, ["db", "downgrade", "--yes", "--to-version", &to.version.to_string()])
 }
 
-/// Runs one of an environment's programs to its end.
+/// Runs a program of an environment to completion.
 pub(super) async fn run_within(
     isolation: &Isolation,
     arguments: &[OsString],
     variables: &Variables,
     directory: &Path,
-) -> Result<(), NotDone> {
+) -> Result<(), CommandError> {
     let mut command = isolation.command(arguments, variables);
     command.current_dir(directory).stdin(Stdio::null());
     let mut command = tokio::process::Command::from(command);

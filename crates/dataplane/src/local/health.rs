@@ -1,4 +1,4 @@
-//! How an environment does, as its own web server says: one question tells of all its components.
+//! Health of an environment, as reported by its web server: one request covers all its components.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use podium_api::Timestamp;
 use podium_domain::{Reason, UserText};
 use serde::Deserialize;
 
-/// How long the first answer of the interface for tasks may take: it is built by the first question.
+/// How long the first response of the task API may take: the first request initializes it.
 const FIRST_ANSWER: Duration = Duration::from_secs(120);
 
-/// Asks environments.
+/// HTTP client for health checks.
 #[derive(Clone, Debug)]
-pub(super) struct Probes(reqwest::Client);
+pub(super) struct HealthClient(reqwest::Client);
 
-/// What a web server says of the other components: when each was last heard of, if it is well.
+/// The health of the other components: the last heartbeat of each, or why it is unhealthy.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Heard(BTreeMap<&'static str, Result<Timestamp, UserText>>);
+pub(super) struct HealthReport(BTreeMap<&'static str, Result<Timestamp, UserText>>);
 
 #[derive(Deserialize)]
-struct Report {
-    scheduler: Option<Said>,
-    triggerer: Option<Said>,
-    dag_processor: Option<Said>,
+struct HealthResponse {
+    scheduler: Option<ComponentHealth>,
+    triggerer: Option<ComponentHealth>,
+    dag_processor: Option<ComponentHealth>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ComponentHealth {
     status: Option<String>,
     #[serde(alias = "latest_scheduler_heartbeat")]
     #[serde(alias = "latest_triggerer_heartbeat")]
@@ -34,83 +34,86 @@ struct Said {
     heartbeat: Option<String>,
 }
 
-impl Probes {
-    /// Waits so long for an answer.
-    pub(super) fn new(patience: Duration) -> reqwest::Result<Self> {
+impl HealthClient {
+    /// A client with this request timeout.
+    pub(super) fn new(timeout: Duration) -> reqwest::Result<Self> {
         let client = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(patience)
+            .timeout(timeout)
             .build();
         client.map(Self)
     }
 
-    /// Asks a web server below its base URL; an error says why it does not answer.
-    pub(super) async fn ask(&self, base: &str, major: u32) -> Result<Heard, Reason> {
+    /// Requests the health of all components from a web server; an error says why it does not respond.
+    pub(super) async fn check(&self, base: &str, major: u32) -> Result<HealthReport, Reason> {
         let path = if major < 3 { "health" } else { "api/v2/monitor/health" };
         let answer = self.0.get(format!("{base}/{path}")).send().await.map_err(|error| reason(&error))?;
         if !answer.status().is_success() {
-            return Err(
-                UserText::filled("its health is answered with {}", &[&answer.status().as_u16()]).into()
-            );
+            return Err(UserText::filled(
+                "its health check returned status {}",
+                &[&answer.status().as_u16()],
+            )
+            .into());
         }
-        answer.json::<Report>().await.map(Heard::from).map_err(|error| reason(&error))
+        answer.json::<HealthResponse>().await.map(HealthReport::from).map_err(|error| reason(&error))
     }
 
-    /// Has the interface for tasks built, so that no task has to wait for it.
+    /// Initializes the task API, so that no task has to wait for it.
     pub(super) async fn warm_up(&self, base: &str) -> Result<(), Reason> {
         let question = self.0.get(format!("{base}/execution/health")).timeout(FIRST_ANSWER);
         let answer = question.send().await.map_err(|error| reason(&error))?;
         if answer.status().is_success() {
             Ok(())
         } else {
-            Err(UserText::filled("tasks are answered with {}", &[&answer.status().as_u16()]).into())
+            Err(UserText::filled("its task API returned status {}", &[&answer.status().as_u16()]).into())
         }
     }
 }
 
-impl From<Report> for Heard {
-    fn from(report: Report) -> Self {
+impl From<HealthResponse> for HealthReport {
+    fn from(report: HealthResponse) -> Self {
         let parts = [
             ("scheduler", report.scheduler),
             ("triggerer", report.triggerer),
             ("dag-processor", report.dag_processor),
         ];
-        let heard =
-            |said: Said| match (said.status.as_deref(), said.heartbeat.as_deref().and_then(Timestamp::parse))
-            {
-                (Some("healthy"), Some(at)) => Ok(at),
-                (_, Some(at)) => Err(UserText::filled("it was last heard of at {}", &[&at])),
-                (_, None) => Err("it was not heard of yet".into()),
-            };
+        let heard = |said: ComponentHealth| match (
+            said.status.as_deref(),
+            said.heartbeat.as_deref().and_then(Timestamp::parse),
+        ) {
+            (Some("healthy"), Some(at)) => Ok(at),
+            (_, Some(at)) => Err(UserText::filled("its last heartbeat was at {}", &[&at])),
+            (_, None) => Err("it has not sent a heartbeat yet".into()),
+        };
         Self(parts.into_iter().filter_map(|(name, said)| Some((name, heard(said?)))).collect())
     }
 }
 
-impl Heard {
-    /// When each component was last heard of that is well.
+impl HealthReport {
+    /// The last heartbeat of each healthy component.
     pub(super) fn heartbeats(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
         self.0.iter().filter_map(|(name, heard)| Some((*name, *heard.as_ref().ok()?)))
     }
 
-    /// Whether a component that was started at this time is well; what nobody watches is.
+    /// Whether a component that was started at this time is healthy; one without heartbeats counts as healthy.
     pub(super) fn of(&self, component: &str, started_at: Timestamp) -> Result<(), Reason> {
         match self.0.get(component) {
-            Some(Ok(at)) if *at < started_at => Err("it was not heard of yet".into()),
+            Some(Ok(at)) if *at < started_at => Err("it has not sent a heartbeat yet".into()),
             Some(Err(why)) => Err(why.clone().into()),
             Some(Ok(_)) | None => Ok(()),
         }
     }
 }
 
-/// Why there is no answer, in few words.
+/// Why there is no response, in a few words.
 fn reason(error: &reqwest::Error) -> Reason {
     if error.is_connect() {
-        Reason::new("it does not listen", error)
+        Reason::new("it is not listening", error)
     } else if error.is_timeout() {
-        Reason::new("it does not answer", error)
+        Reason::new("it does not respond", error)
     } else {
-        Reason::new("its answer cannot be read", error)
+        Reason::new("its response cannot be parsed", error)
     }
 }
 
@@ -118,12 +121,12 @@ fn reason(error: &reqwest::Error) -> Reason {
 mod tests {
     use super::*;
 
-    fn heard(text: &str) -> Heard {
-        serde_json::from_str::<Report>(text).unwrap().into()
+    fn heard(text: &str) -> HealthReport {
+        serde_json::from_str::<HealthResponse>(text).unwrap().into()
     }
 
     #[test]
-    fn a_component_is_well_once_it_was_heard_of_after_its_start() {
+    fn a_component_is_healthy_after_a_heartbeat_since_its_start() {
         let text = r#"{"metadatabase":{"status":"healthy"},
             "scheduler":{"status":"healthy","latest_scheduler_heartbeat":"2026-11-01T10:00:05.000000+00:00"},
             "triggerer":{"status":"unhealthy","latest_triggerer_heartbeat":"2026-11-01T09:00:00Z"},
@@ -131,13 +134,13 @@ mod tests {
         let (heard, at) = (heard(text), |text| Timestamp::parse(text).unwrap());
         assert_eq!(heard.of("scheduler", at("2026-11-01T10:00:00Z")), Ok(()));
         let late = heard.of("scheduler", at("2026-11-01T10:00:06Z"));
-        assert_eq!(late, Err("it was not heard of yet".into()), "that was the one before");
+        assert_eq!(late, Err("it has not sent a heartbeat yet".into()), "that was the one before");
         assert!(
             heard.of("triggerer", at("2026-11-01T08:00:00Z")).unwrap_err().to_string().contains("09:00:00")
         );
         assert_eq!(
             heard.of("dag-processor", at("2026-11-01T10:00:00Z")),
-            Err("it was not heard of yet".into())
+            Err("it has not sent a heartbeat yet".into())
         );
         assert_eq!(heard.of("apiserver", at("2026-11-01T10:00:00Z")), Ok(()));
     }

@@ -1,11 +1,11 @@
-//! Which process is meant, so that a number that was given to somebody else is never taken for it.
+//! The identity of a process, so that another process with a reused pid is never mistaken for it.
 
 use std::fs;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// A process that was started once: its number, when it started, and since which start of the machine that counts.
+/// A process: its pid, its start time, and the boot that the start time refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub(super) pid: i32,
@@ -14,25 +14,25 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The process that has this number now, also when it has ended already and its parent has not noticed.
+    /// The process that has this pid now, including one that has exited and has not been reaped.
     pub(super) fn of(pid: i32) -> io::Result<Self> {
         Ok(Self { pid, started: look_at(pid)?.started, boot: boot_id()? })
     }
 
-    /// Whether this very process is still there, and not only waiting for its parent to notice its end.
+    /// Whether this process is still running, and not a zombie.
     pub(super) fn is_alive(&self) -> bool {
         look_at(self.pid).is_ok_and(|seen| seen.started == self.started && !seen.is_dead)
             && boot_id().is_ok_and(|boot| boot == self.boot)
     }
 
-    /// Whether its number was given to another process meanwhile.
+    /// Whether its pid has been reused for another process.
     pub(super) fn is_taken_by_another(&self) -> bool {
         look_at(self.pid).is_ok_and(|seen| seen.started != self.started)
             || boot_id().is_ok_and(|boot| boot != self.boot)
     }
 }
 
-/// Whether a process is stopped: there, and doing nothing until somebody lets it go on.
+/// Whether a process is stopped by a signal.
 pub(super) fn is_stopped(pid: i32) -> bool {
     look_at(pid).is_ok_and(|seen| seen.is_stopped)
 }
@@ -41,11 +41,11 @@ fn boot_id() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned())
 }
 
-/// What the kernel says of a process.
+/// What the kernel reports about a process.
 struct Seen {
-    /// When it started, in the kernel's ticks.
+    /// Its start time, in clock ticks.
     started: u64,
-    /// Whether only its remains are left.
+    /// Whether it is a zombie.
     is_dead: bool,
     /// Whether it was stopped by a signal.
     is_stopped: bool,
@@ -53,7 +53,7 @@ struct Seen {
 
 fn look_at(pid: i32) -> io::Result<Seen> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name stands in parentheses and may contain anything.
+    // The name is in parentheses and may contain anything.
     let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
     let mut fields = fields.split(' ');
     let state = fields.next();
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_process_with_the_same_number_is_not_meant() {
+    fn another_process_with_the_same_pid_is_not_mistaken_for_it() {
         let own = Identity::of(std::process::id().cast_signed()).unwrap();
         assert!(own.is_alive());
         assert!(!own.is_taken_by_another());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_only_waits_to_be_noticed_is_gone() {
+    fn a_zombie_is_not_alive() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let identity = Identity { pid: child.id().cast_signed(), started: 0, boot: boot_id().unwrap() };
         child.wait().unwrap();

@@ -1,15 +1,15 @@
-//! What keeps the code of one environment from everything that is not its own.
+//! Isolates the code of one environment from everything that is not its own.
 //!
-//! Code of DAGs is somebody else's code. Where the control plane is root every environment is a user of its own; else
-//! the kernel (Landlock) lets its processes reach their own directory, the runtime and the system's programs, and
-//! nothing else. Where neither works all authors are trusted, and the start says so. In every case a launcher makes sure
-//! that no program gains rights by becoming another one, and, where the kernel can, that none takes a port on which
-//! somebody may be waiting for a service of ours.
+//! DAG code is untrusted. If the control plane runs as root, every environment runs as its own user; otherwise the
+//! kernel (Landlock) restricts its processes to their own directory, the runtime and the system's programs. If neither
+//! works, all authors are trusted, and the start-up log says so. In every case a launcher makes sure that no program
+//! gains privileges through exec, and, if the kernel supports it, that none listens on a port where clients expect one
+//! of our services.
 
-mod confining;
+mod confinement;
 mod filter;
 mod grants;
-mod proving;
+mod probe;
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,152 +20,159 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub use self::confining::Confinement;
-pub(super) use self::confining::MOUNTED;
-use self::proving::Proven;
-pub(super) use self::proving::is_passing;
+pub use self::confinement::Confinement;
+pub(super) use self::confinement::MOUNTED;
+use self::probe::ProbeResult;
+pub(super) use self::probe::is_transient;
 use super::options::Options;
 use super::settings::Variables;
 
 const SHELL: &str = "/bin/sh";
 
-/// What stands before the names of variables that are data to the launcher: neither it nor its loader heeds them.
-const AS_DATA: &str = "PODIUM_SET_";
+/// Prefix of variables that are passed through the launcher, so that they affect neither it nor its loader.
+const VARIABLE_PREFIX: &str = "PODIUM_SET_";
 
-/// What every program of an environment starts with, whatever the control plane keeps to: what it writes is its own to
-/// close, and it may open as many files as servers usually may.
-const ORDINARY: &str = "umask 022; limit=$(ulimit -H -n); [ \"$limit\" -le 65536 ] 2>/dev/null || limit=65536; \
+/// Prelude of every program of an environment, independent of the control plane's own settings: an ordinary umask, and
+/// an open file limit as is usual for servers.
+const PRELUDE: &str = "umask 022; limit=$(ulimit -H -n); [ \"$limit\" -le 65536 ] 2>/dev/null || limit=65536; \
                         ulimit -S -n \"$limit\"; exec \"$0\" \"$@\"";
 
-/// How environments of this machine are kept apart.
+/// How environments of this machine are isolated.
 #[derive(Clone, Debug)]
-pub(super) struct Apart {
+pub(super) struct HostIsolation {
     pub(super) mode: Mode,
     launcher: Option<Launcher>,
-    /// What was tried out.
-    proven: Proven,
+    /// What a test has shown.
+    probed: ProbeResult,
 }
 
-/// What keeps their files apart.
+/// How their files are isolated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Each is a user of its own.
+    /// Each runs as its own user.
     Users {
-        /// The number of the first one; that of an environment's slot is added.
+        /// The first user id; the slot of an environment is added to it.
         first: u32,
     },
     /// The kernel confines each to its own files.
     Landlock,
-    /// Nothing does, and why.
+    /// They are not, and why.
     Trusted(String),
 }
 
-/// The program that confines itself and then becomes another: this one.
+/// The program that confines itself and then executes another: this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Launcher {
     program: PathBuf,
-    /// What no environment may read, wherever it is.
-    kept: Vec<PathBuf>,
-    /// The ports that tasks may listen on, beside those that the kernel picks.
+    /// Paths that no environment may read.
+    protected: Vec<PathBuf>,
+    /// The ports that tasks may listen on, in addition to ephemeral ones.
     ports: Option<RangeInclusive<u16>>,
 }
 
-/// What one environment uses of the machine.
+/// The files that one environment uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct FileAccess {
     /// What it writes.
     pub(super) write: Vec<PathBuf>,
-    /// What it reads beside that and the system.
+    /// What it reads, in addition to that and the system.
     pub(super) read: Vec<PathBuf>,
-    /// What it has in the place of `/tmp`, where the kernel allows it.
+    /// What it sees as `/tmp`, if the kernel allows it.
     pub(super) temporary: PathBuf,
 }
 
-/// How the processes of one environment are kept apart from the rest.
+/// How the processes of one environment are isolated from the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Isolation {
     user: Option<u32>,
-    /// The launcher, and what it is told.
+    /// The launcher and its arguments.
     launch: Option<(PathBuf, Vec<OsString>)>,
-    /// The process that holds its network, where it has its own. Nothing starts without.
+    /// The holder process of its own network, if it has one; without it nothing starts.
     holder: Option<i32>,
-    /// The control groups that it joins before it runs anything.
+    /// The control groups that it joins before it executes the program.
     groups: Vec<PathBuf>,
 }
 
-impl Apart {
-    /// What this machine allows, with an interpreter that environments have to be able to run. An error says why that
-    /// could not be tried: a machine that is short of something for a moment must not count as one that cannot.
-    pub(super) fn of_this_machine(
+impl HostIsolation {
+    /// Detects what this machine supports, with an interpreter that environments must be able to run. An error says why
+    /// it could not be tested: a temporary shortage must not count as lack of support.
+    pub(super) fn detect(
         python: &Path,
-        reach: &Reach,
+        access: &FileAccess,
         options: &Options,
         first: u32,
     ) -> io::Result<Self> {
         let untried = |error: io::Error| {
-            io::Error::other(format!("it could not be tried how environments are kept apart: {error}"))
+            io::Error::other(format!("environment isolation could not be tested: {error}"))
         };
         let launcher = options.launcher.as_ref().map(|program| Launcher {
             program: program.clone(),
-            kept: options.kept.iter().map(|path| real(path)).collect(),
+            protected: options.protected.iter().map(|path| real(path)).collect(),
             ports: options.task_ports.clone(),
         });
-        let mut apart = Self { mode: Mode::Landlock, launcher, proven: Proven::default() };
+        let mut apart = Self { mode: Mode::Landlock, launcher, probed: ProbeResult::default() };
         match users_work(python, &options.directory, first).map_err(untried)? {
             None => apart.mode = Mode::Users { first },
-            Some(why) if apart.launcher.is_none() || !confining::confines_files().map_err(untried)? => {
-                apart.mode = Mode::Trusted(format!("{why}; and the kernel offers no Landlock"));
+            Some(why) if apart.launcher.is_none() || !confinement::confines_files().map_err(untried)? => {
+                apart.mode = Mode::Trusted(format!("{why}; and the kernel does not support Landlock"));
             }
             Some(_) => {}
         }
         if apart.launcher.is_some() {
-            apart.proven = apart.prove(reach, &options.directory).map_err(untried)?;
-            if let (Mode::Landlock, [first, ..]) = (&apart.mode, apart.proven.readable.as_slice()) {
+            apart.probed = apart.probe(access, &options.directory).map_err(untried)?;
+            if let (Mode::Landlock, [first, ..]) = (&apart.mode, apart.probed.readable.as_slice()) {
                 apart.mode = Mode::Trusted(format!("a confined process can still read {}", first.display()));
             }
-            apart.proven.own_port = confining::open_port(&options.public_url);
+            apart.probed.own_port = confinement::open_port(&options.public_url);
         }
         Ok(apart)
     }
 
-    /// What to tell the operator at the start.
+    /// A description for the operator at start-up.
     pub(super) fn describe(&self) -> String {
         let apart = match &self.mode {
-            Mode::Users { .. } => "environments are kept apart: each runs under a user of its own",
-            Mode::Landlock => "environments are kept apart: the kernel confines each to its own files",
+            Mode::Users { .. } => "environments are isolated: each runs as its own user",
+            Mode::Landlock => "environments are isolated: the kernel confines each to its own files",
             Mode::Trusted(why) => {
                 return format!(
-                    "environments are NOT kept apart, so every author of DAGs is trusted with everything that this \
-                     user can read: {why}"
+                    "environments are NOT isolated, so every DAG author is trusted with everything that this user can read: {why}"
                 );
             }
         };
         if self.launcher.is_none() {
-            return format!("{apart}. But programs can gain rights and take ports: there is no launcher");
+            return format!(
+                "{apart}. However, programs can gain privileges and take ports, because there is no launcher"
+            );
         }
-        let but = self.proven.but(matches!(self.mode, Mode::Landlock));
-        if but.is_empty() { apart.into() } else { format!("{apart}. But {}", but.join("; ")) }
+        let but = self.probed.limitations(matches!(self.mode, Mode::Landlock));
+        if but.is_empty() { apart.into() } else { format!("{apart}. However, {}", but.join("; ")) }
     }
 
-    /// The user of an environment, where each has its own.
+    /// The user of an environment, if each has its own.
     pub(super) fn user_of(&self, slot: u32) -> Option<u32> {
         if let Mode::Users { first } = self.mode { Some(first + slot) } else { None }
     }
 
-    /// The bounds of one environment.
-    pub(super) fn of_environment(&self, slot: u32, reach: &Reach) -> Isolation {
+    /// The isolation of one environment.
+    pub(super) fn of_environment(&self, slot: u32, access: &FileAccess) -> Isolation {
         let user = self.user_of(slot);
-        let launch = self.launcher.as_ref().map(|launcher| self.launch(launcher, user, reach));
+        let launch = self.launcher.as_ref().map(|launcher| self.launch(launcher, user, access));
         Isolation { user, launch, holder: None, groups: Vec::new() }
     }
 
-    fn launch(&self, launcher: &Launcher, user: Option<u32>, reach: &Reach) -> (PathBuf, Vec<OsString>) {
+    fn launch(
+        &self,
+        launcher: &Launcher,
+        user: Option<u32>,
+        access: &FileAccess,
+    ) -> (PathBuf, Vec<OsString>) {
         let mut told: Vec<OsString> = vec!["confine".into()];
         let mut tell = |flag: &str, value: OsString| told.extend([flag.into(), value]);
-        if self.proven.has_own_temporary {
-            tell("--temporary", reach.temporary.clone().into());
+        if self.probed.has_own_temporary {
+            tell("--temporary", access.temporary.clone().into());
         }
-        for (flag, paths) in [("--write", &reach.write), ("--read", &reach.read), ("--kept", &launcher.kept)]
+        for (flag, paths) in
+            [("--write", &access.write), ("--read", &access.read), ("--kept", &launcher.protected)]
         {
             paths.iter().for_each(|path| tell(flag, path.into()));
         }
@@ -183,17 +190,17 @@ impl Apart {
 }
 
 impl Isolation {
-    /// No bounds at all.
+    /// No isolation.
     pub(super) const NONE: Self = Self { user: None, launch: None, holder: None, groups: Vec::new() };
 
-    /// A user of its own and no more.
+    /// Only its own user.
     #[cfg(test)]
     pub(super) fn of_user(user: u32) -> Self {
         Self { user: Some(user), launch: None, holder: None, groups: Vec::new() }
     }
 
-    /// The same in a network of its own, which a process holds and the kernel knows by a number. Which process that is
-    /// is nothing to what runs in it.
+    /// The same within its own network, given by its holder process and the inode number of its namespace. The holder
+    /// is not part of the fingerprint.
     pub(super) fn in_network(mut self, holder: i32, number: u64) -> Self {
         if let Some((_, told)) = &mut self.launch {
             told.extend(["--network".into(), number.to_string().into()]);
@@ -202,39 +209,40 @@ impl Isolation {
         self
     }
 
-    /// The same within control groups. Joined from outside, a program could start others before it is.
+    /// The same within control groups, which the launcher joins itself: a program that is moved later could start
+    /// others before.
     pub(super) fn in_groups(mut self, groups: Vec<PathBuf>) -> Self {
         self.groups = groups;
         self
     }
 
-    /// The process that holds its network, where it has its own.
+    /// The holder process of its own network, if it has one.
     pub(super) fn holder(&self) -> Option<i32> {
         self.holder
     }
 
-    /// What the launcher is told: a process that was started with something else is in other bounds.
+    /// The launcher's arguments: a process that was started with other arguments has another isolation.
     pub(super) fn bounds(&self) -> &[OsString] {
         self.launch.as_ref().map_or(&[], |(_, told)| told)
     }
 
-    /// Whether the kernel alone tells its processes from the control plane's own.
+    /// Whether its processes run as the control plane's own user and are isolated by the kernel alone.
     pub(super) fn shares_user(&self) -> bool {
         self.user.is_none() && self.launch.is_some()
     }
 
-    /// The user that its processes run under, where that is another.
+    /// The user that its processes run as, if it differs from the control plane's.
     pub(super) fn user(&self) -> Option<u32> {
         self.user
     }
 
-    /// A command that runs this within the bounds, with these variables and no others.
+    /// A command that runs these arguments isolated, with these variables and no others.
     pub(super) fn command(&self, arguments: &[OsString], variables: &Variables) -> Command {
         let told = variables.iter().map(|(name, value)| (name.as_str(), value.reveal()));
         let mut command = if let Some((launcher, flags)) = &self.launch {
             let mut command = Command::new(launcher);
-            // The launcher is not confined yet: what an author sets must not take effect on it.
-            command.env_clear().envs(told.map(|(name, value)| (format!("{AS_DATA}{name}"), value)));
+            // The launcher is not confined yet: variables of an author must not affect it.
+            command.env_clear().envs(told.map(|(name, value)| (format!("{VARIABLE_PREFIX}{name}"), value)));
             command.args(flags);
             for group in &self.groups {
                 command.arg("--group").arg(group);
@@ -242,38 +250,38 @@ impl Isolation {
             if let Some(holder) = self.holder {
                 command.arg("--holder").arg(holder.to_string());
             }
-            command.arg("--").args([SHELL, "-c", ORDINARY]);
+            command.arg("--").args([SHELL, "-c", PRELUDE]);
             command
         } else {
             let mut command = Command::new(SHELL);
             command.env_clear().envs(told);
             if let Some(user) = self.user {
-                // Without other groups: the standard library drops them with the user.
+                // The standard library drops supplementary groups together with the user.
                 command.gid(user).uid(user);
             }
-            // A user may not: without a launcher it is joined from outside.
+            // Other users may not join by themselves: without a launcher the process is moved later.
             let groups = self.groups.iter().filter(|_| self.user.is_none());
             let join = |group: &PathBuf| format!("echo 0 > '{}/cgroup.procs' || exit 1; ", group.display());
             let joining: String = groups.map(join).collect();
-            command.args(["-c", &format!("{joining}{ORDINARY}")]);
+            command.args(["-c", &format!("{joining}{PRELUDE}")]);
             command
         };
         command.args(arguments);
         command
     }
 
-    /// Gives a file or directory to the environment.
+    /// Makes the environment the owner of a file or directory.
     pub(super) fn give(&self, path: &Path) -> io::Result<()> {
         self.user.map_or(Ok(()), |user| chown(path, Some(user), Some(user)))
     }
 
-    /// Lets the environment read a directory that stays the control plane's.
+    /// Lets the environment read a directory that the control plane owns.
     pub(super) fn admit(&self, path: &Path) -> io::Result<()> {
         self.user.map_or(Ok(()), |user| chown(path, Some(0), Some(user)))
     }
 }
 
-/// Where a path leads, also where nothing is there yet.
+/// The canonical form of a path that may not exist yet.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match (fs::canonicalize(&path), path.parent(), path.file_name()) {
@@ -283,13 +291,15 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// Why processes cannot run under other users here and reach what they need, where that is so. An error says why that
-/// could not be tried.
+/// Why processes cannot run as other users here and reach what they need; `None` if they can. An error says why it
+/// could not be tested.
 fn users_work(python: &Path, directory: &Path, user: u32) -> io::Result<Option<String>> {
     if !rustix::process::geteuid().is_root() {
-        return Ok(Some("the control plane does not run as root, so it cannot use other users".into()));
+        return Ok(Some(
+            "the control plane does not run as root, so it cannot run processes as other users".into(),
+        ));
     }
-    // The data directory itself is opened for passing by whoever makes it.
+    // The data directory itself is made passable when it is created.
     let above_data = directory.parent().and_then(Path::parent).unwrap_or(directory);
     for path in [python, above_data] {
         let real = fs::canonicalize(path).map_err(|error| failed(path, &error))?;
@@ -308,12 +318,12 @@ fn users_work(python: &Path, directory: &Path, user: u32) -> io::Result<Option<S
         .gid(user)
         .uid(user)
         .status();
-    let refused = format!("another user cannot run {}", python.display());
+    let refused = format!("other users cannot run {}", python.display());
     match works {
         Ok(status) if status.success() => Ok(None),
         Ok(status) if status.code().is_some() => Ok(Some(refused)),
         Ok(status) => Err(failed(python, &status)),
-        // Who may not become another user, or has no others, is told so.
+        // Setting the user is not permitted, or there are no other users.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) => {
             Ok(Some(refused))
         }

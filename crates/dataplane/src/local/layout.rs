@@ -1,4 +1,4 @@
-//! Where everything of the local plane is, below one directory.
+//! The directory layout of the local plane.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use podium_api::DeploymentId;
 
 use super::isolation::Isolation;
 use super::users;
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 
 /// The directories of the plane.
 #[derive(Clone, Debug)]
@@ -20,10 +20,10 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Makes the directories that everything else stands in. Users of environments may pass, and not look around.
+    /// Creates the top-level directories. Users of environments may pass through them, but not list them.
     pub(super) fn make(root: &Path) -> io::Result<Self> {
         fs::create_dir_all(root)?;
-        // Absolute, for processes that run elsewhere.
+        // Absolute, for processes with another working directory.
         let mut layout = Self { root: fs::canonicalize(root)?, users: 0..0 };
         for (directory, mode) in [
             (layout.root.clone(), 0o711),
@@ -38,23 +38,23 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The directories of a plane that is not opened.
+    /// The layout of a plane that is not open.
     pub(super) fn at(root: &Path) -> Self {
         Self { root: root.to_owned(), users: 0..0 }
     }
 
-    /// The number below those of the users of environments. It is the plane's own: whoever ends what runs under a user
-    /// of one plane must not hit another plane of the same machine.
+    /// The base of the user ids of environments. The range is unique to this plane: killing the processes of a user
+    /// must not hit another plane on the same machine.
     pub(super) fn first_user(&self) -> u32 {
         self.users.start
     }
 
-    /// Everybody whom an environment of this plane may run under.
+    /// All users that environments of this plane may run as.
     pub(super) fn users(&self) -> Range<u32> {
         self.users.clone()
     }
 
-    /// A slot for a new environment, which no other had before.
+    /// A slot for a new environment that no other had before.
     pub(super) fn take_slot(&self, taken: &[u32]) -> io::Result<u32> {
         users::take_slot(&self.root, &self.users, taken)
     }
@@ -69,12 +69,12 @@ impl Layout {
         self.root.join("runtimes")
     }
 
-    /// What Airflow needs to know of this plane, in Python.
+    /// Python modules that integrate Airflow with this plane.
     pub(super) fn support(&self) -> PathBuf {
         self.root.join("support")
     }
 
-    /// Writes a file of it; environments read it.
+    /// Writes a support file, which environments read.
     pub(super) fn write_support(&self, name: &str, text: &str) -> io::Result<()> {
         let path = self.support().join(name);
         if let Some(above) = path.parent() {
@@ -83,29 +83,29 @@ impl Layout {
         write_whole(&path, text.as_bytes(), 0o644)
     }
 
-    /// Environments that another machine runs by now.
+    /// Environments that have been set aside.
     pub(super) fn aside(&self) -> PathBuf {
         self.root.join("set-aside")
     }
 
-    /// The database server of the plane's own.
+    /// The plane's own database server.
     pub(super) fn postgres(&self) -> PathBuf {
         self.root.join("postgres")
     }
 
-    /// Where environments are.
+    /// The directory of all environments.
     pub(super) fn environments(&self) -> PathBuf {
         self.root.join("environments")
     }
 
-    /// Where an environment is.
+    /// The directories of an environment.
     pub(super) fn environment(&self, id: DeploymentId) -> Place {
         Place { root: self.environments().join(id.as_str()) }
     }
 
-    /// The environments that there are.
+    /// The existing environments.
     pub(super) fn known(&self) -> io::Result<Vec<DeploymentId>> {
-        not_on_a_worker();
+        assert_may_block();
         let mut ids = Vec::new();
         for entry in fs::read_dir(self.environments())? {
             ids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<DeploymentId>().ok()));
@@ -122,7 +122,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Makes them: what the environment owns, and what it only reads.
+    /// Creates them: those that the environment owns, and those that it only reads.
     pub(super) fn make(&self, isolation: &Isolation) -> io::Result<()> {
         directory_with(&self.root, 0o750)?;
         isolation.admit(&self.root)?;
@@ -137,8 +137,8 @@ impl Place {
         Ok(())
     }
 
-    /// What the environment writes. Everything above these stays the control plane's, so that no link that an
-    /// environment puts there leads the control plane astray.
+    /// What the environment writes. The control plane owns everything above these, so that an environment cannot
+    /// redirect it with links.
     pub(super) fn own(&self) -> Vec<PathBuf> {
         let logs = [self.task_logs(), self.parser_logs()];
         let other = [self.user_home(), self.database(), self.temporary(), self.status()];
@@ -150,7 +150,7 @@ impl Place {
         vec![self.home(), self.code(), self.control()]
     }
 
-    /// What of it is measured, by name: all that grows with what its authors and tasks do.
+    /// The directories that count towards its disk quota, by name: everything that grows through its authors and tasks.
     pub(super) fn measured(&self) -> Vec<(String, PathBuf)> {
         let all = [
             self.code(),
@@ -166,43 +166,43 @@ impl Place {
         all.into_iter().map(named).collect()
     }
 
-    /// The slot that its files tell, where nothing else does: that of the user whose they are.
+    /// The slot as derived from the owner of its files, if there is no saved state.
     pub(super) fn slot_by_owner(&self, users: &std::ops::Range<u32>) -> Option<u32> {
         let owner = std::os::unix::fs::MetadataExt::uid(&fs::symlink_metadata(self.user_home()).ok()?);
         users.contains(&owner).then(|| owner - users.start)
     }
 
-    /// What the plane remembers of it.
+    /// Its saved state.
     pub(super) fn state(&self) -> PathBuf {
         self.root.join("state.json")
     }
 
-    /// What its supervisor asks of its components.
+    /// Requests of its supervisor to its components.
     pub(super) fn control(&self) -> PathBuf {
         self.root.join("control")
     }
 
-    /// The file whose presence asks the executor to take no further tasks.
+    /// The file whose presence asks the executor to accept no further tasks.
     pub(super) fn drain(&self) -> PathBuf {
         self.control().join("drain")
     }
 
-    /// What its components say of themselves to their supervisor.
+    /// Status files of its components for their supervisor.
     pub(super) fn status(&self) -> PathBuf {
         self.root.join("status")
     }
 
-    /// How far its logs were read.
+    /// The offsets up to which its logs were read.
     pub(super) fn offsets(&self) -> PathBuf {
         self.root.join("offsets")
     }
 
-    /// The home of the user that it runs under.
+    /// The home directory of the user that it runs as.
     pub(super) fn user_home(&self) -> PathBuf {
         self.root.join("user")
     }
 
-    /// Airflow's home, with bundles at their mount paths.
+    /// Airflow's home directory, with bundles at their mount paths.
     pub(super) fn home(&self) -> PathBuf {
         self.root.join("home")
     }
@@ -212,7 +212,7 @@ impl Place {
         self.root.join("code")
     }
 
-    /// What its components and tasks write.
+    /// The logs of its components and tasks.
     pub(super) fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
@@ -227,12 +227,12 @@ impl Place {
         self.logs().join("tasks")
     }
 
-    /// Logs of those who read DAGs.
+    /// Logs of DAG parsing.
     pub(super) fn parser_logs(&self) -> PathBuf {
         self.logs().join("dag-processor")
     }
 
-    /// Its metadata database as a backup had it, until it is brought back to the server.
+    /// The dump of its metadata database from a backup, until it is restored to the server.
     pub(super) fn saved_metadata(&self) -> PathBuf {
         self.root.join("metadata.dump")
     }
@@ -254,14 +254,14 @@ impl Place {
 }
 
 fn directory_with(path: &Path, mode: u32) -> io::Result<()> {
-    not_on_a_worker();
+    assert_may_block();
     fs::create_dir_all(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// Writes a file that is there as a whole or not at all.
+/// Writes a file atomically.
 pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    not_on_a_worker();
+    assert_may_block();
     let draft = path.with_extension("draft");
     {
         let mut options = fs::OpenOptions::new();
@@ -275,8 +275,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()
     rename(&draft, path)
 }
 
-/// Puts a file that was written under another name in its place: as a whole or not at all, whatever happens to the
-/// machine.
+/// Moves a file that was written under another name into place, atomically and durably.
 pub(super) fn rename_whole(draft: &Path, path: &Path) -> io::Result<()> {
     fs::File::open(draft)?.sync_all()?;
     rename(draft, path)

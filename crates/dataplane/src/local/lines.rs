@@ -1,26 +1,26 @@
-//! Lines as Airflow writes them, and as people read them.
+//! Parses Airflow's log lines into readable text.
 //!
 //! Most are JSON objects; some stay plain text: the banner, access lines of older runtimes, a traceback.
 
 use podium_api::Timestamp;
 use serde_json::{Map, Value};
 
-/// A line that was read.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Read {
-    /// When it was written, where it says so.
+    /// Its timestamp, if it has one.
     pub(super) timestamp: Option<Timestamp>,
-    /// What a person reads.
+    /// The readable text.
     pub(super) text: String,
 }
 
-/// Members that have a place of their own in the text, or are of no use to a reader.
+/// Members that are handled separately, or are of no use to a reader.
 const PLACED: &[&str] = &["timestamp", "level", "event", "logger", "filename", "lineno", "ti_id"];
 
-/// Members that tell which task speaks: its file says so, too, for every line.
+/// Members that identify the task, which the file name does as well.
 const TASK: &[&str] = &["dag_id", "run_id", "task_id", "map_index", "try_number"];
 
-/// Reads a line of a component; `None` where it is not to be kept: blank, or a task's line that its own log has.
+/// Parses a line of a component; `None` for a blank line, or a task's line that is also in the task's own log.
 pub(super) fn of_component(line: &str) -> Option<Read> {
     let line = line.trim_end();
     if line.trim().is_empty() {
@@ -30,14 +30,14 @@ pub(super) fn of_component(line: &str) -> Option<Read> {
         return Some(Read { timestamp: leading_time(line), text: line.to_owned() });
     };
     let logger = object.get("logger").and_then(Value::as_str).unwrap_or_default();
-    // The local executor repeats what tasks say.
+    // The local executor repeats the output of tasks.
     if logger == "supervisor" || logger == "task" || logger.starts_with("task.") {
         return None;
     }
     Some(read(&object))
 }
 
-/// Reads a line of a task's own log; `task` says which it is.
+/// Parses a line of a task's own log; `task` identifies the task.
 pub(super) fn of_task(line: &str, task: &str) -> Option<Read> {
     let line = line.trim_end();
     if line.trim().is_empty() {
@@ -87,7 +87,7 @@ fn read(object: &Map<String, Value>) -> Read {
     Read { timestamp, text }
 }
 
-/// What was thrown, the cause first: its kind and its words, without where it came from.
+/// The chain of exceptions, the cause first: type and message, without the stack trace.
 fn thrown(chain: &[Value]) -> String {
     let member =
         |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -95,7 +95,7 @@ fn thrown(chain: &[Value]) -> String {
     chain.iter().rev().map(one).collect()
 }
 
-/// The time in brackets at the beginning of a plain line, as older runtimes write it.
+/// The timestamp in brackets at the beginning of a plain line, as older runtimes write it.
 fn leading_time(line: &str) -> Option<Timestamp> {
     let (time, _) = line.strip_prefix('[')?.split_once(']')?;
     if !time.is_ascii() {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_become_sentences() {
+    fn json_lines_become_readable_text() {
         let line = r#"{"timestamp":"2026-11-15T14:25:55.739547Z","level":"info","event":"request finished","method":"GET","status_code":200,"logger":"http.access","filename":"a.py","lineno":130}"#;
         let read = of_component(line).unwrap();
         assert_eq!(read.timestamp, at("2026-11-15T14:25:55.739Z"));
@@ -134,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_thrown_is_told_in_its_words() {
+    fn exceptions_are_shown_with_type_and_message() {
         let line = r#"{"event":"Unhandled","level":"critical","exception":[{"exc_type":"KeyError","exc_value":"'x'","frames":[]}]}"#;
         assert_eq!(of_component(line).unwrap().text, "CRITICAL Unhandled KeyError: 'x'");
     }
 
     #[test]
-    fn what_tasks_say_is_told_once_by_their_own_log() {
+    fn output_of_tasks_is_taken_only_from_their_own_log() {
         for logger in ["task", "task.stdout", "supervisor"] {
             let line = format!(r#"{{"event":"hello","logger":"{logger}"}}"#);
             assert_eq!(of_component(&line), None);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_stays_and_its_time_is_understood() {
+    fn plain_text_stays_and_its_timestamp_is_parsed() {
         assert_eq!(of_component("  \n"), None);
         assert_eq!(
             of_component("Traceback:\n").unwrap(),

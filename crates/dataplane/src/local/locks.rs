@@ -1,4 +1,4 @@
-//! The packages of each runtime, frozen: what was resolved once is what every machine installs.
+//! The locked package list of each runtime: every machine installs the same versions.
 
 macro_rules! locks {
     ($($version:literal),* $(,)?) => {
@@ -12,7 +12,7 @@ locks![
     "3.1.3", "3.1.5", "3.1.6", "3.1.7", "3.1.8", "3.2.0", "3.2.1", "3.2.2", "3.3.0", "3.3.1", "3.3.2",
 ];
 
-/// The packages of a runtime, one a line.
+/// The packages of a runtime, one per line.
 pub(super) fn of(version: &str) -> Option<&'static str> {
     LOCKS.iter().find(|(known, _)| *known == version).map(|(_, lock)| *lock)
 }

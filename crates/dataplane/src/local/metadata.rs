@@ -1,7 +1,7 @@
-//! Metadata databases as files: to be taken along in a backup, and to be brought back from one.
+//! Dumps and restores metadata databases, for backups.
 //!
-//! Both work beside a server that runs, and without one: whatever is needed of the plane's own database server is
-//! started, and stopped again by [`Metadata::close`] if nobody else keeps it.
+//! Both work whether or not the control plane is running: the plane's own database server is started if needed, and
+//! [`Metadata::close`] stops it again if it was not running before.
 
 use std::fs;
 use std::io;
@@ -14,20 +14,20 @@ use podium_domain::{Reason, UserText};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-use super::database::{At, Databases, Kind, name_of};
+use super::command::{CommandError, run};
+use super::database::{Databases, Kind, Location, name_of};
 use super::layout::{Layout, Place, rename_whole};
 use super::options::Options;
-use super::pace::Pace;
 use super::plane::{Plane, databases};
 use super::postgres::Programs;
-use super::running::{NotDone, run};
 use super::server_url;
 use super::services::Services;
 use super::state::State;
-use crate::Hidden;
-use crate::blocking::{blocking, in_turn};
+use super::timing::Timing;
+use crate::Secret;
+use crate::blocking::{blocking, blocking_exclusive};
 
-/// Copies a SQLite database while somebody may be writing to it.
+/// Copies a SQLite database that may be in use.
 const COPY: &str = "import sqlite3, sys\n\
                     source, target = sqlite3.connect(sys.argv[1]), sqlite3.connect(sys.argv[2])\n\
                     source.backup(target)\n\
@@ -38,24 +38,24 @@ pub struct Metadata {
     layout: Layout,
     services: Services,
     databases: Databases,
-    /// Whether the plane's own server ran before.
+    /// Whether the plane's own server was running before.
     was_up: bool,
 }
 
 impl Metadata {
-    /// Those of the plane that these options describe; nothing is started.
+    /// The databases of the plane with these options; nothing is started.
     pub async fn open(options: &Options, services: Services) -> io::Result<Self> {
         let options = options.clone();
         blocking(move || {
             let layout = Layout::make(&options.directory)?;
-            let databases = databases(&options, &services, &layout, Pace::default());
+            let databases = databases(&options, &services, &layout, Timing::default());
             let was_up = databases.cluster.is_running();
             Ok(Self { layout, services, databases, was_up })
         })
         .await
     }
 
-    /// Those of a plane that is open.
+    /// The databases of an open plane.
     pub(super) fn of_plane(plane: &Plane) -> Self {
         Self {
             layout: plane.layout.clone(),
@@ -65,28 +65,28 @@ impl Metadata {
         }
     }
 
-    /// The environments that there are.
+    /// The existing environments.
     pub async fn environments(&self) -> io::Result<Vec<DeploymentId>> {
         let layout = self.layout.clone();
         blocking(move || layout.known()).await
     }
 
-    /// Writes the database of an environment to a file that is not there yet, as it is at one moment; tells whether
-    /// there is one. The environment may run.
+    /// Dumps the database of an environment to a new file, as a consistent snapshot; returns whether it has one. The
+    /// environment may be running.
     pub async fn dump(&self, id: DeploymentId, into: &Path) -> Result<bool, Reason> {
         let (place, state) = self.find(id).await?;
         let what = UserText::filled("the metadata database of {} cannot be saved", &[&id]);
-        let fail = |error: NotDone| Reason::new(what.clone(), error);
+        let fail = |error: CommandError| Reason::new(what.clone(), error);
         if state.migrated_for.is_none() {
             return Ok(false);
         }
         match self.databases.of(&state).await? {
-            At::File => {
+            Location::File => {
                 let mut copy = Command::new(self.python(&state));
                 copy.arg("-c").arg(COPY).arg(place.database_file()).arg(into).env_clear().kill_on_drop(true);
                 run(copy, |_| {}).await.map_err(fail)?;
             }
-            At::Server { admin, .. } => {
+            Location::Server { admin, .. } => {
                 let mut dump =
                     self.client(&state, "pg_dump").await.map_err(|why| why.within(what.clone()))?;
                 dump.args(["--format", "custom", "--no-owner", "--no-acl", "--file"]).arg(into);
@@ -100,19 +100,19 @@ impl Metadata {
         Ok(true)
     }
 
-    /// Makes the database of an environment anew from such a file. Nothing of the environment may run, and what the
-    /// plane remembers of it (`state.json`) has to be there.
+    /// Recreates the database of an environment from such a file. The environment must not be running, and its saved
+    /// state (`state.json`) must exist.
     pub async fn restore(&self, id: DeploymentId, from: &Path) -> Result<(), Reason> {
         let (place, state) = self.find(id).await?;
-        let what = UserText::filled("the metadata database of {} cannot be brought back", &[&id]);
-        let fail = |error: NotDone| Reason::new(what.clone(), error);
+        let what = UserText::filled("the metadata database of {} cannot be restored", &[&id]);
+        let fail = |error: CommandError| Reason::new(what.clone(), error);
         match self.databases.of(&state).await? {
-            At::File => {
+            Location::File => {
                 let (from, directory) = (from.to_owned(), place.database());
-                let put = in_turn(&directory, move || put(&from, &place)).await;
+                let put = blocking_exclusive(&directory, move || put(&from, &place)).await;
                 put.map_err(|error| Reason::of_io(what, &error))
             }
-            At::Server { admin, connections } => {
+            Location::Server { admin, connections } => {
                 let name = name_of(&state.namespace);
                 let password = (self.services.keys)(id, "database");
                 self.make_empty(&state, &admin, &name, &password, connections)
@@ -135,10 +135,10 @@ impl Metadata {
         }
     }
 
-    /// Stops the plane's own server again, where it was started for this alone.
+    /// Stops the plane's own server if it was started only for this.
     pub async fn close(self) {
         if self.was_up {
-            self.databases.cluster.leave();
+            self.databases.cluster.stop_supervising();
         } else {
             self.databases.cluster.stop_unless(async { false }).await;
         }
@@ -148,19 +148,18 @@ impl Metadata {
         let place = self.layout.environment(id);
         let path = place.state();
         let state = blocking(move || State::read(&path)).await;
-        let state =
-            state.map_err(|error| Reason::of_io("what is remembered of it cannot be read", &error))?;
-        let unknown = || UserText::filled("nothing is known of the environment {}", &[&id]);
+        let state = state.map_err(|error| Reason::of_io("its saved state cannot be read", &error))?;
+        let unknown = || UserText::filled("there is no environment {}", &[&id]);
         Ok((place, state.ok_or_else(unknown)?))
     }
 
-    /// The interpreter that knows the database of an environment.
+    /// The interpreter of the runtime that an environment's database belongs to.
     fn python(&self, state: &State) -> std::path::PathBuf {
         let version = state.migrated_for.clone().unwrap_or_default();
         self.layout.runtimes().join(version).join("bin/python")
     }
 
-    /// A client program of PostgreSQL: of the cluster's own version, or the newest.
+    /// A PostgreSQL client program: of the cluster's own version, or the newest.
     async fn client(&self, state: &State, name: &'static str) -> Result<Command, Reason> {
         let program = match self.databases.kind_of(state) {
             Kind::Private => self.databases.cluster.programs().await?.program(name),
@@ -175,20 +174,20 @@ impl Metadata {
         Ok(command)
     }
 
-    /// Makes an empty database and its role; what was there before is gone.
+    /// Creates an empty database and its role; an existing database is dropped.
     async fn make_empty(
         &self,
         state: &State,
-        admin: &Hidden,
+        admin: &Secret,
         name: &str,
-        password: &Hidden,
+        password: &Secret,
         connections: Option<u32>,
     ) -> Result<(), Reason> {
         let is_plain =
             |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-=".contains(&byte));
         let password = password.reveal();
         if !is_plain(name) || !is_plain(password) {
-            return Err("its name or its password cannot be used".into());
+            return Err("its name or password contains unsupported characters".into());
         }
         let most = connections.map_or(-1, u32::cast_signed);
         let script = format!(
@@ -198,14 +197,14 @@ impl Metadata {
              CREATE DATABASE \"{name}\" OWNER \"{name}\" TEMPLATE template0 ENCODING 'UTF8';\n\
              REVOKE ALL ON DATABASE \"{name}\" FROM PUBLIC;\n"
         );
-        self.tell(state, admin, "postgres", &script).await?;
+        self.run_sql(state, admin, "postgres", &script).await?;
         let script = format!("ALTER SCHEMA public OWNER TO \"{name}\";\n");
-        self.tell(state, admin, name, &script).await
+        self.run_sql(state, admin, name, &script).await
     }
 
-    /// Runs statements, which are on no command line.
-    async fn tell(&self, state: &State, admin: &Hidden, name: &str, script: &str) -> Result<(), Reason> {
-        let fail = |error: NotDone| Reason::new("the server cannot be told to make it", error);
+    /// Runs statements, which do not appear on a command line.
+    async fn run_sql(&self, state: &State, admin: &Secret, name: &str, script: &str) -> Result<(), Reason> {
+        let fail = |error: CommandError| Reason::new("the server cannot create it", error);
         let mut psql = self.client(state, "psql").await?;
         psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
         connect(&mut psql, admin, name);
@@ -220,12 +219,12 @@ impl Metadata {
             return Ok(());
         }
         let (said, status) = (said.trim().chars().take(300).collect(), output.status);
-        Err(fail(NotDone::Failed { said, status }))
+        Err(fail(CommandError::Failed { said, status }))
     }
 }
 
-/// Where a client connects to. A password is not on the command line.
-fn connect(command: &mut Command, admin: &Hidden, name: &str) {
+/// Sets the connection of a client. The password is not on the command line.
+fn connect(command: &mut Command, admin: &Secret, name: &str) {
     let (url, password) = server_url::without_password(&server_url::of_database(admin, name));
     command.arg("--dbname").arg(url);
     if let Some(password) = password {
@@ -233,7 +232,7 @@ fn connect(command: &mut Command, admin: &Hidden, name: &str) {
     }
 }
 
-/// Puts the file of a SQLite database in its place, as a whole.
+/// Atomically moves the file of a SQLite database into place.
 fn put(from: &Path, place: &Place) -> std::io::Result<()> {
     let file = place.database_file();
     fs::create_dir_all(place.database())?;
@@ -242,7 +241,7 @@ fn put(from: &Path, place: &Place) -> std::io::Result<()> {
     fs::set_permissions(&draft, fs::Permissions::from_mode(0o600))?;
     let owner = fs::metadata(place.database())?;
     chown(&draft, Some(owner.uid()), Some(owner.gid()))?;
-    // What was written to the old one and not merged into it yet belongs to nothing any more.
+    // The old database's write-ahead log must not be applied to the new file.
     for left in ["airflow.db-wal", "airflow.db-shm", "airflow.db-journal"] {
         match fs::remove_file(place.database().join(left)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

@@ -1,15 +1,15 @@
-//! A network of an environment's own: what it listens on is reached by nobody else, and of the machine's loopback it
-//! reaches what it is given.
+//! The own network of an environment: nothing outside can connect to what it listens on, and it reaches only selected
+//! addresses on the machine's loopback interface.
 //!
-//! A process that does nothing holds the name space, with the sockets in it that others serve. A second one, the uplink,
-//! leads out of it: a user-mode network stack (pasta) that opens ordinary connections of this machine for whatever the
-//! environment sends, and a relay to those ports of the machine's loopback that environments may reach. Both outlive the
-//! control plane, and the uplink can be started again at any time.
+//! An idle holder process keeps the namespace, with the sockets in it that other processes serve. A second process, the
+//! uplink, connects it to the outside: a user-mode network stack (pasta) that opens ordinary connections of this
+//! machine on behalf of the environment, and a relay to the loopback addresses that environments may reach. Both
+//! outlive the control plane, and the uplink can be restarted at any time.
 
 mod filter;
-mod holding;
-mod joining;
-mod proving;
+mod holder;
+mod join;
+mod probe;
 mod relay;
 mod uplink;
 
@@ -26,55 +26,55 @@ use std::sync::Arc;
 use podium_api::DeploymentId;
 
 use self::filter::Filter;
-pub use self::holding::Holding;
-pub(super) use self::joining::{join, made};
-pub(super) use self::proving::find;
+pub use self::holder::NetworkHolder;
+pub(super) use self::join::{join, made};
+pub(super) use self::probe::find;
 pub use self::uplink::Uplink;
 use super::layout::Place;
 use super::options::{AirflowDatabase, Broker, Options};
-use super::program::{Manner, Program};
+use super::program::{Program, ReplaceStrategy};
 use super::server_url;
 use super::settings;
 use super::users::NETWORK_SLOT;
-use crate::Hidden;
+use crate::Secret;
 
-/// The component that holds the name space.
+/// The component that holds the namespace.
 pub(super) const HOLDER: &str = "network";
-/// What the components that lead out of one are called; the number of the name space follows.
+/// Name prefix of uplink components; the inode number of the namespace follows.
 const UPLINK: &str = "uplink-";
-/// What the way out is called inside.
+/// The name of the uplink's interface inside the namespace.
 const INTERFACE: &str = "podium0";
 
-/// Whose network the processes of environments use.
+/// The network that environments use.
 #[derive(Clone, Debug)]
 pub(super) enum Network {
-    /// The machine's; and why, where nobody asked for it.
+    /// The machine's, with the reason unless it was requested.
     Shared(Option<String>),
-    /// The machine's, and a filter keeps them from each other on loopback; and why they have none of their own.
+    /// The machine's, with a packet filter on loopback, and the reason why they do not have their own.
     Filtered(Arc<Filter>, String),
-    /// One of their own each.
-    Own(Own),
+    /// One for each environment.
+    Own(OwnNetworks),
 }
 
-/// How networks are made.
+/// How own networks are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Own {
+pub(super) struct OwnNetworks {
     /// This program.
     launcher: PathBuf,
     /// The network stack.
     pasta: PathBuf,
-    /// The user that helpers run under, which is no environment's: it is the master of all their name spaces.
+    /// The user that helpers run as. It is not an environment's user: it owns all their namespaces.
     user: Option<u32>,
-    /// What environments reach of the machine's loopback.
+    /// What environments can reach on the machine's loopback interface.
     forwards: Vec<Forward>,
 }
 
-/// Something on the machine's loopback that environments reach at the same address.
+/// An address on the machine's loopback interface that environments reach at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Forward {
-    /// Whether it takes datagrams.
+    /// Whether it is UDP.
     pub is_datagram: bool,
-    /// Where it listens, outside and inside.
+    /// The address, outside and inside.
     pub address: SocketAddr,
 }
 
@@ -84,39 +84,39 @@ impl fmt::Display for Forward {
     }
 }
 
-/// Why there is no network, or no filter of one, as operators read it.
+/// Why there is no network or packet filter, for operators.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct NoNetwork(String);
+pub(super) struct NetworkError(String);
 
-impl From<String> for NoNetwork {
+impl From<String> for NetworkError {
     fn from(why: String) -> Self {
         Self(why)
     }
 }
 
-impl From<&str> for NoNetwork {
+impl From<&str> for NetworkError {
     fn from(why: &str) -> Self {
         Self(why.to_owned())
     }
 }
 
-impl From<io::Error> for NoNetwork {
+impl From<io::Error> for NetworkError {
     fn from(error: io::Error) -> Self {
         Self(error.to_string())
     }
 }
 
-/// A text that names no address to forward.
+/// A text that is not an address to forward.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}: neither tcp:ADDRESS:PORT nor udp:ADDRESS:PORT")]
-pub struct NotAForward(String);
+#[error("{0} is neither tcp:ADDRESS:PORT nor udp:ADDRESS:PORT")]
+pub struct BadForward(String);
 
 impl FromStr for Forward {
-    type Err = NotAForward;
+    type Err = BadForward;
 
-    fn from_str(text: &str) -> Result<Self, NotAForward> {
-        let wrong = || NotAForward(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, BadForward> {
+        let wrong = || BadForward(text.to_owned());
         let (kind, address) = text.split_once(':').ok_or_else(wrong)?;
         let is_datagram = match kind {
             "tcp" => false,
@@ -127,20 +127,22 @@ impl FromStr for Forward {
     }
 }
 
-impl Own {
-    /// The networks of this machine, where its programs allow any; why not, where they do not.
-    fn new(options: &Options, first_user: u32, is_taken: bool) -> Result<Self, NoNetwork> {
+impl OwnNetworks {
+    /// Own networks, if the required programs are installed; otherwise the reason.
+    fn new(options: &Options, first_user: u32, is_taken: bool) -> Result<Self, NetworkError> {
         let launcher = options.launcher.clone().ok_or("there is no launcher")?;
         let pasta = program("pasta").ok_or("pasta is not installed (package passt)")?;
         if is_taken {
-            return Err("an environment of before has the user that makes networks".into());
+            return Err(
+                "an existing environment already has the user that is reserved for network helpers".into()
+            );
         }
         let user = rustix::process::geteuid().is_root().then_some(first_user + NETWORK_SLOT);
         let resolvers = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         Ok(Self { launcher, pasta, user, forwards: forwards(options, &resolvers) })
     }
 
-    /// What holds the network of an environment whose web server listens on this port.
+    /// The holder program of an environment's network, whose web server listens on this port.
     pub(super) fn holder(&self, id: DeploymentId, place: &Place, web_port: u16) -> Program {
         let mut arguments = self.command("hold");
         arguments.extend([
@@ -150,7 +152,7 @@ impl Own {
         of_environment(id, HOLDER.into(), arguments, place.component_log(HOLDER))
     }
 
-    /// What leads out of the network that a process holds.
+    /// The uplink program of the network of a holder process.
     pub(super) fn uplink(&self, id: DeploymentId, place: &Place, holder: i32, number: u64) -> Program {
         let mut arguments = self.command("uplink");
         arguments.extend(["--holder".into(), holder.to_string().into(), "--pasta".into()]);
@@ -171,38 +173,38 @@ impl Own {
 }
 
 fn of_environment(id: DeploymentId, name: String, arguments: Vec<OsString>, log: PathBuf) -> Program {
-    let (mark, value) = settings::mark(id);
+    let (mark, value) = settings::marker(id);
     let told = [(mark, value), ("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())];
-    let variables = told.map(|(name, value)| (name, Hidden::new(value))).into();
-    Program { name, arguments, variables, directory: "/".into(), log, manner: Manner::Restart }
+    let variables = told.map(|(name, value)| (name, Secret::new(value))).into();
+    Program { name, arguments, variables, directory: "/".into(), log, strategy: ReplaceStrategy::Restart }
 }
 
-/// Whether a component makes the network that others are in.
+/// Whether a component is a network helper: holder or uplink.
 pub(super) fn is_network(component: &str) -> bool {
     component == HOLDER || is_uplink(component)
 }
 
-/// Whether a component leads out of a network.
+/// Whether a component is an uplink.
 pub(super) fn is_uplink(component: &str) -> bool {
     component.starts_with(UPLINK) || component == UPLINK.trim_end_matches('-')
 }
 
-/// The number of the network name space that a process is in.
+/// The inode number of a process's network namespace.
 pub(super) fn number_of(process: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/ns/net")).ok().map(|name_space| name_space.ino())
 }
 
-/// Whether there is a way out of the network that a process is in.
-pub(super) fn leads_out(holder: i32) -> bool {
+/// Whether the network of a process has an uplink.
+pub(super) fn has_uplink(holder: i32) -> bool {
     let is_way = |line: &str| line.starts_with(INTERFACE);
     ["route", "ipv6_route"].iter().any(|table| {
         let routes = fs::read_to_string(format!("/proc/{holder}/net/{table}")).unwrap_or_default();
-        // The interface is the first of the fields, or the last one.
+        // The interface is the first field, or the last one.
         routes.lines().any(|line| is_way(line) || line.trim_end().ends_with(INTERFACE))
     })
 }
 
-/// Finds a program where programs are.
+/// Finds a program in `PATH` and the usual directories.
 fn program(name: &str) -> Option<PathBuf> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/bin", "/usr/local/bin", "/usr/sbin"].map(PathBuf::from);
@@ -210,8 +212,8 @@ fn program(name: &str) -> Option<PathBuf> {
     places.find(|path| Path::is_file(path))
 }
 
-/// What environments reach of the machine's loopback: whoever resolves names, the database and the broker that are
-/// given, and what the operator allows.
+/// What environments can reach on the machine's loopback interface: name servers, the configured database and broker,
+/// and what the operator allows.
 fn forwards(options: &Options, resolvers: &str) -> Vec<Forward> {
     let mut all = Vec::new();
     for address in nameservers(resolvers).into_iter().filter(IpAddr::is_loopback) {
@@ -232,8 +234,7 @@ fn forwards(options: &Options, resolvers: &str) -> Vec<Forward> {
     all
 }
 
-/// Who resolves names, as the system's own resolver understands its file: three of them at the most, and whoever listens
-/// here where none is named.
+/// The name servers, as the system's resolver reads its file: at most three, and localhost if none is listed.
 fn nameservers(resolvers: &str) -> Vec<IpAddr> {
     let named = resolvers.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

@@ -1,8 +1,8 @@
-//! How far each file of logs was read. Nothing is left out after a crash; what the log store took just before a crash of
-//! the machine, or while this journal could not be written, may be read twice.
+//! Offsets up to which each log file was read. Nothing is skipped after a crash; lines that were stored just before a
+//! crash of the machine, or while this journal could not be written, may be read twice.
 //!
-//! A journal: sixteen bytes for each step, the file and the offset. It is written anew when it is opened, and after a
-//! write that failed: what such a write left behind is unknown.
+//! A journal with sixteen bytes for each step, the file and the offset. It is rewritten when it is opened, and after a
+//! failed write, whose effect is unknown.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{SHA256, digest};
 
 use super::layout::write_whole;
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 
 const RECORD: usize = 16;
 
 /// The offsets of an environment's files.
 pub(super) struct Offsets {
     path: PathBuf,
-    /// Nothing after a failed write.
+    /// `None` after a failed write.
     journal: Option<File>,
     known: HashMap<u64, u64>,
 }
@@ -44,10 +44,9 @@ impl Offsets {
         self.known.get(&file).copied().unwrap_or(0)
     }
 
-    /// Remembers how far files were read. Where that cannot be written it is known until the process ends, and written
-    /// with the next step.
+    /// Records how far files were read. If that cannot be written, it is kept in memory and written with the next step.
     pub(super) fn advance(&mut self, steps: &[(u64, u64)]) -> io::Result<()> {
-        not_on_a_worker();
+        assert_may_block();
         self.known.extend(steps.iter().copied());
         let Some(journal) = &mut self.journal else { return self.rewrite() };
         let bytes: Vec<u8> = steps.iter().flat_map(|(file, offset)| record(*file, *offset)).collect();
@@ -70,7 +69,7 @@ fn record(file: u64, offset: u64) -> [u8; RECORD] {
     record
 }
 
-/// A file by its path below the environment's logs.
+/// The key of a file, from its path below the environment's logs.
 pub(super) fn key(path: &Path) -> u64 {
     let hash = digest(&SHA256, path.as_os_str().as_encoded_bytes());
     u64::from_le_bytes(hash.as_ref()[..8].try_into().unwrap_or_default())
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_survive_an_end_in_the_middle_of_writing() {
+    fn offsets_survive_a_torn_write() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("offsets");
         let (one, two) = (key(Path::new("a")), key(Path::new("b")));
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_fails_is_made_up_for() {
+    fn a_failed_write_is_repeated_with_the_next_step() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("offsets");
         let mut offsets = Offsets::open(&path).unwrap();

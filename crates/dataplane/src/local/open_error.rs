@@ -1,4 +1,4 @@
-//! Why the plane cannot be opened. Nobody but the operator reads it, at the start.
+//! Why the plane cannot be opened, for the operator at start-up.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,9 @@ pub enum OpenError {
         /// What went wrong.
         error: io::Error,
     },
-    /// It was restored, and what it was copied from still runs here.
+    /// It was restored, and the original still runs on this machine.
     #[error(
-        "this installation was restored from a backup, and the one that the backup was taken of still runs on this \
-         machine (process {pid} belongs to deployment {id}): end its environments first, or start the restored one on \
-         another machine"
+        "this installation was restored from a backup, and the installation that the backup was taken from still runs on this machine (process {pid} belongs to deployment {id}): stop its environments first, or start the restored installation on another machine"
     )]
     StillRuns {
         /// A process of it.
@@ -29,13 +27,13 @@ pub enum OpenError {
         /// The deployment that the process belongs to.
         id: DeploymentId,
     },
-    /// A database server of the plane's own was asked for.
-    #[error("--airflow-database private is not possible here: {0}")]
+    /// The plane's own database server was requested, but is not possible.
+    #[error("--airflow-database private is not possible on this machine: {0}")]
     NoServer(Reason),
-    /// Nothing can ask environments for their health.
-    #[error("environments cannot be asked for their health: {0}")]
+    /// The client for health checks cannot be created.
+    #[error("the client for health checks cannot be created: {0}")]
     NoProbes(#[from] reqwest::Error),
-    /// The environments that were here before cannot be listed.
+    /// Existing environments cannot be listed.
     #[error("environments cannot be taken over: {0}")]
     NotTakenOver(io::Error),
 }

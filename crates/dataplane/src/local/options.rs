@@ -1,41 +1,41 @@
-//! How the plane runs environments.
+//! Options of the local plane.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use super::server_url::{self, BadUrl};
-use crate::Hidden;
+use crate::Secret;
 
-/// How the plane runs environments.
+/// Options of the local plane.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Everything is kept below it.
+    /// The directory of the plane.
     pub directory: PathBuf,
     /// The URL under which people reach the control plane.
     pub public_url: String,
-    /// The interpreter to use, where it is not to be looked for.
+    /// The interpreter to use; by default one is searched for.
     pub python: Option<PathBuf>,
-    /// Where the metadata databases of new environments are made.
+    /// Where the metadata databases of new environments are created.
     pub database: AirflowDatabase,
-    /// What feeds Celery workers.
+    /// The broker of Celery workers.
     pub broker: Broker,
-    /// How many bytes stay free on the disk; nothing is installed that would leave less.
+    /// How many bytes to keep free on the disk; no installation may leave less.
     pub disk_reserve: u64,
-    /// How many processes and threads an environment may have; as many as it likes where nobody says.
+    /// The maximum number of processes and threads of an environment; `None` for no limit.
     pub environment_processes: Option<u64>,
-    /// How many bytes an environment may have on disk; as many as there are where nobody says.
+    /// The disk quota of an environment in bytes; `None` for no limit.
     pub environment_disk: Option<u64>,
-    /// For how many days a runtime is kept that no environment uses; for ever where nobody says.
+    /// For how many days an unused runtime is kept; `None` for ever.
     pub runtime_retention_days: Option<u32>,
-    /// This program, which can confine itself before it becomes another.
+    /// This program, which can confine itself before it executes another.
     pub launcher: Option<PathBuf>,
-    /// What no environment may read, wherever it is: the data directory, and files with secrets of the operator's.
-    pub kept: Vec<PathBuf>,
-    /// The ports that tasks may listen on, beside those that the kernel picks.
+    /// Paths that no environment may read: the data directory, and files with the operator's secrets.
+    pub protected: Vec<PathBuf>,
+    /// The ports that tasks may listen on, in addition to ephemeral ones.
     pub task_ports: Option<RangeInclusive<u16>>,
     /// Whose network environments use.
     pub network: NetworkChoice,
-    /// The ports of this machine's loopback that environments reach although they have networks of their own.
+    /// The loopback ports of this machine that environments with their own networks can reach.
     pub loopback_ports: Vec<u16>,
 }
 
@@ -45,33 +45,33 @@ pub enum NetworkChoice {
     /// This machine's.
     #[default]
     Shared,
-    /// One of their own each where that was tried and works, else this machine's.
+    /// One for each environment if a test shows that it works, otherwise this machine's.
     Auto,
-    /// One of their own each, or they do not run.
+    /// One for each environment, or they do not run.
     Own,
 }
 
-/// Where metadata databases of new environments are made. Those that are there stay where they are.
+/// Where the metadata databases of new environments are created. Existing ones stay where they are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AirflowDatabase {
-    /// In a SQLite file each.
+    /// In one SQLite file each.
     #[default]
     Sqlite,
-    /// On a PostgreSQL server of the plane's own.
+    /// On the plane's own PostgreSQL server.
     Private,
-    /// The same where this machine can have one, else in files.
+    /// The same if this machine can run one, otherwise in files.
     Best,
     /// On the PostgreSQL server whose administrator this URL names.
-    Server(Hidden),
+    Server(Secret),
 }
 
-/// Why metadata databases cannot be made where somebody asks for.
+/// Why a value for `--airflow-database` is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDatabase {
-    /// Nothing that there is.
-    #[error("it is `sqlite`, `private` or a URL such as postgres://admin@db.example.com/postgres")]
+    /// An unknown value.
+    #[error("expected `sqlite`, `private` or a URL such as postgres://admin@db.example.com/postgres")]
     Unknown,
-    /// A URL that environments could not keep to.
+    /// A URL that cannot be used for environments.
     #[error(transparent)]
     Url(#[from] BadUrl),
 }
@@ -85,28 +85,28 @@ impl std::str::FromStr for AirflowDatabase {
             "private" => Ok(Self::Private),
             url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
                 server_url::check(url)?;
-                Ok(Self::Server(Hidden::new(url.to_owned())))
+                Ok(Self::Server(Secret::new(url.to_owned())))
             }
             _ => Err(BadDatabase::Unknown),
         }
     }
 }
 
-/// What feeds Celery workers.
+/// The broker of Celery workers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Broker {
-    /// A broker that runs already.
-    Given(Hidden),
-    /// One of its own for each environment, run by this program.
+    /// An existing broker.
+    Given(Secret),
+    /// One for each environment, run with this program.
     Own(PathBuf),
-    /// Nothing: all tasks run with Airflow's local executor.
+    /// None: all tasks run with Airflow's local executor.
     #[default]
     None,
 }
 
 impl Broker {
-    /// The one that is given, or else the one that this machine can run.
-    pub fn find(url: Option<Hidden>) -> Self {
+    /// The given broker, or otherwise the one that this machine can run.
+    pub fn find(url: Option<Secret>) -> Self {
         if let Some(url) = url {
             return Self::Given(url);
         }

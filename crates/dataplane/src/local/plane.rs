@@ -1,4 +1,4 @@
-//! What all keepers share.
+//! State that all supervisors share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,95 +12,96 @@ use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use super::cgroups::Cgroups;
 use super::database::Databases;
-use super::ground::Ground;
-use super::health::Probes;
+use super::health::HealthClient;
+use super::host::Host;
 use super::isolation::Mode;
-use super::keeper::Handle;
 use super::layout::Layout;
 use super::options::Options;
-use super::pace::Pace;
 use super::postgres::Cluster;
 use super::runtimes::Runtimes;
 use super::services::Services;
 use super::state::State;
+use super::supervisor::Handle;
+use super::timing::Timing;
 use super::users::DATABASE_SLOT;
 use crate::blocking::blocking;
-use crate::{Changed, Hidden, News};
+use crate::{ChangeNotifier, Changed, Secret};
 
-/// What is down of an environment that cannot be taken over.
-pub(super) const UNREADABLE: &str = "state";
+/// The component that is reported as down for an environment that cannot be taken over.
+pub(super) const UNREADABLE_COMPONENT: &str = "state";
 
-/// What all keepers share.
+/// State that all supervisors share.
 pub(super) struct Plane {
     pub(super) options: Options,
-    pub(super) pace: Pace,
+    pub(super) timing: Timing,
     pub(super) services: Services,
     pub(super) layout: Layout,
     support: PathBuf,
     pub(super) runtimes: Runtimes,
     pub(super) databases: Databases,
-    ground: OnceCell<Ground>,
+    host: OnceCell<Host>,
     pub(super) cgroups: Cgroups,
-    pub(super) probes: Probes,
-    pub(super) news: News,
-    keepers: Mutex<HashMap<DeploymentId, Handle>>,
-    /// Environments that cannot be kept, because what is remembered of them cannot be read; and why.
+    pub(super) health_client: HealthClient,
+    pub(super) notifier: ChangeNotifier,
+    supervisors: Mutex<HashMap<DeploymentId, Handle>>,
+    /// Environments that cannot be supervised because their saved state cannot be read, with the reason.
     unreadable: Mutex<BTreeMap<DeploymentId, Reason>>,
-    /// Whose turn it is to begin with an environment.
-    pub(super) turn: AsyncMutex<()>,
+    /// Held while a supervisor is created.
+    pub(super) creation_lock: AsyncMutex<()>,
 }
 
 impl Plane {
     pub(super) fn new(
         options: Options,
         services: Services,
-        pace: Pace,
+        timing: Timing,
         layout: Layout,
-        probes: Probes,
+        health_client: HealthClient,
     ) -> Arc<Self> {
-        let databases = databases(&options, &services, &layout, pace);
+        let databases = databases(&options, &services, &layout, timing);
         let support = layout.support();
         let runtimes = Runtimes::new(layout.clone(), options.disk_reserve);
         Arc::new(Self {
             options,
             services,
-            pace,
+            timing,
             runtimes,
             layout,
             support,
             databases,
-            ground: OnceCell::new(),
+            host: OnceCell::new(),
             cgroups: Cgroups::find(),
-            probes,
-            news: News::default(),
-            keepers: Mutex::default(),
+            health_client,
+            notifier: ChangeNotifier::default(),
+            supervisors: Mutex::default(),
             unreadable: Mutex::default(),
-            turn: AsyncMutex::default(),
+            creation_lock: AsyncMutex::default(),
         })
     }
 
-    /// What environments stand on. Where it is missing it is looked for again each time: somebody may install it.
-    pub(super) async fn ground(&self) -> Result<&Ground, Reason> {
+    /// The capabilities of this machine. If something is missing, detection is repeated each time: it may have been
+    /// installed.
+    pub(super) async fn host(&self) -> Result<&Host, Reason> {
         let find = || async {
-            let found = Ground::find(&self.options, &self.layout).await?;
+            let found = Host::find(&self.options, &self.layout).await?;
             let described = found.describe();
-            if matches!(found.apart.mode, Mode::Trusted(_)) {
+            if matches!(found.isolation.mode, Mode::Trusted(_)) {
                 tracing::warn!("{described}");
             } else {
                 tracing::info!(python = %found.python.path.display(), "{described}");
             }
             Ok(found)
         };
-        self.ground.get_or_try_init(find).await
+        self.host.get_or_try_init(find).await
     }
 
-    /// The same, if it was found by now.
-    pub(super) fn known_ground(&self) -> Option<&Ground> {
-        self.ground.get()
+    /// The same, if it has been detected.
+    pub(super) fn detected_host(&self) -> Option<&Host> {
+        self.host.get()
     }
 
     /// A key of an environment.
-    pub(super) fn key(&self, id: DeploymentId, purpose: &str) -> Hidden {
+    pub(super) fn key(&self, id: DeploymentId, purpose: &str) -> Secret {
         (self.services.keys)(id, purpose)
     }
 
@@ -108,32 +109,32 @@ impl Plane {
         &self.support
     }
 
-    /// Who keeps what.
-    pub(super) fn keepers(&self) -> MutexGuard<'_, HashMap<DeploymentId, Handle>> {
-        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The supervisors by environment.
+    pub(super) fn supervisors(&self) -> MutexGuard<'_, HashMap<DeploymentId, Handle>> {
+        self.supervisors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an environment that cannot be kept: it is tried again whenever somebody says what is wanted of it.
+    /// Records an environment that cannot be supervised; it is retried whenever it is applied.
     pub(super) fn note_unreadable(&self, id: DeploymentId, error: &std::io::Error) {
-        tracing::error!(%id, %error, "an environment cannot be taken over: it is tried again, and the others run");
-        self.unreadable_now().insert(id, Reason::of_io("it cannot be taken over", error));
+        tracing::error!(%id, %error, "an environment cannot be taken over; it will be tried again, and the others are not affected");
+        self.unreadable_now().insert(id, Reason::of_io("the environment cannot be taken over", error));
     }
 
-    /// Notes that it can be kept; tells whether that was not so.
+    /// Records that it can be supervised; returns whether it could not before.
     pub(super) fn note_readable(&self, id: DeploymentId) -> bool {
         self.unreadable_now().remove(&id).is_some()
     }
 
-    /// What is shown of an environment that cannot be kept.
+    /// The observed state of an environment that cannot be supervised.
     pub(super) fn unreadable(&self, id: DeploymentId) -> Option<Observed> {
         let why = self.unreadable_now().get(&id).cloned()?;
         let health = Health::Down(why);
         Some(Observed {
-            // Whatever is wanted is tried again.
+            // Any generation is applied again.
             generation: -1,
             is_hibernating: false,
             rollout: Rollout::Underway,
-            components: vec![Component { name: UNREADABLE.into(), health }],
+            components: vec![Component { name: UNREADABLE_COMPONENT.into(), health }],
             running: Running::default(),
             note: None,
             look_again_at: None,
@@ -148,8 +149,8 @@ impl Plane {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the database server of the plane's own once nothing is on it any more.
-    pub(super) async fn rest_database(&self) {
+    /// Stops the plane's own database server once it holds no databases.
+    pub(super) async fn stop_unused_database(&self) {
         let layout = self.layout.clone();
         let is_needed = blocking(move || {
             let is_on_it = |id: &DeploymentId| match State::read(&layout.environment(*id).state()) {
@@ -161,18 +162,23 @@ impl Plane {
         self.databases.cluster.stop_unless(is_needed).await;
     }
 
-    /// An environment is gone.
+    /// Removes the supervisor of a removed environment.
     pub(super) fn forget(&self, id: DeploymentId) {
-        self.keepers().remove(&id);
-        self.news.tell(Changed::Environment(id));
+        self.supervisors().remove(&id);
+        self.notifier.notify(Changed::Environment(id));
     }
 }
 
-/// Where the metadata databases are.
-pub(super) fn databases(options: &Options, services: &Services, layout: &Layout, pace: Pace) -> Databases {
+/// Where metadata databases are.
+pub(super) fn databases(
+    options: &Options,
+    services: &Services,
+    layout: &Layout,
+    timing: Timing,
+) -> Databases {
     let user = rustix::process::geteuid().is_root().then(|| layout.first_user() + DATABASE_SLOT);
-    // Of no environment: the server is everybody's.
+    // Of no environment: the server is shared.
     let password = (services.keys)(DeploymentId::from_raw(Id::from_parts(0, 0, 0)), "postgres");
-    let cluster = Cluster::new(layout.postgres(), user, password, pace);
+    let cluster = Cluster::new(layout.postgres(), user, password, timing);
     Databases::new(&options.database, &options.directory, cluster)
 }

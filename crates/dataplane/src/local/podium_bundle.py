@@ -1,4 +1,4 @@
-"""DAG bundles of deployments: every version in a folder of its own, and a link to the one that is current.
+"""DAG bundles of deployments: every version in its own folder, and a link to the current one.
 
 A run that has begun keeps its version; the next one takes the version that is current by then. The folders are made by
 the control plane: nothing is fetched here.
@@ -14,7 +14,7 @@ from airflow.dag_processing.bundles.base import BaseDagBundle
 try:
     from airflow.dag_processing.bundles.base import BundleVersion
 except ImportError:
-    # Older runtimes take the bare text.
+    # Older runtimes take plain text.
     def BundleVersion(version: str) -> str:  # noqa: N802
         return version
 
@@ -34,7 +34,7 @@ class VersionedBundle(BaseDagBundle):
         return BundleVersion(version=name)
 
     def refresh(self) -> None:
-        """The link is moved by the control plane."""
+        """The control plane moves the link."""
 
     @property
     def path(self) -> Path:

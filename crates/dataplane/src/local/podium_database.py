@@ -1,4 +1,4 @@
-"""Makes and drops the metadata database of an environment on a PostgreSQL server.
+"""Creates and drops the metadata database of an environment on a PostgreSQL server.
 
 Told by environment variables, because they hold secrets: ADMIN_URL, DATABASE, PASSWORD, TEMPLATE, CONNECTIONS. The environment's role
 owns its database and can connect to no other.
@@ -48,7 +48,7 @@ def has_role(cursor, name):
 
 
 def template():
-    """Makes an empty database that is to become a template; the caller migrates it. Prints whether there is one already."""
+    """Creates an empty database for a template, which the caller migrates. Prints whether the template exists already."""
     name = os.environ["TEMPLATE"]
     draft = sql.Identifier(name + "_draft")
     with closing(connect()) as connection, connection.cursor() as cursor:
@@ -61,7 +61,7 @@ def template():
 
 
 def keep():
-    """Makes a migrated draft the template: it is whole, or it is not there."""
+    """Renames a migrated draft to the template, atomically."""
     name = os.environ["TEMPLATE"]
     statement = sql.SQL("ALTER DATABASE {} RENAME TO {}")
     with closing(connect()) as connection, connection.cursor() as cursor:
@@ -79,7 +79,7 @@ def ensure():
         if not has_database(cursor, name):
             statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
             cursor.execute(statement.format(role, sql.Identifier(os.environ["TEMPLATE"])))
-        # Every time: whoever made it may have been cut off here.
+        # Every time: an earlier run may have been interrupted here.
         cursor.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(role))
         cursor.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(role, role))
     with closing(connect(name)) as connection, connection.cursor() as cursor:

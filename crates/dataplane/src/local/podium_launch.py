@@ -9,12 +9,12 @@ import os
 import socket
 import sys
 
-# Where the supervisor finds the socket again after a restart of its own.
+# Where the supervisor finds the socket after it was restarted.
 SOCKET = 100
 
 
 def _let_supervisor_copy() -> None:
-    """Some kernels (Yama) let only the parent of a process copy its descriptors, and the supervisor may be another one."""
+    """Some kernels (Yama) let only the parent of a process copy its descriptors, and the supervisor may not be the parent."""
     import ctypes
 
     set_ptracer, anybody = 0x59616D61, ctypes.c_ulong(-1)
@@ -68,7 +68,7 @@ def _api_server() -> None:
 
 
 async def _build_execution_api(app) -> None:
-    """Airflow builds the interface for tasks at its first request, and blocks meanwhile: better before it serves."""
+    """Airflow initializes its task API on the first request, and blocks meanwhile: better before it serves."""
     from airflow.configuration import conf
 
     base = conf.get("api", "base_url", fallback="").rstrip("/")

@@ -1,10 +1,10 @@
-//! A PostgreSQL server of the plane's own, for the metadata databases of environments.
+//! The plane's own PostgreSQL server, for the metadata databases of environments.
 //!
-//! It is there where a server program is installed. Its cluster is below the plane's directory, it runs under a user of
-//! its own where the control plane is root, and it listens on a socket in the file system only. Like the environments it
-//! outlives the control plane; the next start takes it over.
+//! It is available if a server program is installed. Its cluster is below the plane's directory, it runs as its own
+//! user if the control plane runs as root, and it listens on a Unix socket only. Like the environments it outlives the
+//! control plane; the next start takes it over.
 
-mod making;
+mod create;
 mod programs;
 #[cfg(test)]
 pub(super) mod tests;
@@ -27,26 +27,26 @@ use tokio::time::Instant;
 
 pub(super) use self::programs::Programs;
 use super::identity::Identity;
-use super::pace::Pace;
 use super::process::Process;
-use super::short_directory;
-use crate::Hidden;
-use crate::blocking::{blocking, not_on_a_worker};
+use super::socket_directory;
+use super::timing::Timing;
+use crate::Secret;
+use crate::blocking::{assert_may_block, blocking};
 
-/// The role that everything of the cluster belongs to.
+/// The administrator role of the cluster.
 const ADMIN: &str = "podium";
-/// Connections that the server takes: an idle environment has about five, a busy one some tens.
+/// The connection limit of the server: an idle environment has about five, a busy one a few dozen.
 const CONNECTIONS: u32 = 800;
-/// How long a start may take: after a crash the log is replayed.
+/// How long a start may take: after a crash the write-ahead log is replayed.
 const STARTING: Duration = Duration::from_secs(120);
-/// How often it is looked whether the server is ready.
+/// How often to check whether the server is ready.
 const LOOK: Duration = Duration::from_millis(100);
-/// A longer log begins anew.
+/// A longer log is truncated.
 const LONGEST_LOG: u64 = 16 << 20;
 
-/// How the server does.
+/// The status of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
+enum ServerStatus {
     Starting,
     Up,
     Down(Reason),
@@ -54,33 +54,33 @@ enum Seen {
 
 /// The server and its cluster.
 pub(super) struct Cluster {
-    /// The cluster, and what is kept beside it.
+    /// The directory of the cluster and its other files.
     directory: PathBuf,
-    /// The user that it runs under, where that is another.
+    /// The user that it runs as, if it differs from the control plane's.
     user: Option<u32>,
-    password: Hidden,
-    pace: Pace,
-    seen: watch::Sender<Seen>,
+    password: Secret,
+    timing: Timing,
+    status: watch::Sender<ServerStatus>,
     supervisor: Mutex<Option<AbortHandle>>,
-    /// Held by whoever starts or stops it.
+    /// Held while it is started or stopped.
     turn: AsyncMutex<()>,
 }
 
 impl Cluster {
-    /// The cluster in a directory, started by nobody yet.
-    pub(super) fn new(directory: PathBuf, user: Option<u32>, password: Hidden, pace: Pace) -> Arc<Self> {
+    /// The cluster in a directory, not started.
+    pub(super) fn new(directory: PathBuf, user: Option<u32>, password: Secret, timing: Timing) -> Arc<Self> {
         Arc::new(Self {
             directory,
             user,
             password,
-            pace,
-            seen: watch::Sender::new(Seen::Starting),
+            timing,
+            status: watch::Sender::new(ServerStatus::Starting),
             supervisor: Mutex::default(),
             turn: AsyncMutex::default(),
         })
     }
 
-    /// Why this machine can have none; nothing where it can.
+    /// Why this machine cannot run one; `None` if it can.
     pub(super) fn why_not(plane: &Path) -> Option<Reason> {
         if Programs::find().is_empty() {
             return Some("no PostgreSQL server is installed".into());
@@ -88,8 +88,8 @@ impl Cluster {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
-        // It never runs as root, so another user has to reach the cluster. The data directory itself is opened for
-        // passing by whoever makes it.
+        // It never runs as root, so another user has to reach the cluster. The data directory itself is made passable
+        // when it is created.
         let above = plane.parent().and_then(Path::parent).unwrap_or(plane);
         let above = fs::canonicalize(above).unwrap_or_else(|_| above.to_owned());
         let is_closed = |path: &&Path| fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o1 == 0);
@@ -98,67 +98,67 @@ impl Cluster {
         Some(Reason::new(told, closed.display()))
     }
 
-    /// The URL of its administrator, once it is up; an error says why it is not.
-    pub(super) async fn ensure(self: &Arc<Self>) -> Result<Hidden, Reason> {
-        let mut seen = self.seen.subscribe();
+    /// Starts it if needed and returns its administrator's URL once it is up; an error says why it is not.
+    pub(super) async fn ensure(self: &Arc<Self>) -> Result<Secret, Reason> {
+        let mut status = self.status.subscribe();
         {
             let _turn = self.turn.lock().await;
             let mut supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
             if supervisor.as_ref().is_none_or(AbortHandle::is_finished) {
-                self.seen.send_replace(Seen::Starting);
+                self.status.send_replace(ServerStatus::Starting);
                 *supervisor = Some(tokio::spawn(supervise(Arc::clone(self))).abort_handle());
             }
         }
-        let settled = seen.wait_for(|seen| *seen != Seen::Starting);
+        let settled = status.wait_for(|status| *status != ServerStatus::Starting);
         let settled = tokio::time::timeout(STARTING, settled).await;
-        match settled.map(|seen| seen.map(|seen| seen.clone())) {
-            Ok(Ok(Seen::Down(why))) => Err(why),
+        match settled.map(|status| status.map(|status| status.clone())) {
+            Ok(Ok(ServerStatus::Down(why))) => Err(why),
             Ok(Ok(_)) => self.url().await,
-            _ => Err("the database server does not come up".into()),
+            _ => Err("the database server does not start".into()),
         }
     }
 
-    /// Why it does not work; nothing while it does, or while nobody needs it.
-    pub(super) fn trouble(&self) -> Option<Reason> {
-        match &*self.seen.borrow() {
-            Seen::Down(why) => Some(why.clone()),
-            Seen::Starting | Seen::Up => None,
+    /// Why it is down; `None` while it is up or not needed.
+    pub(super) fn failure(&self) -> Option<Reason> {
+        match &*self.status.borrow() {
+            ServerStatus::Down(why) => Some(why.clone()),
+            ServerStatus::Starting | ServerStatus::Up => None,
         }
     }
 
-    /// Stops it if nobody needs it; asked while nobody starts it.
+    /// Stops it unless it is needed, which is checked while it cannot be started.
     pub(super) async fn stop_unless(self: &Arc<Self>, is_needed: impl Future<Output = bool>) {
         let _turn = self.turn.lock().await;
         if is_needed.await {
             return;
         }
-        self.leave();
+        self.stop_supervising();
         if let Some(process) = self.find_running().await {
-            process.stop(self.pace.grace).await;
+            process.stop(self.timing.grace).await;
         }
     }
 
-    /// Whether a server runs on the cluster, whoever started it.
+    /// Whether a server is running on the cluster, whoever started it.
     pub(super) fn is_running(&self) -> bool {
         self.running().is_some()
     }
 
-    /// Clears away the directory of the socket.
+    /// Removes the directory of the socket.
     #[cfg(test)]
     pub(super) fn forget_socket(&self) {
-        let socket = short_directory::of(&self.directory, self.user).unwrap();
+        let socket = socket_directory::of(&self.directory, self.user).unwrap();
         fs::remove_dir_all(socket).unwrap();
     }
 
-    /// Ends supervision, and nothing else.
-    pub(super) fn leave(&self) {
+    /// Ends supervision without stopping the server.
+    pub(super) fn stop_supervising(&self) {
         if let Some(supervisor) = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take() {
             supervisor.abort();
         }
-        self.seen.send_replace(Seen::Starting);
+        self.status.send_replace(ServerStatus::Starting);
     }
 
-    /// Programs of the version that the cluster was made with, or of the newest for a new one.
+    /// Programs of the version that the cluster was created with, or of the newest for a new one.
     pub(super) async fn programs(&self) -> Result<Programs, Reason> {
         let data = self.data();
         blocking(move || programs_for(&data)).await
@@ -174,21 +174,20 @@ impl Cluster {
 
     /// The directory of its socket.
     pub(super) fn socket_directory(&self) -> io::Result<PathBuf> {
-        short_directory::of(&self.directory, self.user)
+        socket_directory::of(&self.directory, self.user)
     }
 
-    async fn url(&self) -> Result<Hidden, Reason> {
+    async fn url(&self) -> Result<Secret, Reason> {
         let socket = self.find_socket().await?;
         let password = self.password.reveal();
-        Ok(Hidden::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
+        Ok(Secret::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
     }
 
-    /// The directory of its socket, made where it is missing.
+    /// The directory of its socket, created if it is missing.
     async fn find_socket(&self) -> Result<PathBuf, Reason> {
         let (directory, user) = (self.directory.clone(), self.user);
-        let found = blocking(move || short_directory::of(&directory, user)).await;
-        found
-            .map_err(|error| Reason::of_io("there is no place for the socket of the database server", &error))
+        let found = blocking(move || socket_directory::of(&directory, user)).await;
+        found.map_err(|error| Reason::of_io("there is no directory for the database server's socket", &error))
     }
 
     /// The server that runs on the cluster, whoever started it.
@@ -199,25 +198,25 @@ impl Cluster {
 
     /// The server that runs on the cluster, whoever started it.
     fn running(&self) -> Option<Process> {
-        not_on_a_worker();
+        assert_may_block();
         let data = fs::canonicalize(self.data()).ok()?;
         let file = fs::read_to_string(data.join("postmaster.pid")).ok()?;
         let pid: i32 = file.lines().next()?.trim().parse().ok()?;
         let identity = Identity::of(pid).ok()?;
-        // A server works in the directory of its cluster. The number alone may be anybody's by now.
+        // The working directory of a server is its cluster. The pid alone may have been reused.
         let works_there = |pid: i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at == data);
         let process = Process::adopt(identity).ok()?;
         works_there(pid).then_some(process)
     }
 
-    /// Whether the server says that it takes connections.
+    /// Whether the server reports that it accepts connections.
     fn is_ready(&self) -> bool {
-        not_on_a_worker();
+        assert_may_block();
         let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         file.lines().nth(7).is_some_and(|status| status.trim() == "ready")
     }
 
-    /// Takes over the server that runs, or starts one; returns once it takes connections.
+    /// Takes over a running server or starts one; returns once it accepts connections.
     async fn bring_up(self: &Arc<Self>) -> Result<Process, Reason> {
         let programs = self.programs().await?;
         let _turn = self.turn.lock().await;
@@ -230,8 +229,8 @@ impl Cluster {
         let process = match (self.find_running().await, look().await) {
             (Some(process), (is_ready, has_socket)) if has_socket || !is_ready => process,
             (other, _) => {
-                if let Some(deaf) = other {
-                    deaf.stop(self.pace.short_grace).await;
+                if let Some(unreachable) = other {
+                    unreachable.stop(self.timing.short_grace).await;
                 }
                 let (cluster, socket) = (Arc::clone(self), socket.clone());
                 let started = blocking(move || cluster.start(&programs, &socket)).await;
@@ -244,16 +243,16 @@ impl Cluster {
             }
         };
         tokio::select! {
-            () = process.ended() => Err(self.last_words().await),
+            () = process.ended() => Err(self.last_error_line().await),
             ready = tokio::time::timeout(STARTING, ready) => match ready {
                 Ok(()) => Ok(process),
-                Err(_) => Err("the database server does not come up".into()),
+                Err(_) => Err("the database server does not start".into()),
             },
         }
     }
 
     fn start(&self, programs: &Programs, socket: &Path) -> io::Result<Process> {
-        // What an earlier server left: none runs any more, and its number may be somebody else's by now.
+        // Left by an earlier server, which no longer runs; its pid may have been reused.
         match fs::remove_file(self.data().join("postmaster.pid")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -268,12 +267,12 @@ impl Cluster {
         let mut child = Command::from(command).spawn()?;
         let pid = child.id().ok_or(io::ErrorKind::NotFound)?.cast_signed();
         let held = Identity::of(pid).and_then(Process::adopt);
-        // Whoever is the parent must take note of the end, or the process table fills up.
+        // The parent has to reap the process.
         tokio::spawn(async move { child.wait().await });
         held
     }
 
-    /// A command that runs under a user, with nothing of this process's environment.
+    /// A command that runs as a user, without this process's environment variables.
     fn command(&self, program: &Path, user: Option<u32>) -> std::process::Command {
         let mut command = std::process::Command::new(program);
         command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC")]);
@@ -288,25 +287,25 @@ impl Cluster {
         OpenOptions::new().append(true).create(true).mode(0o600).open(self.log())
     }
 
-    /// Begins the log anew where it is long: its writer appends, wherever the end is.
+    /// Truncates a long log; its writer appends to the new end.
     fn bound_log(&self) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(self.log())?;
         if file.metadata()?.len() > LONGEST_LOG { file.set_len(0) } else { Ok(()) }
     }
 
-    async fn last_words(&self) -> Reason {
+    async fn last_error_line(&self) -> Reason {
         let log = self.log();
-        let words = blocking(move || super::process::last_words(&log, 0)).await;
-        Reason::new("the database server ended", words.as_deref().unwrap_or("it did not say why"))
+        let words = blocking(move || super::process::last_error_line(&log, 0)).await;
+        Reason::new("the database server exited", words.as_deref().unwrap_or("it logged no reason"))
     }
 }
 
-/// Programs of the version that a cluster was made with, or of the newest for a new one.
+/// Programs of the version that a cluster was created with, or of the newest for a new one.
 fn programs_for(data: &Path) -> Result<Programs, Reason> {
     let found = Programs::find();
     match fs::read_to_string(data.join("PG_VERSION")) {
         Ok(version) => {
-            let wrong = |_| Reason::new("the cluster of the metadata databases has no version", data.display());
+            let wrong = |_| Reason::new("the metadata database cluster has no readable version", data.display());
             Programs::of(version.trim().parse().map_err(wrong)?, &found)
         }
         Err(_) => found.first().cloned().ok_or_else(|| {
@@ -320,7 +319,7 @@ fn has_socket(directory: &Path) -> bool {
     directory.join(".s.PGSQL.5432").exists()
 }
 
-/// How the server runs: small, safe on disk, and reached by nobody but this machine's processes.
+/// Settings of the server: small, durable, and reachable only from this machine.
 fn settings(socket: &Path) -> Vec<OsString> {
     let mut at = OsString::from("unix_socket_directories=");
     at.push(socket);
@@ -342,45 +341,45 @@ fn settings(socket: &Path) -> Vec<OsString> {
     others.iter().map(OsString::from).chain([at]).collect()
 }
 
-/// Keeps the server up: starts it again whenever it ends, later each time.
+/// Supervises the server: restarts it whenever it exits, with growing pauses.
 async fn supervise(cluster: Arc<Cluster>) {
     let mut times = 0;
     loop {
         let why = match cluster.bring_up().await {
             Ok(process) => {
                 let since = Instant::now();
-                cluster.seen.send_replace(Seen::Up);
-                let why = watch_over(&cluster, &process).await;
-                if since.elapsed() > cluster.pace.steady {
+                cluster.status.send_replace(ServerStatus::Up);
+                let why = watch_process(&cluster, &process).await;
+                if since.elapsed() > cluster.timing.stable_after {
                     times = 0;
                 }
                 why
             }
             Err(why) => why,
         };
-        let pause = cluster.pace.pause(times);
+        let pause = cluster.timing.pause(times);
         times += 1;
-        tracing::warn!(%why, "the database server of the environments does not run and is started again");
-        let later = UserText::filled("; it starts again {} s later", &[&pause.as_secs_f32()]);
-        cluster.seen.send_replace(Seen::Down(why.followed_by(&later)));
+        tracing::warn!(%why, "the environments' database server is not running and will be restarted");
+        let later = UserText::filled("; restarting after {} s", &[&pause.as_secs_f32()]);
+        cluster.status.send_replace(ServerStatus::Down(why.followed_by(&later)));
         tokio::time::sleep(pause).await;
     }
 }
 
-/// Returns once the server has ended or cannot be reached any more, and says so.
-async fn watch_over(cluster: &Arc<Cluster>, process: &Process) -> Reason {
+/// Waits until the server has exited or cannot be reached any more, and returns the reason.
+async fn watch_process(cluster: &Arc<Cluster>, process: &Process) -> Reason {
     loop {
         tokio::select! {
-            () = process.ended() => return cluster.last_words().await,
-            () = tokio::time::sleep(cluster.pace.calm) => {}
+            () = process.ended() => return cluster.last_error_line().await,
+            () = tokio::time::sleep(cluster.timing.steady_poll) => {}
         }
         let looked = Arc::clone(cluster);
         let is_there = blocking(move || {
             let _ = looked.bound_log();
-            short_directory::of(&looked.directory, looked.user).is_ok_and(|at| has_socket(&at))
+            socket_directory::of(&looked.directory, looked.user).is_ok_and(|at| has_socket(&at))
         });
         if !is_there.await {
-            return "the socket of the database server was removed".into();
+            return "the database server's socket was removed".into();
         }
     }
 }

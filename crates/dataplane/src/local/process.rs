@@ -1,7 +1,7 @@
-//! Processes that outlive whoever started them.
+//! Processes that outlive the control plane.
 //!
-//! Each leads a process group of its own and appends to a file, never to a pipe that would end with its reader. It is
-//! held by a descriptor of the kernel, so that its end is noticed at once, also where somebody else is its parent.
+//! Each leads its own process group and appends to a log file, never to a pipe, which would break with its reader. It
+//! is held by a pidfd, so that its exit is noticed immediately, even if it is not a child of this process.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -21,33 +21,33 @@ use tokio::process::Command;
 use super::identity::Identity;
 use super::isolation::Isolation;
 use super::lines;
-#[cfg(test)]
-use super::program::Manner;
+use super::orphans::COMPONENT;
 use super::program::Program;
-use super::strays::COMPONENT;
-use crate::Hidden;
-use crate::blocking::{blocking, not_on_a_worker};
+#[cfg(test)]
+use super::program::ReplaceStrategy;
+use crate::Secret;
+use crate::blocking::{assert_may_block, blocking};
 
-/// How long the members of a killed group may take to vanish.
+/// How long the members of a killed group may take to exit.
 const VANISHING: Duration = Duration::from_secs(10);
 
-/// A running process, started here or by whoever was here before.
+/// A running process, started by this or an earlier control plane.
 pub(super) struct Process {
     pub(super) identity: Identity,
     descriptor: AsyncFd<OwnedFd>,
 }
 
 impl Process {
-    /// Starts a program; a web server with its listening socket, as standard input.
+    /// Starts a program; a web server gets its listening socket as standard input.
     pub(super) fn start(
         program: &Program,
         isolation: &Isolation,
         socket: Option<OwnedFd>,
     ) -> io::Result<Self> {
-        not_on_a_worker();
+        assert_may_block();
         let log = open_log(&program.log)?;
         let mut variables = program.variables.clone();
-        variables.insert(COMPONENT.into(), Hidden::new(program.name.clone()));
+        variables.insert(COMPONENT.into(), Secret::new(program.name.clone()));
         let mut command = isolation.command(&program.arguments, &variables);
         command
             .current_dir(&program.directory)
@@ -61,15 +61,15 @@ impl Process {
         if held.is_err() {
             let _ = child.start_kill();
         }
-        // Whoever is the parent must take note of the end, or the process table fills up.
+        // The parent has to reap the process.
         tokio::spawn(async move { child.wait().await });
         held
     }
 
-    /// Holds a process that runs already.
+    /// Adopts a process that is already running.
     pub(super) fn adopt(identity: Identity) -> io::Result<Self> {
         let held = Self::hold(identity)?;
-        // Only now: the number cannot go to somebody else any more without the descriptor telling.
+        // Checked after opening the pidfd: from now on a reused pid would be noticed.
         if held.identity.is_alive() { Ok(held) } else { Err(ErrorKind::NotFound.into()) }
     }
 
@@ -80,33 +80,33 @@ impl Process {
         Ok(Self { identity, descriptor })
     }
 
-    /// A copy of a descriptor that it has open.
+    /// A copy of one of its open descriptors.
     pub(super) fn descriptor(&self, number: i32) -> io::Result<OwnedFd> {
         let copied = pidfd_getfd(self.descriptor.get_ref(), number, PidfdGetfdFlags::empty())?;
-        // Only now: as long as it lives, this was its own.
+        // If it is still alive, the descriptor was its own.
         if self.identity.is_alive() { Ok(copied) } else { Err(ErrorKind::NotFound.into()) }
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub(super) fn terminate(&self) {
-        // By its descriptor: nobody else is ever meant.
+        // Through the pidfd, so that no other process is ever hit.
         let _ = pidfd_send_signal(self.descriptor.get_ref(), Signal::TERM);
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     pub(super) async fn ended(&self) {
-        // A descriptor of a process is readable once it has ended, and stays so.
+        // A pidfd becomes readable once the process has exited, and stays so.
         let _ = self.descriptor.readable().await;
     }
 
-    /// Asks it to end, waits, and ends what is left of its group.
+    /// Sends SIGTERM, waits, and kills what is left of its group.
     pub(super) async fn stop(&self, grace: Duration) {
         self.terminate();
         let _ = tokio::time::timeout(grace, self.ended()).await;
         self.kill().await;
     }
 
-    /// Ends it and its group at once, and does not wait.
+    /// Kills it and its group, without waiting.
     pub(super) fn kill_now(&self) {
         if let Some(group) = Pid::from_raw(self.identity.pid).filter(|_| !self.identity.is_taken_by_another())
         {
@@ -114,16 +114,16 @@ impl Process {
         }
     }
 
-    /// Ends it and its group at once, and waits until they are gone.
+    /// Kills it and its group, and waits until they are gone.
     pub(super) async fn kill(&self) {
         let Some(group) = Pid::from_raw(self.identity.pid) else { return };
         let gone = async {
-            // While any member lives its number is nobody else's; once none does it may be.
+            // While any member lives the group id cannot be reused; afterwards it can.
             loop {
                 let identity = self.identity.clone();
                 let is_left = blocking(move || {
                     !identity.is_taken_by_another()
-                        && is_of_group(identity.pid)
+                        && group_has_members(identity.pid)
                         && kill_process_group(group, Signal::KILL).is_ok()
                 });
                 if !is_left.await {
@@ -133,13 +133,13 @@ impl Process {
             }
         };
         if tokio::time::timeout(VANISHING, gone).await.is_err() {
-            tracing::warn!(pid = self.identity.pid, "a killed process group does not vanish");
+            tracing::warn!(pid = self.identity.pid, "a killed process group has not exited");
         }
     }
 }
 
-/// What runs these arguments so that their user has at most so many processes. Shells name that limit differently.
-pub(super) fn counted(arguments: &[OsString], most: u64) -> Vec<OsString> {
+/// Wraps arguments so that their user can have at most this many processes. Shells name that limit differently.
+pub(super) fn with_process_limit(arguments: &[OsString], most: u64) -> Vec<OsString> {
     let script = format!(
         "if (ulimit -u {most}) 2>/dev/null; then ulimit -u {most}; else ulimit -p {most}; fi; exec \"$0\" \"$@\""
     );
@@ -150,12 +150,12 @@ fn open_log(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// Whether anybody is left in a process group who is not just waiting to be noticed.
-fn is_of_group(group: i32) -> bool {
-    numbers().any(|pid| group_of(pid) == Some(group))
+/// Whether a process group has members other than zombies.
+fn group_has_members(group: i32) -> bool {
+    pids().any(|pid| group_of(pid) == Some(group))
 }
 
-/// The process group of a process; none where nothing or only its remains are left.
+/// The process group of a process; `None` if it does not exist or is a zombie.
 pub(super) fn group_of(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
@@ -163,18 +163,18 @@ pub(super) fn group_of(pid: i32) -> Option<i32> {
     if is_dead { None } else { fields.nth(1)?.parse().ok() }
 }
 
-/// The numbers of all processes.
-pub(super) fn numbers() -> impl Iterator<Item = i32> {
-    not_on_a_worker();
+/// The pids of all processes.
+pub(super) fn pids() -> impl Iterator<Item = i32> {
+    assert_may_block();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Why a program failed, as far as what it wrote since its start tells: its last line that names an error, or else its
-/// last line.
-pub(super) fn last_words(log: &Path, since: u64) -> Option<String> {
+/// Why a program failed, according to its log since its start: the last line that names an error, or else the last
+/// line.
+pub(super) fn last_error_line(log: &Path, since: u64) -> Option<String> {
     const WINDOW: u64 = 16 * 1024;
-    not_on_a_worker();
+    assert_may_block();
     let file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();
     let from = length.saturating_sub(WINDOW).max(since.min(length));
@@ -183,23 +183,23 @@ pub(super) fn last_words(log: &Path, since: u64) -> Option<String> {
     let text = String::from_utf8_lossy(&text);
     let said: Vec<String> =
         text.lines().rev().filter_map(lines::of_component).map(|line| line.text).collect();
-    let error = said.iter().find(|line| names_an_error(line)).or(said.first())?;
+    let error = said.iter().find(|line| is_exception_line(line)).or(said.first())?;
     Some(error.chars().take(300).collect())
 }
 
-/// Whether a line is the end of a traceback: the name of an exception, and mostly what it says.
-fn names_an_error(line: &str) -> bool {
+/// Whether a line is the last one of a traceback: an exception, usually with its message.
+fn is_exception_line(line: &str) -> bool {
     let name = line.split([':', ' ']).next().unwrap_or_default();
     name.ends_with("Error") || name.ends_with("Exception")
 }
 
-/// How much a program has written by now.
-pub(super) fn length_of(log: &Path) -> u64 {
-    not_on_a_worker();
+/// The current length of a log.
+pub(super) fn log_length(log: &Path) -> u64 {
+    assert_may_block();
     fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
-/// Arguments as a list that a command takes.
+/// A program and its arguments as a list.
 pub(super) fn arguments<const N: usize>(program: PathBuf, rest: [&str; N]) -> Vec<OsString> {
     std::iter::once(program.into_os_string()).chain(rest.map(OsString::from)).collect()
 }
@@ -209,21 +209,21 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::blocking::here;
+    use crate::blocking::allow_blocking;
 
     fn shell(directory: &Path, script: &str) -> Program {
         Program {
             name: "test".into(),
             arguments: vec!["/bin/sh".into(), "-c".into(), script.into()],
-            variables: BTreeMap::from([("PODIUM_MARK".into(), Hidden::new(directory.display().to_string()))]),
+            variables: BTreeMap::from([("PODIUM_MARK".into(), Secret::new(directory.display().to_string()))]),
             directory: directory.to_owned(),
             log: directory.join("log"),
-            manner: Manner::Restart,
+            strategy: ReplaceStrategy::Restart,
         }
     }
 
     fn start(program: &Program) -> io::Result<Process> {
-        here(|| Process::start(program, &Isolation::NONE, None))
+        allow_blocking(|| Process::start(program, &Isolation::NONE, None))
     }
 
     async fn eventually(what: impl Fn() -> bool) {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_process_writes_is_appended_and_its_end_is_noticed() {
+    async fn output_of_a_process_is_appended_and_its_exit_is_noticed() {
         let directory = tempfile::tempdir().unwrap();
         for _ in 0..2 {
             let process = start(&shell(directory.path(), "echo one; echo two >&2")).unwrap();
@@ -243,14 +243,17 @@ mod tests {
         let log = fs::read_to_string(directory.path().join("log")).unwrap();
         assert_eq!(log, "one\ntwo\none\ntwo\n");
         let log = directory.path().join("log");
-        assert_eq!(here(|| last_words(&log, 0)).as_deref(), Some("two"));
-        assert_eq!(here(|| last_words(&log, length_of(&log))), None, "it said nothing since");
+        assert_eq!(allow_blocking(|| last_error_line(&log, 0)).as_deref(), Some("two"));
+        assert_eq!(allow_blocking(|| last_error_line(&log, log_length(&log))), None, "it said nothing since");
         fs::write(&log, "ValueError: not enough values\nshutting down\n").unwrap();
-        assert_eq!(here(|| last_words(&log, 0)).as_deref(), Some("ValueError: not enough values"));
+        assert_eq!(
+            allow_blocking(|| last_error_line(&log, 0)).as_deref(),
+            Some("ValueError: not enough values")
+        );
     }
 
     #[tokio::test]
-    async fn a_process_that_does_not_listen_ends_with_its_whole_group() {
+    async fn a_process_that_ignores_sigterm_is_killed_with_its_group() {
         let directory = tempfile::tempdir().unwrap();
         let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo up; while :; do sleep 1; done'";
         let process = start(&shell(directory.path(), script)).unwrap();
@@ -258,11 +261,11 @@ mod tests {
             .await;
         let group = process.identity.pid;
         process.stop(Duration::from_millis(10)).await;
-        assert!(!here(|| is_of_group(group)));
+        assert!(!allow_blocking(|| group_has_members(group)));
     }
 
     #[tokio::test]
-    async fn an_adopted_process_is_held_like_a_child_and_a_stranger_is_not_taken() {
+    async fn an_adopted_process_is_watched_like_a_child_and_a_dead_one_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let process = start(&shell(directory.path(), "exec sleep 1000")).unwrap();
         let again = Process::adopt(process.identity.clone()).unwrap();

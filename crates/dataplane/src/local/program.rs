@@ -1,4 +1,4 @@
-//! What is to run: a program, its environment, and a fingerprint that tells whether what runs is still that.
+//! A program to run with its environment, and its fingerprint, which shows whether a running process is up to date.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,44 +8,44 @@ use std::path::PathBuf;
 use aws_lc_rs::hmac;
 use serde::{Deserialize, Serialize};
 
-use crate::Hidden;
+use crate::Secret;
 
-/// A program as it is to run.
+/// A program to run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Program {
-    /// The component that it is, named as its logs are.
+    /// The component, named like its log.
     pub(super) name: String,
-    /// What is called, and with what. Never a secret: every user of the machine can read it.
+    /// The command line. Never a secret: every user of the machine can read it.
     pub(super) arguments: Vec<OsString>,
-    /// Its whole environment.
-    pub(super) variables: BTreeMap<String, Hidden>,
-    /// Where it runs.
+    /// Its environment variables, all of them.
+    pub(super) variables: BTreeMap<String, Secret>,
+    /// Its working directory.
     pub(super) directory: PathBuf,
     /// The file that it appends to.
     pub(super) log: PathBuf,
-    /// How it is replaced by a newer one.
-    pub(super) manner: Manner,
+    /// How it is replaced by a new version.
+    pub(super) strategy: ReplaceStrategy,
 }
 
-/// How a program that runs is replaced by a newer one.
+/// How a running program is replaced by a new version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Manner {
-    /// It is ended, and then the newer one starts.
+pub(super) enum ReplaceStrategy {
+    /// It is stopped, and then the new one starts.
     #[default]
     Restart,
-    /// The newer one starts beside it on the same socket, and it is ended once that one serves.
+    /// The new one starts on the same socket while it is still running; it is stopped once the new one serves.
     Overlap,
-    /// It is ended once no task runs in it any more: it takes no further ones meanwhile.
+    /// It is drained first: it accepts no further tasks and is stopped once none is running.
     Drain,
-    /// Being asked to end, it finishes its tasks and takes no further ones.
+    /// On SIGTERM it finishes its tasks and accepts no further ones.
     Finish,
 }
 
 impl Program {
-    /// Tells programs, and the bounds that they run in, apart without giving away what is in them. Nobody without the key
-    /// can guess at it.
-    pub(super) fn fingerprint(&self, key: &Hidden, bounds: &[OsString]) -> String {
+    /// A keyed hash of a program and its isolation, which reveals nothing about them and cannot be guessed without the
+    /// key.
+    pub(super) fn fingerprint(&self, key: &Secret, bounds: &[OsString]) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.reveal().as_bytes());
         let mut all = hmac::Context::with_key(&key);
         let mut add = |part: &[u8]| {
@@ -67,17 +67,17 @@ mod tests {
 
     #[test]
     fn a_fingerprint_changes_with_everything_that_a_process_is_started_with() {
-        let key = Hidden::new("key".into());
+        let key = Secret::new("key".into());
         let program = |arguments: &[&str], variables: &[(&str, &str)]| Program {
             name: "scheduler".into(),
             arguments: arguments.iter().map(OsString::from).collect(),
             variables: variables
                 .iter()
-                .map(|(name, value)| ((*name).to_owned(), Hidden::new((*value).into())))
+                .map(|(name, value)| ((*name).to_owned(), Secret::new((*value).into())))
                 .collect(),
             directory: "/".into(),
             log: "/log".into(),
-            manner: Manner::Restart,
+            strategy: ReplaceStrategy::Restart,
         };
         let first = program(&["a", "bc"], &[("K", "v")]).fingerprint(&key, &[]);
         assert_eq!(first, program(&["a", "bc"], &[("K", "v")]).fingerprint(&key, &[]));
@@ -86,7 +86,7 @@ mod tests {
         assert_ne!(first, program(&["a", "bc"], &[("K", "w")]).fingerprint(&key, &[]));
         assert_ne!(
             first,
-            program(&["a", "bc"], &[("K", "v")]).fingerprint(&Hidden::new("other".into()), &[])
+            program(&["a", "bc"], &[("K", "v")]).fingerprint(&Secret::new("other".into()), &[])
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The interpreter that runtimes are made with, and the program that installs them.
+//! The interpreter that runtimes are created with, and the program that installs them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::process::Stdio;
 use podium_domain::Reason;
 use tokio::process::Command;
 
-/// What interpreters are called, those that most packages are built for first.
+/// Names of interpreters, starting with those that most packages are built for.
 const NAMES: &[&str] = &["python3.12", "python3.11", "python3.13", "python3.10", "python3"];
 
-/// Where they are beside the search path, which may be somebody's own.
+/// Directories to search before `PATH`.
 const PLACES: &[&str] = &["/usr/local/bin", "/usr/bin"];
 
-/// What to do where there is none.
+/// The advice if there is none.
 const WANTED: &str = "running deployments on this machine needs Python 3.10 to 3.13 with pip: install it (on Debian and \
                       Ubuntu: apt install python3 python3-pip), or name one with --python, or use --data-plane simulated";
 
-/// Prints what has to be known of an interpreter.
+/// Prints version, path and prefix of an interpreter.
 const QUESTION: &str =
     "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable); print(sys.base_prefix)";
 
@@ -28,11 +28,11 @@ pub(super) struct Python {
     pub(super) path: PathBuf,
     /// Its version: major and minor.
     pub(super) version: (u32, u32),
-    /// The directory that its library is in.
+    /// Its prefix, which contains its library.
     pub(super) home: PathBuf,
 }
 
-/// The interpreters of this machine that can run Airflow; the one that was asked for is the only one.
+/// The interpreters of this machine that can run Airflow; only the requested one, if there is one.
 pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, Reason> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let places = PLACES.iter().map(PathBuf::from).chain(std::env::split_paths(&search));
@@ -51,12 +51,12 @@ pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, Reason> {
     if found.is_empty() { Err(WANTED.into()) } else { Ok(found) }
 }
 
-/// What was asked for is no interpreter that can run Airflow.
+/// The requested interpreter cannot run Airflow.
 #[derive(Debug, thiserror::Error)]
-#[error("--python {} is no Python 3.10 to 3.13 that can be run: name another, or leave it out to have one found", .0.display())]
+#[error("--python {} is not a usable Python 3.10 to 3.13: name another interpreter, or omit --python to have one found", .0.display())]
 pub struct NoPython(PathBuf);
 
-/// Refuses an interpreter that was asked for and cannot run Airflow.
+/// Checks that the requested interpreter can run Airflow.
 pub async fn check_python(path: &Path) -> Result<(), NoPython> {
     ask(path).await.map(drop).ok_or_else(|| NoPython(path.to_owned()))
 }
@@ -73,7 +73,7 @@ async fn ask(candidate: &Path) -> Option<Python> {
     ((3, 10)..=(3, 13)).contains(&version).then_some(Python { path, version, home })
 }
 
-/// The program that installs packages; it is itself installed below `tools` where the machine has none.
+/// The program that installs packages (uv); it is installed below `tools` if the machine has none.
 pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBuf, Reason> {
     let own = tools.join("uv/bin/uv");
     for known in [own.clone(), PathBuf::from("uv")] {
@@ -109,7 +109,7 @@ pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBu
         }
         let said = String::from_utf8_lossy(&installed.stderr);
         let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        why = Reason::new("the installer (uv) cannot be had from PyPI", last.trim());
+        why = Reason::new("the installer (uv) cannot be downloaded from PyPI", last.trim());
     }
     Err(why)
 }
@@ -120,7 +120,7 @@ async fn answers<const N: usize>(program: &Path, arguments: [&str; N]) -> bool {
     command.status().await.is_ok_and(|status| status.success())
 }
 
-/// A command whose files everybody may read, whatever this process keeps to itself.
+/// A command whose files are world-readable, whatever this process's umask is.
 pub(super) fn readable_by_all(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "umask 022; exec \"$0\" \"$@\""]).arg(program);
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_no_interpreter_is_told_apart_and_said() {
+    async fn an_unusable_interpreter_is_rejected_with_advice() {
         let none = find(Some(Path::new("/bin/false"))).await;
         assert_eq!(*none.unwrap_err().user_text(), WANTED);
         assert!(WANTED.contains("apt install python3"));

@@ -1,8 +1,8 @@
-//! What environments have on disk: measured a little at a time, and bounded.
+//! Disk quotas of environments: usage is measured a little at a time.
 //!
-//! An environment that has more than it may is stopped, and says so, until it has less. Where the disk itself runs full
-//! those are stopped that go on writing, before nothing is left for the control plane. Between two looks an environment
-//! can write more than it may: the bound is kept to, not enforced by the kernel.
+//! An environment that exceeds its quota is stopped, with a status reason, until it uses less. If the disk itself runs
+//! full, environments that keep writing are stopped before nothing is left for the control plane. Between two
+//! measurements an environment can exceed its quota: the kernel does not enforce it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -15,27 +15,27 @@ use tokio::time::Instant;
 
 use super::layout::Place;
 use super::plane::Plane;
-use super::trees::{Seen, Walk};
-use crate::blocking::{blocking, not_on_a_worker};
+use super::trees::{Entry, Walk};
+use crate::blocking::{assert_may_block, blocking};
 
-/// How many files are looked at before others may use the disk.
+/// How many files are measured before a pause.
 const SLICE: usize = 4_000;
-/// What a file takes at the least: somewhere its name is written down.
+/// The least that a file counts, because its directory entry takes space too.
 const SMALLEST: u64 = 4096;
-/// Measuring takes this part of the time at the most, unless much is written.
+/// After measuring, the pause is this many times as long, unless much is written.
 const REST: u32 = 5;
-/// What may be written before it is measured who wrote it.
+/// How much may be written before usage is measured again.
 const MUCH: u64 = 256 << 20;
-/// What is written between two looks at a full disk, by somebody who goes on writing.
+/// Growth between two measurements of a full disk that counts as writing.
 const WRITES_ON: u64 = 1 << 20;
-/// So many files more are measured of an environment that has more than it may, to say where it has them.
+/// How many more files are measured of an environment that exceeds its quota, to say where they are.
 const FURTHER: usize = 25 * SLICE;
-/// One that runs is measured for so long at the most: files that come and go could keep it going for ever.
+/// The longest measurement of a running environment: files that come and go could make it endless.
 const LONGEST: Duration = Duration::from_secs(600);
-/// A disk that can take fewer files than this is as full as one without room.
+/// A disk with fewer free inodes than this counts as full.
 const FILES: u64 = 1_500;
 
-/// What an environment has on disk, by the directory that it is in.
+/// The disk usage of an environment by directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage(BTreeMap<String, u64>);
 
@@ -44,7 +44,7 @@ impl Usage {
         self.0.values().sum()
     }
 
-    /// The directories that hold the most, for people.
+    /// The largest directories, as text.
     fn described(&self) -> UserText {
         let mut parts: Vec<(&String, &u64)> = self.0.iter().filter(|(_, bytes)| **bytes >= 1 << 20).collect();
         parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
@@ -55,7 +55,7 @@ impl Usage {
     }
 }
 
-/// An environment that is being measured.
+/// A measurement in progress.
 pub(super) struct Measuring {
     waiting: Vec<(String, std::path::PathBuf)>,
     at: Option<(String, Walk)>,
@@ -67,8 +67,8 @@ impl Measuring {
         Self { waiting: place.measured(), at: None, usage: Usage::default() }
     }
 
-    /// Measures on; the usage once that was all. What cannot be looked at does not count, and ends nothing.
-    pub(super) fn go_on(&mut self, most: usize) -> Option<Usage> {
+    /// Continues measuring; returns the usage once it is complete. What cannot be read is not counted.
+    pub(super) fn advance(&mut self, most: usize) -> Option<Usage> {
         if self.at.is_none() {
             let Some((name, path)) = self.waiting.pop() else {
                 return Some(std::mem::take(&mut self.usage));
@@ -82,7 +82,7 @@ impl Measuring {
         }
         let (name, walk) = self.at.as_mut()?;
         let bytes = self.usage.0.entry(name.clone()).or_default();
-        let walked = walk.go_on(most, |seen| {
+        let walked = walk.advance(most, |seen| {
             *bytes = bytes.saturating_add(taken(seen));
             Ok(())
         });
@@ -99,19 +99,19 @@ impl Measuring {
     }
 }
 
-/// What a file takes; one with several names is shared among them.
-fn taken(seen: &Seen<'_>) -> u64 {
+/// The space of a file, divided by its number of hard links.
+fn taken(seen: &Entry<'_>) -> u64 {
     let blocks = u64::try_from(seen.stat.st_blocks).unwrap_or(0).saturating_mul(512);
     (blocks / seen.stat.st_nlink.max(1)).max(SMALLEST)
 }
 
-/// Measures environments as long as the plane is there.
+/// Measures environments as long as the plane exists.
 pub(super) async fn watch(plane: Weak<Plane>) {
     let (mut before, mut took) = (HashMap::new(), Duration::ZERO);
     while rest(&plane, took * REST).await.is_some() {
         let begun = Instant::now();
         let Some(ids) =
-            plane.upgrade().map(|plane| plane.keepers().keys().copied().collect::<Vec<DeploymentId>>())
+            plane.upgrade().map(|plane| plane.supervisors().keys().copied().collect::<Vec<DeploymentId>>())
         else {
             return;
         };
@@ -134,7 +134,7 @@ pub(super) async fn watch(plane: Weak<Plane>) {
     }
 }
 
-/// Waits for a while, or until much was written or the disk is full; nothing where the plane is gone.
+/// Waits for a while, or until much was written or the disk is full; `None` if the plane is gone.
 async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
     let look = |plane: Arc<Plane>| {
         blocking(move || {
@@ -144,7 +144,7 @@ async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
     };
     let (until, (at_first, _)) = (Instant::now() + length, look(plane.upgrade()?).await);
     loop {
-        tokio::time::sleep(plane.upgrade()?.pace.measure).await;
+        tokio::time::sleep(plane.upgrade()?.timing.disk_poll).await;
         let (free, is_full) = look(plane.upgrade()?).await;
         let is_urgent = is_full || free < at_first.saturating_sub(MUCH);
         if is_urgent || Instant::now() >= until {
@@ -153,24 +153,24 @@ async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
     }
 }
 
-/// The bytes that are free at a directory.
+/// The free bytes of a directory's file system.
 fn free_bytes(directory: &Path) -> Option<u64> {
-    not_on_a_worker();
+    assert_may_block();
     let disk = rustix::fs::statvfs(directory).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Measures an environment, with pauses; nothing where it is gone.
+/// Measures an environment, with pauses; `None` if it is gone.
 async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
     let (place, bound, is_stopped) = {
         let plane = plane.upgrade()?;
-        let is_stopped = plane.keepers().get(&id)?.stopped_for().is_some();
+        let is_stopped = plane.supervisors().get(&id)?.stop_reason().is_some();
         (plane.layout.environment(id), plane.options.environment_disk, is_stopped)
     };
     let (mut measuring, begun, mut further) = (Measuring::new(&place), Instant::now(), 0);
     loop {
         let step = blocking(move || {
-            let done = measuring.go_on(SLICE);
+            let done = measuring.advance(SLICE);
             (measuring, done)
         });
         let (kept, done) = step.await;
@@ -181,37 +181,37 @@ async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
         if bound.is_some_and(|most| measuring.usage.total() > most) {
             further += SLICE;
         }
-        // What is stopped is measured to the end: it runs again only where all of it is little enough.
+        // A stopped environment is measured completely: it runs again only if its total is below the quota.
         if further > FURTHER || (!is_stopped && begun.elapsed() > LONGEST) {
             return Some(measuring.usage);
         }
-        tokio::time::sleep(plane.upgrade()?.pace.slice).await;
+        tokio::time::sleep(plane.upgrade()?.timing.disk_pause).await;
     }
 }
 
-/// Tells an environment whether it has to stop because of what it has, or may run again.
+/// Stops an environment that exceeds its quota, or lets it run again.
 fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
-    let keepers = plane.keepers();
-    let Some(handle) = keepers.get(&id) else { return };
-    handle.view.pulse.note_disk(usage.total());
+    let supervisors = plane.supervisors();
+    let Some(handle) = supervisors.get(&id) else { return };
+    handle.view.measurements.note_disk(usage.total());
     let bound = plane.options.environment_disk;
     if let Some(most) = bound {
         let is_much = |bytes: u64| bytes > most / 5 * 4;
         if is_much(usage.total()) && !before.is_some_and(is_much) {
             let (has, may_have) = (size(usage.total()), size(most));
-            tracing::warn!(%id, %has, %may_have, "an environment has nearly as much on disk as it may have");
+            tracing::warn!(%id, %has, %may_have, "an environment uses more than 80 percent of its disk quota");
         }
     }
-    let is_stopped = handle.stopped_for();
-    // What was stopped for the disk waits until there is room again.
+    let is_stopped = handle.stop_reason();
+    // One that was stopped for a full disk waits until there is space again.
     let why = over(usage, bound).or_else(|| is_stopped.clone().filter(|_| FullDisk::look(plane).is_some()));
-    // The same words as long as it is stopped: every change of them is written down.
+    // The text stays the same while it is stopped, because every change of it is stored.
     if is_stopped.is_some() != why.is_some() {
-        handle.stop_for(why);
+        handle.set_stop_reason(why);
     }
 }
 
-/// Stops whoever wrote the most, where the disk is full.
+/// Stops the environment that wrote the most, if the disk is full.
 fn stop_writer(plane: &Plane, now: &HashMap<DeploymentId, Usage>, before: &HashMap<DeploymentId, u64>) {
     let Some(full) = FullDisk::look(plane) else { return };
     let growth =
@@ -219,67 +219,64 @@ fn stop_writer(plane: &Plane, now: &HashMap<DeploymentId, Usage>, before: &HashM
     let Some((_, id)) = now.iter().filter_map(growth).max().filter(|(growth, _)| *growth >= WRITES_ON) else {
         return;
     };
-    let keepers = plane.keepers();
-    let handle = keepers.get(&id).filter(|handle| handle.stopped_for().is_none());
+    let supervisors = plane.supervisors();
+    let handle = supervisors.get(&id).filter(|handle| handle.stop_reason().is_none());
     if let (Some(handle), Some(usage)) = (handle, now.get(&id)) {
-        handle.stop_for(Some(full.described(usage)));
+        handle.set_stop_reason(Some(full.described(usage)));
     }
 }
 
-/// What is wrong where an environment has more than it may.
+/// The status reason of an environment that exceeds its quota.
 fn over(usage: &Usage, most: Option<u64>) -> Option<UserText> {
     let most = most.filter(|most| usage.total() > *most)?;
     Some(UserText::filled(
-        "it was stopped, because it has {} on disk and may have {} ({}). It starts again once it has less: remove files of \
-         it on its machine, or have the operator raise --environment-disk-gib",
+        "it was stopped because it uses {} of disk space and may use {} ({}). It starts again once it uses less: remove some of its files on its machine, or have the operator raise --environment-disk-gib",
         &[&size(usage.total()), &size(most), &usage.described()],
     ))
 }
 
-/// A disk with less room than is kept for the control plane.
+/// A disk with less free space than is reserved for the control plane.
 struct FullDisk {
-    /// What is left, for people.
+    /// What is left, as text.
     left: UserText,
 }
 
 impl FullDisk {
     fn look(plane: &Plane) -> Option<Self> {
-        not_on_a_worker();
+        assert_may_block();
         let disk = rustix::fs::statvfs(plane.layout.environments()).ok()?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let files = (disk.f_files > 0).then_some(disk.f_favail);
         Self::with(free, files, plane.options.disk_reserve)
     }
 
-    /// Environments stop when a quarter of the reserve is gone: the rest is for what is written until they have, and for the
-    /// control plane.
+    /// Environments are stopped when a quarter of the reserve is used: the rest is for what they write until then, and
+    /// for the control plane.
     fn with(free: u64, files: Option<u64>, reserve: u64) -> Option<Self> {
         if free < reserve.saturating_sub(reserve / 4) {
-            let left =
-                UserText::filled("{} are free, and {} are kept in reserve", &[&size(free), &size(reserve)]);
+            let left = UserText::filled("{} free, {} held in reserve", &[&size(free), &size(reserve)]);
             return Some(Self { left });
         }
         let files = files.filter(|files| reserve > 0 && *files < FILES)?;
-        Some(Self { left: UserText::filled("it can take {} files more", &[&files]) })
+        Some(Self { left: UserText::filled("room for {} more files", &[&files]) })
     }
 
     fn described(&self, usage: &Usage) -> UserText {
         UserText::filled(
-            "it was stopped, because the disk of its machine is full ({}) and it went on writing: it has {} ({}). It \
-             starts again once there is room",
+            "it was stopped because the disk of its machine is full ({}) and it kept writing: it uses {} ({}). It starts again once there is space",
             &[&self.left, &size(usage.total()), &usage.described()],
         )
     }
 }
 
-/// Half of the file system that a directory is on, or will be.
+/// Half of the size of the file system of a directory, which may not exist yet.
 pub fn half_of_disk(directory: &Path) -> Option<u64> {
     let found = directory.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     let disk = rustix::fs::statvfs(found).ok()?;
     Some(disk.f_blocks.saturating_mul(disk.f_frsize) / 2).filter(|half| *half > 0)
 }
 
-/// Bytes for people.
+/// A readable size.
 fn size(bytes: u64) -> UserText {
     if bytes < 10 << 30 {
         return UserText::filled("{} MiB", &[&(bytes >> 20)]);
@@ -297,8 +294,8 @@ mod tests {
         assert_eq!(left(3 << 20, Some(FILES), 4 << 20), None);
         assert_eq!(left(3 << 20, None, 4 << 20), None, "where files are not counted");
         let few = left(2 << 20, Some(FILES), 4 << 20);
-        assert_eq!(few, Some("2 MiB are free, and 4 MiB are kept in reserve".into()));
-        assert_eq!(left(8 << 20, Some(7), 4 << 20), Some("it can take 7 files more".into()));
+        assert_eq!(few, Some("2 MiB free, 4 MiB held in reserve".into()));
+        assert_eq!(left(8 << 20, Some(7), 4 << 20), Some("room for 7 more files".into()));
         assert_eq!(left(0, Some(0), 0), None, "where nothing is kept in reserve");
     }
 

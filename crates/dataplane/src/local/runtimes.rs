@@ -1,4 +1,4 @@
-//! Runtimes: each version of Airflow is installed once, from a frozen list of packages, and shared by all environments.
+//! Runtimes: each version of Airflow is installed once, from a locked list of packages, and shared by all environments.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -12,15 +12,15 @@ use podium_domain::options::Version;
 use podium_domain::{Given, Reason, UserText};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
 
-use super::ground::Ground;
+use super::command::run;
+use super::host::Host;
 use super::layout::{Layout, write_whole};
 use super::locks;
 use super::python::{Python, installer, readable_by_all};
-use super::running::run;
-use super::unused;
-use crate::blocking::{blocking, in_turn, not_on_a_worker};
+use super::unused_runtimes;
+use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 
-/// Written last: a runtime without it is not whole.
+/// Written last: a runtime without it is incomplete.
 pub(super) const READY: &str = "podium-ready";
 pub(super) const TEMPLATE: &str = "template.db";
 
@@ -33,7 +33,7 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// A runtime that somebody says is there.
+    /// A runtime that is assumed to exist.
     #[cfg(test)]
     pub(super) fn at(version: Version, directory: PathBuf) -> Self {
         Self { version, directory }
@@ -63,7 +63,7 @@ pub(super) struct Runtimes {
     known: Mutex<HashMap<Version, Arc<Known>>>,
 }
 
-/// A runtime that somebody asked for.
+/// A runtime that was requested.
 struct Known {
     turn: AsyncMutex<()>,
     progress: watch::Sender<Reason>,
@@ -74,15 +74,15 @@ impl Runtimes {
         Self { layout, reserve, installer: OnceCell::new(), known: Mutex::default() }
     }
 
-    /// The runtime of this version, installed if it is not yet; meanwhile `tell` hears how far that got.
+    /// Returns the runtime of this version, installing it if needed; `tell` gets the progress.
     pub(super) async fn ensure(
         &self,
-        ground: &Ground,
+        host: &Host,
         version: &str,
         tell: impl Fn(Reason),
     ) -> Result<Runtime, Reason> {
         let parsed: Version =
-            version.parse().map_err(|()| UserText::filled("{} is no version", &[&Given(version)]))?;
+            version.parse().map_err(|()| UserText::filled("{} is not a version", &[&Given(version)]))?;
         let runtime = Runtime { version: parsed, directory: self.layout.runtimes().join(version) };
         let lock = locks::of(version).ok_or_else(|| {
             let told = "there is no list of packages for Apache Airflow {}: this server cannot run it";
@@ -93,14 +93,14 @@ impl Runtimes {
         let installed = async {
             let _turn = known.turn.lock().await;
             let say = |how_far: Reason| drop(known.progress.send_replace(how_far));
-            let (seal, directory) = (seal(lock, &ground.python), runtime.directory.clone());
+            let (seal, directory) = (seal(lock, &host.python), runtime.directory.clone());
             if !blocking(move || is_ready(&directory, &seal)).await {
                 let (runtimes, reserve) = (self.layout.runtimes(), self.reserve);
-                blocking(move || unused::room_for_one(&runtimes, reserve)).await?;
-                self.install(ground, &runtime, lock, say).await?;
+                blocking(move || unused_runtimes::check_space_for_runtime(&runtimes, reserve)).await?;
+                self.install(host, &runtime, lock, say).await?;
             }
             let directory = runtime.directory.clone();
-            blocking(move || unused::note_use(&directory)).await;
+            blocking(move || unused_runtimes::note_use(&directory)).await;
             Ok(runtime)
         };
         let mut installed = std::pin::pin!(installed);
@@ -115,7 +115,7 @@ impl Runtimes {
 
     async fn install(
         &self,
-        ground: &Ground,
+        host: &Host,
         runtime: &Runtime,
         lock: &str,
         say: impl Fn(Reason),
@@ -125,9 +125,9 @@ impl Runtimes {
         let broken = |error: io::Error| Reason::of_io(failed(), &error);
         say(told("installing Apache Airflow {}: looking for the installer").into());
         let tools = self.layout.tools();
-        let installer = self.installer.get_or_try_init(|| installer(&tools, &ground.pythons)).await?;
+        let installer = self.installer.get_or_try_init(|| installer(&tools, &host.pythons)).await?;
         let directory = runtime.directory.clone();
-        in_turn(&directory.clone(), move || remove(&directory)).await.map_err(broken)?;
+        blocking_exclusive(&directory.clone(), move || remove(&directory)).await.map_err(broken)?;
         let cache = tools.join("cache");
         let uv = |arguments: &[&str]| {
             let mut command = readable_by_all(installer);
@@ -136,7 +136,7 @@ impl Runtimes {
             command
         };
         let mut make = uv(&["venv", "--python"]);
-        make.arg(&ground.python.path).arg(&runtime.directory);
+        make.arg(&host.python.path).arg(&runtime.directory);
         run(make, |_| {}).await.map_err(|error| Reason::new(failed(), error))?;
         let list = runtime.directory.join("packages.txt");
         let (path, text) = (list.clone(), lock.to_owned());
@@ -152,33 +152,33 @@ impl Runtimes {
         installed.map_err(|error| Reason::new(failed(), error))?;
         say(told("installing Apache Airflow {}: preparing the database").into());
         prepare_template(runtime).await.map_err(|why| why.within(failed()))?;
-        let (ready, seal) = (runtime.directory.join(READY), seal(lock, &ground.python));
+        let (ready, seal) = (runtime.directory.join(READY), seal(lock, &host.python));
         blocking(move || write_whole(&ready, seal.as_bytes(), 0o644)).await.map_err(broken)
     }
 }
 
 impl Runtimes {
-    /// Removes runtimes that nobody has used for so long; those in use are used now.
+    /// Removes runtimes that have been unused for longer than this, and marks those in use.
     pub(super) async fn remove_unused(&self, in_use: &BTreeSet<Version>, kept_for: Duration) {
         let runtimes = self.layout.runtimes();
-        for version in blocking(move || unused::installed(&runtimes)).await {
+        for version in blocking(move || unused_runtimes::installed(&runtimes)).await {
             let directory = self.layout.runtimes().join(version.to_string());
             if in_use.contains(&version) {
-                blocking(move || unused::note_use(&directory)).await;
+                blocking(move || unused_runtimes::note_use(&directory)).await;
                 continue;
             }
             let known = self.known(version);
-            // Somebody who is installing it uses it.
+            // It is being installed.
             let Ok(_turn) = known.turn.try_lock() else { continue };
             let removed = blocking(move || {
-                let is_idle = unused::for_how_long(&directory).is_some_and(|idle| idle > kept_for);
-                is_idle.then(|| unused::remove(&directory))
+                let is_idle = unused_runtimes::unused_for(&directory).is_some_and(|idle| idle > kept_for);
+                is_idle.then(|| unused_runtimes::remove(&directory))
             });
             match removed.await {
                 None => {}
-                Some(Ok(())) => tracing::info!(%version, "a runtime that nothing uses was removed"),
+                Some(Ok(())) => tracing::info!(%version, "removed an unused runtime"),
                 Some(Err(error)) => {
-                    tracing::warn!(%version, %error, "a runtime that nothing uses cannot be removed");
+                    tracing::warn!(%version, %error, "an unused runtime cannot be removed");
                 }
             }
         }
@@ -191,7 +191,7 @@ impl Runtimes {
     }
 }
 
-/// Migrates an empty database once; environments begin with a copy.
+/// Migrates an empty database once; environments start with a copy.
 async fn prepare_template(runtime: &Runtime) -> Result<(), Reason> {
     let broken = |error: io::Error| Reason::of_io("its files cannot be written", &error);
     let home = runtime.directory.join("template");
@@ -214,18 +214,18 @@ async fn prepare_template(runtime: &Runtime) -> Result<(), Reason> {
 }
 
 fn is_ready(directory: &Path, seal: &str) -> bool {
-    not_on_a_worker();
+    assert_may_block();
     fs::read_to_string(directory.join(READY)).is_ok_and(|text| text == seal)
 }
 
-/// Which packages and interpreter a runtime was made of.
+/// Identifies the packages and the interpreter of a runtime.
 pub(super) fn seal(lock: &str, python: &Python) -> String {
     let hash: String = digest(&SHA256, lock.as_bytes()).as_ref().iter().map(|b| format!("{b:02x}")).collect();
     format!("{hash} {}\n", python.path.display())
 }
 
 fn remove(directory: &Path) -> io::Result<()> {
-    not_on_a_worker();
+    assert_may_block();
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

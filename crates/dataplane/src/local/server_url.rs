@@ -1,4 +1,4 @@
-//! URLs of a PostgreSQL server: the administrator's as it is given, and what environments are told after it.
+//! URLs of a PostgreSQL server: the administrator's as configured, and those derived from it for environments.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode_str;
 
 use super::settings::percent_encoded;
-use crate::Hidden;
+use crate::Secret;
 
-/// What of the administrator's URL is nobody else's.
+/// Parameters of the administrator's URL that are not passed on.
 const ADMINS: &[&str] = &["dbname", "passfile", "password", "user"];
-/// Where the server is.
+/// Parameters with the address of the server.
 const PLACE: &[&str] = &["host", "port"];
-/// How connections are made safe, which both drivers have to keep to.
+/// Security parameters, which both drivers have to honour.
 const SAFETY: &[&str] =
     &["sslcrl", "sslmode", "sslrootcert", "ssl_min_protocol_version", "target_session_attrs"];
 /// Files among these.
 const FILES: &[&str] = &["sslcrl", "sslrootcert"];
-/// What makes no difference to what is safe, and is only known to one of the drivers.
+/// Parameters without effect on security, which only one of the drivers supports.
 const COMFORT: &[&str] = &[
     "application_name",
     "connect_timeout",
@@ -28,40 +28,39 @@ const COMFORT: &[&str] = &[
     "keepalives_interval",
     "tcp_user_timeout",
 ];
-/// What of the administrator would be every environment's.
+/// Credentials of the administrator, which environments would share.
 const CREDENTIALS: &[&str] = &["sslcert", "sslkey", "sslpassword"];
 const MODES: &[&str] = &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
-/// Why the URL of a server cannot be used for the databases of environments.
+/// Why a server URL cannot be used for the databases of environments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadUrl {
-    /// A parameter that would be dropped on the way.
+    /// A parameter that would be dropped silently.
     #[error(
-        "its parameter `{0}` cannot be kept to by every component of Airflow: leave it out; those that can be are {known}",
+        "not every component of Airflow supports its parameter `{0}`: remove it; the supported ones are {known}",
         known = [PLACE, SAFETY, ADMINS, COMFORT].concat().join(", ")
     )]
     Parameter(String),
     /// A certificate of the administrator's own.
     #[error(
-        "its parameter `{0}` would give the administrator's certificate to every environment: let the administrator sign \
-         in with a password"
+        "its parameter `{0}` would give the administrator's certificate to every environment: use a password for the administrator"
     )]
     Credential(String),
-    /// A mode that there is not.
-    #[error("`sslmode={0}` is none of {modes}", modes = MODES.join(", "))]
+    /// An unknown mode.
+    #[error("`sslmode={0}` is not one of {modes}", modes = MODES.join(", "))]
     Mode(String),
-    /// Nothing to check the server's certificate against.
+    /// No certificate to verify the server with.
     #[error("`sslmode={0}` needs `sslrootcert`: the absolute path of a file with the certificates to trust")]
     NoRoot(String),
-    /// A file that other programs would look for elsewhere.
-    #[error("its parameter `{0}` is no absolute path of a file")]
+    /// A relative path, which other programs would resolve differently.
+    #[error("its parameter `{0}` is not the absolute path of a file")]
     NoPath(String),
-    /// More servers than one.
+    /// More than one server.
     #[error("it names several hosts: name one")]
     Hosts,
 }
 
-/// Refuses what would be dropped silently on the way to a component.
+/// Refuses parameters that would be dropped silently for some component.
 pub(super) fn check(url: &str) -> Result<(), BadUrl> {
     let parts = parts(url);
     let value = |name: &str| parts.query.iter().find_map(|pair| value_of(pair, name));
@@ -91,14 +90,14 @@ pub(super) fn check(url: &str) -> Result<(), BadUrl> {
     if named.contains(',') { Err(BadUrl::Hosts) } else { Ok(()) }
 }
 
-/// The files that whoever connects has to read.
+/// The files that clients have to read.
 pub(super) fn files(url: &str) -> Vec<PathBuf> {
     let parts = parts(url);
     let file = |name: &&str| parts.query.iter().find_map(|pair| value_of(pair, name)).map(PathBuf::from);
     FILES.iter().filter_map(file).collect()
 }
 
-/// The value of a parameter, if this is that one.
+/// The value of a parameter, if the pair has this name.
 fn value_of(pair: &str, name: &str) -> Option<String> {
     pair.strip_prefix(name)?.strip_prefix('=').map(decoded)
 }
@@ -122,8 +121,8 @@ fn with_query(url: String, query: &[&str]) -> String {
     if query.is_empty() { url } else { format!("{url}?{}", query.join("&")) }
 }
 
-/// The database of an environment on the server of an administrator, as Airflow is told.
-pub(super) fn of_environment(admin: &Hidden, name: &str, password: &Hidden) -> String {
+/// The URL of an environment's database for Airflow.
+pub(super) fn of_environment(admin: &Secret, name: &str, password: &Secret) -> String {
     let Parts { host, query, .. } = parts(admin.reveal());
     let is_shared = |pair: &&str| !ADMINS.contains(&pair.split('=').next().unwrap_or_default());
     let query: Vec<&str> = query.into_iter().filter(is_shared).collect();
@@ -131,26 +130,26 @@ pub(super) fn of_environment(admin: &Hidden, name: &str, password: &Hidden) -> S
 }
 
 /// Another database of the same server, for its administrator.
-pub(super) fn of_database(admin: &Hidden, name: &str) -> String {
+pub(super) fn of_database(admin: &Secret, name: &str) -> String {
     let Parts { user, host, query } = parts(admin.reveal());
     let at = if user.is_empty() { String::new() } else { format!("{user}@") };
     let query: Vec<&str> = query.into_iter().filter(|pair| !pair.starts_with("dbname=")).collect();
     with_query(format!("postgresql://{at}{host}/{name}"), &query)
 }
 
-/// The directory of the socket that a URL leads to, where it leads to one.
+/// The socket directory of a URL, if it has one.
 pub(super) fn socket_directory(url: &str) -> Option<PathBuf> {
     let Parts { host, query, .. } = parts(url);
     let named = query.iter().find_map(|pair| pair.strip_prefix("host=")).unwrap_or(host);
     Some(PathBuf::from(decoded(named))).filter(|path| path.is_absolute())
 }
 
-/// The port of a server that a URL finds on this machine's loopback, where it does; any URL with a host will do.
+/// The port of a URL whose host is this machine's loopback address; any URL with a host will do.
 pub(super) fn loopback_port(url: &str, usual: u16) -> Option<u16> {
     loopback(url, usual).first().map(SocketAddr::port)
 }
 
-/// The addresses of a server that a URL finds on this machine's loopback. A name is what it is now.
+/// The loopback addresses of a URL's host. A name is resolved once.
 pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
     let Parts { host, query, .. } = parts(url);
     let member = |name: &str| query.iter().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
@@ -163,7 +162,7 @@ pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
     let Some(port) = port.map_or(Some(usual), |port| port.parse().ok()) else { return Vec::new() };
     let mut found: Vec<SocketAddr> = match named.parse::<IpAddr>() {
         Ok(address) => vec![(address, port).into()],
-        // Whoever tries the other family first is refused there, and goes on.
+        // Clients that try IPv6 first are refused there and fall back.
         Err(_) if named.eq_ignore_ascii_case("localhost") => vec![(Ipv4Addr::LOCALHOST, port).into()],
         Err(_) => (named, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default(),
     };
@@ -171,8 +170,8 @@ pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
     found
 }
 
-/// A URL as it may stand on a command line, and the password that may not.
-pub(super) fn without_password(url: &str) -> (String, Option<Hidden>) {
+/// A URL without its password, for a command line, and the password.
+pub(super) fn without_password(url: &str) -> (String, Option<Secret>) {
     let is_password = |pair: &&str| pair.starts_with("password=");
     let Parts { user, host, query } = parts(url);
     let (name, password) =
@@ -183,16 +182,16 @@ pub(super) fn without_password(url: &str) -> (String, Option<Hidden>) {
     let path = rest.split_once('/').map(|(_, path)| path).unwrap_or_default();
     let query: Vec<&str> = query.iter().copied().filter(|pair| !is_password(pair)).collect();
     let plain = with_query(format!("postgresql://{at}{host}/{path}"), &query);
-    (plain, password.map(|password| Hidden::new(decoded(password))))
+    (plain, password.map(|password| Secret::new(decoded(password))))
 }
 
-/// Text without percent signs.
+/// Percent-decoded text.
 fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// What the asynchronous driver is told, where it does not follow from a URL. It knows what makes connections safe by the
-/// same names, but only in a URL of its own, which it can be given as a parameter; it knows nothing else.
+/// The URL for the asynchronous driver, if it differs. It supports the security parameters only in a nested URL, the
+/// parameter `dsn`, and no other parameters.
 pub(super) fn asynchronous(url: &str) -> Option<String> {
     let Parts { query, .. } = parts(url);
     let of = |names: &[&str]| {
@@ -216,12 +215,12 @@ pub(super) fn asynchronous(url: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn hidden(text: &str) -> Hidden {
-        Hidden::new(text.into())
+    fn secret(text: &str) -> Secret {
+        Secret::new(text.into())
     }
 
     #[test]
-    fn a_server_on_loopback_is_known_by_its_port() {
+    fn the_port_of_a_server_on_loopback_is_recognised() {
         let port = |url: &str| loopback_port(url, 5432);
         assert_eq!(port("postgres://a:b@127.0.0.1:5433/postgres"), Some(5433));
         assert_eq!(port("postgres://a@localhost/postgres?sslmode=disable"), Some(5432));
@@ -236,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_is_told_the_host_and_how_to_reach_it_and_nothing_of_the_administrator() {
-        let told = |admin: &str| of_environment(&hidden(admin), "podium_x", &hidden("pw"));
+    fn an_environments_url_has_the_host_but_nothing_of_the_administrator() {
+        let told = |admin: &str| of_environment(&secret(admin), "podium_x", &secret("pw"));
         let table = [
             ("postgres://admin:secret@db:5433/postgres", "db:5433/podium_x"),
             ("postgresql://db/postgres", "db/podium_x"),
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_known_wherever_the_url_names_it() {
+    fn a_socket_directory_is_recognised_wherever_the_url_names_it() {
         let at = |url: &str| socket_directory(url).map(|path| path.display().to_string());
         assert_eq!(at("postgres:///p?host=/run/pg").as_deref(), Some("/run/pg"));
         assert_eq!(at("postgres://admin@%2Ftmp/p").as_deref(), Some("/tmp"));
@@ -272,12 +271,12 @@ mod tests {
             ("postgresql://podium:pw@/postgres?host=/run/x", "postgresql://podium:pw@/t?host=/run/x"),
         ];
         for (admin, expected) in table {
-            assert_eq!(of_database(&hidden(admin), "t"), expected);
+            assert_eq!(of_database(&secret(admin), "t"), expected);
         }
     }
 
     #[test]
-    fn a_password_is_kept_apart() {
+    fn a_password_is_separated_from_the_url() {
         let table = [
             (
                 "postgres://a:b%40c@db:1/x?sslmode=require",
@@ -294,12 +293,12 @@ mod tests {
         ];
         for (url, expected, password) in table {
             let (plain, found) = without_password(url);
-            assert_eq!((plain.as_str(), found.as_ref().map(Hidden::reveal)), (expected, password), "{url}");
+            assert_eq!((plain.as_str(), found.as_ref().map(Secret::reveal)), (expected, password), "{url}");
         }
     }
 
     #[test]
-    fn the_asynchronous_driver_has_other_words_for_tls() {
+    fn the_asynchronous_driver_gets_tls_parameters_in_its_own_form() {
         assert_eq!(asynchronous("postgresql+psycopg2://x:pw@db/x"), None);
         assert_eq!(asynchronous("postgresql+psycopg2://x:pw@/x?host=/run/pg"), None);
         assert_eq!(asynchronous("sqlite:////x"), None);
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_dropped_on_the_way_is_refused() {
+    fn parameters_that_would_be_dropped_are_refused() {
         let checked = |query: &str| check(&format!("postgres://a:b@db/p?{query}"));
         for fine in [
             "",

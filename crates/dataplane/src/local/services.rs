@@ -1,4 +1,4 @@
-//! What the plane is given by whoever opens it.
+//! Services that the control plane provides to the local plane.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -6,49 +6,49 @@ use std::sync::Arc;
 use podium_api::DeploymentId;
 
 use crate::simulated::Clock;
-use crate::{Answer, Fault, Hidden, LogLine};
+use crate::{Fault, LogLine, PlaneFuture, Secret};
 
 /// Reads an archive from its beginning.
 pub type Archive = Box<dyn Read + Send>;
 
-/// Where the code of deployments comes from.
+/// Provides the code of deployments.
 pub trait Archives: Send + Sync {
-    /// Opens the gzip tar of a version of a deployment's DAGs or bundles; `None` where there is none.
-    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>>;
+    /// Opens the gzip tar of a version of a deployment's DAGs or bundles; `None` if there is none.
+    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>>;
 }
 
-/// Where lines of logs go.
+/// Stores log lines.
 pub trait Logs: Send + Sync {
-    /// Takes lines; once it answers they are kept.
-    fn append(&self, lines: Vec<LogLine>) -> Answer<'_, ()>;
+    /// Appends lines; they are stored once it returns.
+    fn append(&self, lines: Vec<LogLine>) -> PlaneFuture<'_, ()>;
 }
 
-/// Makes the keys of an environment: the same for the same environment and purpose, and of no use for guessing others.
-pub type Keys = Arc<dyn Fn(DeploymentId, &str) -> Hidden + Send + Sync>;
+/// Derives the keys of an environment: deterministic for an environment and purpose, and independent of each other.
+pub type Keys = Arc<dyn Fn(DeploymentId, &str) -> Secret + Send + Sync>;
 
-/// Has no code, and keeps no lines.
+/// Provides no code and stores no lines.
 struct Nothing;
 
 impl Archives for Nothing {
-    fn open<'a>(&'a self, _: DeploymentId, _: &'a str) -> Answer<'a, Option<Archive>> {
+    fn open<'a>(&'a self, _: DeploymentId, _: &'a str) -> PlaneFuture<'a, Option<Archive>> {
         Box::pin(async { Ok(None) })
     }
 }
 
 impl Logs for Nothing {
-    fn append(&self, _: Vec<LogLine>) -> Answer<'_, ()> {
-        Box::pin(async { Err(Fault::Failed("nobody keeps logs here".into())) })
+    fn append(&self, _: Vec<LogLine>) -> PlaneFuture<'_, ()> {
+        Box::pin(async { Err(Fault::Failed("logs are not stored here".into())) })
     }
 }
 
 impl Services {
-    /// What it takes to look after databases, and no more.
+    /// Services that suffice for metadata databases.
     pub fn of_keys(keys: Keys, clock: Clock) -> Self {
         Self { archives: Arc::new(Nothing), logs: Arc::new(Nothing), keys, clock }
     }
 }
 
-/// What the plane needs to run environments.
+/// The services that the plane needs to run environments.
 #[derive(Clone)]
 pub struct Services {
     /// Where code comes from.

@@ -1,5 +1,5 @@
-//! What an environment's processes are told, all of it by environment variables: none of it shows on a command line,
-//! and none of it is kept in a file.
+//! The settings of an environment's processes, all passed as environment variables: none appears on a command line or
+//! is stored in a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,19 +15,19 @@ use super::layout::Place;
 use super::runtimes::Runtime;
 use super::server_url;
 use super::tasks::Tasks;
-use crate::{Environment, Hidden, Setting};
+use crate::{Environment, Secret, Setting};
 
 /// Variables by name.
-pub(super) type Variables = BTreeMap<String, Hidden>;
+pub(super) type Variables = BTreeMap<String, Secret>;
 
-/// What is known of an environment when its settings are made.
-pub(super) struct Known<'a> {
+/// The inputs of an environment's settings.
+pub(super) struct SettingsContext<'a> {
     pub(super) environment: &'a Environment,
     pub(super) place: &'a Place,
     pub(super) runtime: &'a Runtime,
     pub(super) support: &'a Path,
     pub(super) public_url: &'a str,
-    pub(super) database: &'a Hidden,
+    pub(super) database: &'a Secret,
     pub(super) tasks: &'a Tasks,
     pub(super) web_port: u16,
     pub(super) keys: EnvironmentKeys,
@@ -35,95 +35,95 @@ pub(super) struct Known<'a> {
 
 /// The keys of one environment.
 pub(super) struct EnvironmentKeys {
-    /// Encrypts what Airflow keeps in its database: 32 bytes in URL-safe base64.
-    pub(super) fernet: Hidden,
-    /// Signs the tokens that its web server believes.
-    pub(super) door: Hidden,
+    /// Encrypts secrets in Airflow's database: 32 bytes in URL-safe base64.
+    pub(super) fernet: Secret,
+    /// Signs the tokens that its web server accepts.
+    pub(super) token_signing: Secret,
     /// Signs sessions of its web server.
-    pub(super) session: Hidden,
+    pub(super) session: Secret,
 }
 
 impl EnvironmentKeys {
-    /// Derives them; `key` gives at least 32 bytes of text for a purpose.
-    pub(super) fn new(key: impl Fn(&str) -> Hidden) -> Self {
+    /// Derives them; `key` returns at least 32 bytes of text for a purpose.
+    pub(super) fn new(key: impl Fn(&str) -> Secret) -> Self {
         let fernet = key("fernet");
         let bytes = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, fernet.reveal().as_bytes());
         let long = |purpose: &str| {
             let halves = [1, 2].map(|half| key(&format!("{purpose}-{half}")));
-            Hidden::new(format!("{}{}", halves[0].reveal(), halves[1].reveal()))
+            Secret::new(format!("{}{}", halves[0].reveal(), halves[1].reveal()))
         };
         Self {
-            fernet: Hidden::new(BASE64_URL_SAFE.encode(bytes.as_ref())),
-            door: long("door"),
+            fernet: Secret::new(BASE64_URL_SAFE.encode(bytes.as_ref())),
+            token_signing: long("door"),
             session: long("session"),
         }
     }
 }
 
-/// The path under which an environment's web server answers, here and at the front door.
+/// The base path of an environment's web server, here and at the front door.
 pub(super) fn base_path(namespace: &str) -> String {
     format!("/airflow/{namespace}")
 }
 
-/// The mark by which every descendant of an environment is known.
-pub(super) fn mark(id: podium_api::DeploymentId) -> (String, String) {
+/// The environment variable that marks every descendant of an environment.
+pub(super) fn marker(id: podium_api::DeploymentId) -> (String, String) {
     ("PODIUM_ENVIRONMENT".into(), id.to_string())
 }
 
-/// What every process is told.
-pub(super) fn platform(known: &Known<'_>) -> Variables {
-    let Known { environment, place, runtime, web_port, .. } = known;
+/// The variables of every process.
+pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
+    let SettingsContext { environment, place, runtime, web_port, .. } = context;
     let base_path = base_path(&environment.namespace);
     let local = format!("http://127.0.0.1:{web_port}{base_path}");
     let programs = runtime.programs();
-    let mut all = Told::default();
-    let (name, value) = mark(environment.id);
-    all.tell(&name, value);
-    all.tell("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()));
-    all.tell("HOME", text(&place.user_home()));
-    // Its user has no name that the machine knows of.
-    all.tell("USER", "airflow");
-    all.tell("LOGNAME", "airflow");
-    all.tell("TMPDIR", text(&place.temporary()));
-    all.tell("PODIUM_DRAIN", text(&place.drain()));
-    all.tell("PODIUM_STATUS", text(&place.status()));
-    all.tell("LANG", "C.UTF-8");
-    all.tell("PYTHONPATH", text(known.support));
-    all.tell("PYTHONUNBUFFERED", "1");
-    all.tell("PYTHONDONTWRITEBYTECODE", "1");
-    // Half the memory of many small threads.
-    all.tell("MALLOC_ARENA_MAX", "2");
-    all.tell("AIRFLOW_HOME", text(&place.home()));
-    // Airflow writes down its defaults at every first start; its home is not its own.
-    all.tell("AIRFLOW_CONFIG", text(&place.temporary().join("airflow.cfg")));
+    let mut all = VariablesBuilder::default();
+    let (name, value) = marker(environment.id);
+    all.set(&name, value);
+    all.set("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()));
+    all.set("HOME", text(&place.user_home()));
+    // Its user has no entry in /etc/passwd.
+    all.set("USER", "airflow");
+    all.set("LOGNAME", "airflow");
+    all.set("TMPDIR", text(&place.temporary()));
+    all.set("PODIUM_DRAIN", text(&place.drain()));
+    all.set("PODIUM_STATUS", text(&place.status()));
+    all.set("LANG", "C.UTF-8");
+    all.set("PYTHONPATH", text(context.support));
+    all.set("PYTHONUNBUFFERED", "1");
+    all.set("PYTHONDONTWRITEBYTECODE", "1");
+    // Halves the memory of many small threads.
+    all.set("MALLOC_ARENA_MAX", "2");
+    all.set("AIRFLOW_HOME", text(&place.home()));
+    // Airflow writes its default configuration at the first start, and may not write to its home.
+    all.set("AIRFLOW_CONFIG", text(&place.temporary().join("airflow.cfg")));
     all.airflow("core", "load_examples", "False");
-    // Those whose tasks are the scheduler's children are ours: they can be drained.
-    let executor = match &known.tasks.celery {
-        Some(_) => known.tasks.executor().to_owned(),
-        None => format!("podium_airflow.executors.{}", known.tasks.executor()),
+    // Executors whose tasks are the scheduler's children are replaced by ours, which can be drained.
+    let executor = match &context.tasks.celery {
+        Some(_) => context.tasks.executor().to_owned(),
+        None => format!("podium_airflow.executors.{}", context.tasks.executor()),
     };
     all.airflow("core", "executor", executor);
-    all.secret("core", "fernet_key", &known.keys.fernet);
+    all.secret("core", "fernet_key", &context.keys.fernet);
     all.airflow("core", "dags_folder", text(&code::dags(place).join("current")));
-    all.secret("database", "sql_alchemy_conn", known.database);
+    all.secret("database", "sql_alchemy_conn", context.database);
     all.airflow("database", "load_default_connections", "False");
-    if known.database.reveal().starts_with("postgresql") {
-        // Few connections are held while nothing happens. Many may be opened: a request of the web server takes one and
-        // then another, so that as many requests as there are connections would wait for each other.
+    if context.database.reveal().starts_with("postgresql") {
+        // Few idle connections, but many in total: a request of the web server takes one connection and then another,
+        // so a small limit would deadlock concurrent requests.
         all.airflow("database", "sql_alchemy_pool_size", "3");
         all.airflow("database", "sql_alchemy_max_overflow", "97");
     }
-    if let Some(url) = server_url::asynchronous(known.database.reveal()) {
+    if let Some(url) = server_url::asynchronous(context.database.reveal()) {
         all.airflow("database", "sql_alchemy_conn_async", url);
     }
     all.airflow("logging", "base_log_folder", text(&place.task_logs()));
     all.airflow("usage_data_collection", "enabled", "False");
-    if let Some(celery) = &known.tasks.celery {
+    if let Some(celery) = &context.tasks.celery {
         all.secret("celery", "broker_url", &celery.broker);
         all.secret("celery", "result_backend", &celery.results);
         all.airflow("operators", "default_queue", "default");
         if celery.own_broker.is_some() {
-            // Airflow does not know the URL of a socket: without it Celery would run long tasks twice.
+            // Airflow does not recognise a socket URL: without this Celery would run long tasks twice.
             all.airflow("celery", "celery_config_options", "podium_airflow.broker.CONFIG");
         }
     }
@@ -131,9 +131,9 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.airflow("webserver", "web_server_host", "127.0.0.1");
         all.airflow("webserver", "web_server_port", web_port.to_string());
         all.airflow("webserver", "workers", "1");
-        all.airflow("webserver", "config_file", text(&known.support.join("webserver_config.py")));
+        all.airflow("webserver", "config_file", text(&context.support.join("webserver_config.py")));
         all.airflow("webserver", "enable_proxy_fix", "True");
-        all.secret("webserver", "secret_key", &known.keys.session);
+        all.secret("webserver", "secret_key", &context.keys.session);
         all.airflow("api", "auth_backends", "airflow.api.auth.backend.session");
         all.airflow("logging", "dag_processor_log_target", "stdout");
         let parser_logs = place.parser_logs();
@@ -150,8 +150,8 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
         all.airflow("api", "host", "127.0.0.1");
         all.airflow("api", "port", web_port.to_string());
         all.airflow("api", "workers", "1");
-        all.secret("api", "secret_key", &known.keys.session);
-        all.secret("api_auth", "jwt_secret", &known.keys.door);
+        all.secret("api", "secret_key", &context.keys.session);
+        all.secret("api_auth", "jwt_secret", &context.keys.token_signing);
         all.airflow("core", "auth_manager", "podium_airflow.auth.DoorAuthManager");
         all.airflow("core", "execution_api_server_url", format!("{local}/execution/"));
         all.airflow("logging", "json_logs", "True");
@@ -165,42 +165,42 @@ pub(super) fn platform(known: &Known<'_>) -> Variables {
     all.0
 }
 
-/// What a web server is told: where it answers. How people get there is nothing to it, and may change.
-pub(super) fn place(known: &Known<'_>) -> Variables {
-    base_url(known, base_path(&known.environment.namespace))
+/// The base path for a web server. The public URL is not part of it, and may change.
+pub(super) fn place(context: &SettingsContext<'_>) -> Variables {
+    base_url(context, base_path(&context.environment.namespace))
 }
 
-/// What whoever runs tasks is told: how people reach the environment, for the links that tasks make.
-pub(super) fn links(known: &Known<'_>) -> Variables {
-    base_url(known, format!("{}{}", known.public_url, base_path(&known.environment.namespace)))
+/// The public URL for processes that run tasks, for the links that tasks create.
+pub(super) fn links(context: &SettingsContext<'_>) -> Variables {
+    base_url(context, format!("{}{}", context.public_url, base_path(&context.environment.namespace)))
 }
 
-fn base_url(known: &Known<'_>, url: String) -> Variables {
-    let mut all = Told::default();
-    let section = if known.runtime.version.major() < 3 { "webserver" } else { "api" };
+fn base_url(context: &SettingsContext<'_>, url: String) -> Variables {
+    let mut all = VariablesBuilder::default();
+    let section = if context.runtime.version.major() < 3 { "webserver" } else { "api" };
     all.airflow(section, "base_url", url);
     all.0
 }
 
-/// What the scheduler alone is told: a changed limit is nothing to anybody else.
-pub(super) fn limits(known: &Known<'_>) -> Variables {
-    let mut all = Told::default();
-    all.airflow("core", "parallelism", known.tasks.parallelism.to_string());
+/// Variables of the scheduler only: other processes do not depend on the limits.
+pub(super) fn limits(context: &SettingsContext<'_>) -> Variables {
+    let mut all = VariablesBuilder::default();
+    all.airflow("core", "parallelism", context.tasks.parallelism.to_string());
     all.0
 }
 
-/// What the web server alone is told: how to know whom the control plane sends.
-pub(super) fn web(known: &Known<'_>) -> Variables {
-    let mut all = Told::default();
-    if known.runtime.version.major() < 3 {
-        all.tell("PODIUM_DOOR_KEY", known.keys.door.reveal());
+/// Variables of the web server only: the key that authenticates the front door.
+pub(super) fn web(context: &SettingsContext<'_>) -> Variables {
+    let mut all = VariablesBuilder::default();
+    if context.runtime.version.major() < 3 {
+        all.set("PODIUM_DOOR_KEY", context.keys.token_signing.reveal());
     }
     all.0
 }
 
-/// What whoever runs or reads DAGs is told beside that: what the deployment and its environment objects set, and which
-/// of it is secret.
-pub(super) fn chosen(environment: &Environment) -> Variables {
+/// Variables for processes that run or read DAGs: those set by the deployment and its environment objects, with a list
+/// of the secret ones.
+pub(super) fn user_variables(environment: &Environment) -> Variables {
     let objects = &environment.objects;
     let mut all = Variables::new();
     let mut secret = BTreeSet::new();
@@ -223,18 +223,18 @@ pub(super) fn chosen(environment: &Environment) -> Variables {
     }
     if !secret.is_empty() {
         let names: Vec<&str> = secret.iter().map(String::as_str).collect();
-        all.insert("PODIUM_SECRET_VARIABLES".into(), Hidden::new(names.join(",")));
+        all.insert("PODIUM_SECRET_VARIABLES".into(), Secret::new(names.join(",")));
     }
     all
 }
 
-/// What the platform tells, as far as people may not tell otherwise: what is accepted of them is honoured.
-pub(super) fn yielding(told: Variables, chosen: &Variables) -> Variables {
-    let heard = |(name, ours): (String, Hidden)| {
+/// The platform's variables, with those that users may override replaced by theirs.
+pub(super) fn with_overrides(told: Variables, chosen: &Variables) -> Variables {
+    let heard = |(name, ours): (String, Secret)| {
         let theirs = chosen.get(&name).filter(|_| variables::refused(&name).is_none());
         let value = match theirs {
             Some(theirs) if name == "PYTHONPATH" => {
-                Hidden::new(format!("{}:{}", ours.reveal(), theirs.reveal()))
+                Secret::new(format!("{}:{}", ours.reveal(), theirs.reveal()))
             }
             Some(theirs) => theirs.clone(),
             None => ours,
@@ -244,10 +244,10 @@ pub(super) fn yielding(told: Variables, chosen: &Variables) -> Variables {
     told.into_iter().map(heard).collect()
 }
 
-/// Where metrics go; by the standard variables of OpenTelemetry, which Airflow follows.
+/// The metrics export, as standard OpenTelemetry variables, which Airflow supports.
 pub(super) fn metrics(environment: &Environment) -> Variables {
-    let mut all = Told::default();
-    // Airflow exports to one place.
+    let mut all = VariablesBuilder::default();
+    // Airflow exports to one endpoint.
     let Some(Setting { value, .. }) = environment.objects.metrics_exports.first() else { return all.0 };
     let export: Value = serde_json::from_str(value.reveal()).unwrap_or_default();
     let member = |name: &str| export.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -268,15 +268,15 @@ pub(super) fn metrics(environment: &Environment) -> Variables {
     labels.push(("podium.deployment".into(), environment.id.to_string()));
     labels.push(("podium.namespace".into(), environment.namespace.clone()));
     all.airflow("metrics", "otel_on", "True");
-    all.tell("OTEL_SERVICE_NAME", "airflow");
-    all.tell("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
-    all.tell("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", member("endpoint"));
-    all.tell("OTEL_EXPORTER_OTLP_METRICS_HEADERS", list(&headers));
-    all.tell("OTEL_RESOURCE_ATTRIBUTES", list(&labels));
+    all.set("OTEL_SERVICE_NAME", "airflow");
+    all.set("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+    all.set("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", member("endpoint"));
+    all.set("OTEL_EXPORTER_OTLP_METRICS_HEADERS", list(&headers));
+    all.set("OTEL_RESOURCE_ATTRIBUTES", list(&labels));
     all.0
 }
 
-/// Pairs as OpenTelemetry reads them.
+/// Pairs in OpenTelemetry's format.
 fn list(pairs: &[(String, String)]) -> String {
     let pair = |(key, value): &(String, String)| format!("{key}={}", percent_encoded(value));
     pairs.iter().map(pair).collect::<Vec<_>>().join(",")
@@ -287,7 +287,7 @@ pub(super) fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// Whether a variable configures Airflow itself, which all its processes must hear.
+/// Whether a variable configures Airflow itself, which all its processes need.
 pub(super) fn is_configuration(key: &str) -> bool {
     key.starts_with("AIRFLOW__")
 }
@@ -297,18 +297,18 @@ fn text(path: &Path) -> String {
 }
 
 #[derive(Default)]
-struct Told(Variables);
+struct VariablesBuilder(Variables);
 
-impl Told {
-    fn tell(&mut self, name: &str, value: impl Into<String>) {
-        self.0.insert(name.to_owned(), Hidden::new(value.into()));
+impl VariablesBuilder {
+    fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.0.insert(name.to_owned(), Secret::new(value.into()));
     }
 
     fn airflow(&mut self, section: &str, key: &str, value: impl Into<String>) {
-        self.tell(&format!("AIRFLOW__{}__{}", section.to_uppercase(), key.to_uppercase()), value);
+        self.set(&format!("AIRFLOW__{}__{}", section.to_uppercase(), key.to_uppercase()), value);
     }
 
-    fn secret(&mut self, section: &str, key: &str, value: &Hidden) {
+    fn secret(&mut self, section: &str, key: &str, value: &Secret) {
         self.airflow(section, key, value.reveal());
     }
 }

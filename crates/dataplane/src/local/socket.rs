@@ -1,8 +1,7 @@
 //! The listening socket of an environment's web server.
 //!
-//! It is made here and lent to whichever process serves, so that its port is never free while that process restarts, and
-//! nobody else on the machine can take it meanwhile. After a restart of the control plane it is taken back from the
-//! process that has it.
+//! It is opened here and passed to the process that serves, so that its port is never free while that process restarts,
+//! and no other process can take it. After a restart of the control plane it is recovered from the process that has it.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,15 +11,15 @@ use rustix::net::sockopt::socket_acceptconn;
 
 use super::process::Process;
 
-/// Where a web server holds its socket. The launcher puts it there.
+/// The descriptor number of a web server's socket, where the launcher puts it.
 const HELD_AT: i32 = 100;
 
-/// A socket that somebody listens on.
+/// A listening socket.
 #[derive(Debug)]
 pub(super) struct Socket(TcpListener);
 
 impl Socket {
-    /// Listens on the first of these ports of loopback that is free.
+    /// Listens on the first free loopback port of these.
     pub(super) fn open(ports: impl Iterator<Item = u16>) -> io::Result<Self> {
         let mut why = io::ErrorKind::AddrNotAvailable.into();
         for port in ports {
@@ -32,7 +31,7 @@ impl Socket {
         Err(why)
     }
 
-    /// Takes the socket of a web server that serves already.
+    /// Recovers the socket of a running web server.
     pub(super) fn of(process: &Process, port: u16) -> io::Result<Self> {
         let listener = TcpListener::from(process.descriptor(HELD_AT)?);
         let is_it =
@@ -44,7 +43,7 @@ impl Socket {
         self.0.local_addr().map(|address| address.port())
     }
 
-    /// A copy for a process.
+    /// A duplicate for a process.
     pub(super) fn lend(&self) -> io::Result<OwnedFd> {
         self.0.try_clone().map(OwnedFd::from)
     }

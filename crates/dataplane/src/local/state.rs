@@ -1,4 +1,4 @@
-//! What the plane must remember of an environment to find it again: never what it can be told anew, never a secret.
+//! The saved state of an environment, which is needed to find it again: neither the desired state nor secrets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,35 +12,35 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
 use super::layout::write_whole;
-use super::program::Manner;
-use crate::blocking::{blocking, not_on_a_worker};
+use super::program::ReplaceStrategy;
+use crate::blocking::{assert_may_block, blocking};
 
-/// What is remembered of an environment.
+/// The saved state of an environment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct State {
-    /// Tells its user and its place among all environments.
+    /// Determines its user.
     pub(super) slot: u32,
     pub(super) namespace: String,
     pub(super) generation: i64,
     pub(super) is_hibernating: bool,
-    /// Whether it is to vanish.
+    /// Whether it is being removed.
     pub(super) is_removed: bool,
-    /// The runtime that its database on a server was made with; none where the database is a file.
+    /// The runtime that its database on a server was created with; `None` if the database is a file.
     pub(super) server_runtime: Option<String>,
     /// Whether that server is the plane's own.
     pub(super) is_private: bool,
     /// The runtime that its database was last migrated for.
     pub(super) migrated_for: Option<String>,
-    /// What was last brought up.
+    /// What was last running.
     pub(super) running: Running,
     /// Where its web server listens.
     pub(super) web_port: u16,
-    /// The component that is about to be started: an end in that moment leaves a process that nobody remembers.
+    /// The component that is being started: a crash at that moment leaves a process that is not in `processes`.
     pub(super) starting: Option<String>,
-    /// What was started, by component.
+    /// The running processes, by component.
     pub(super) processes: BTreeMap<String, Started>,
-    /// How often components were started again because they had failed.
+    /// How often components were restarted after failures.
     pub(super) restarts: BTreeMap<String, u64>,
 }
 
@@ -49,17 +49,17 @@ pub(super) struct State {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Started {
     pub(super) identity: Identity,
-    /// What it was started with.
+    /// The fingerprint of the program that it was started with.
     pub(super) fingerprint: String,
-    /// How it is replaced.
-    #[serde(default)]
-    pub(super) manner: Manner,
+    /// How it is replaced by a new version.
+    #[serde(default, rename = "manner")]
+    pub(super) strategy: ReplaceStrategy,
 }
 
 impl State {
-    /// Reads what was remembered; nothing where there is nothing.
+    /// Reads the state; `None` if there is none.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
-        not_on_a_worker();
+        assert_may_block();
         match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 io::Error::new(ErrorKind::InvalidData, format!("{} cannot be read: {error}", path.display()))
@@ -69,67 +69,71 @@ impl State {
         }
     }
 
-    /// Remembers it.
+    /// Writes the state.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         write_whole(path, &serde_json::to_vec(self)?, 0o600)
     }
 }
 
-/// Where the state of one environment is written: by its keeper, and by whoever orders its removal.
-pub(super) struct Memory {
+/// The state file of one environment, written by its supervisor and when its removal is ordered.
+pub(super) struct StateFile {
     path: PathBuf,
-    /// How many writes were asked for.
+    /// The number of requested writes.
     asked: AtomicU64,
-    written: Mutex<Written>,
+    written: Mutex<WriteLog>,
 }
 
-/// What is known of the writes of a state.
-struct Written {
+/// The progress of the writes.
+struct WriteLog {
     is_removed: bool,
-    /// The write that was asked for last of those that were done: an older one must not undo it.
+    /// The number of the newest completed write: an older one must not undo it.
     newest: u64,
-    /// Whether nobody keeps the environment any more: what was asked for before is not done.
+    /// Whether the supervisor has ended: pending writes are discarded.
     is_over: bool,
 }
 
-impl Memory {
+impl StateFile {
     pub(super) fn new(path: PathBuf, is_removed: bool) -> Self {
-        let written = Mutex::new(Written { is_removed, newest: 0, is_over: false });
+        let written = Mutex::new(WriteLog { is_removed, newest: 0, is_over: false });
         Self { path, asked: AtomicU64::new(0), written }
     }
 
-    /// Remembers a state. A removal that was ordered is not forgotten by it.
+    /// Writes a state. It does not undo an ordered removal.
     pub(super) async fn write(self: &Arc<Self>, state: &State) -> io::Result<()> {
         let state = state.clone();
-        self.in_turn(move |writing| writing.write(&state)).await
+        self.exclusively(move |writing| writing.write(&state)).await
     }
 
-    /// Does work that writes states, unless something newer was written meanwhile or it is over. Nothing else is written
-    /// until the work is done, and [`Memory::end`] waits for it.
-    pub(super) async fn in_turn<T: Send + 'static>(
+    /// Runs work that writes states, unless something newer was written in the meantime or the supervisor has ended.
+    /// Nothing else is written until the work is done, and [`StateFile::end`] waits for it.
+    pub(super) async fn exclusively<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Writing<'_>) -> io::Result<T> + Send + 'static,
+        work: impl FnOnce(&StateWriter<'_>) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let memory = Arc::clone(self);
-        blocking(move || memory.do_in_turn(number, work)).await
+        let state_file = Arc::clone(self);
+        blocking(move || state_file.do_exclusively(number, work)).await
     }
 
-    fn do_in_turn<T>(&self, number: u64, work: impl FnOnce(&Writing<'_>) -> io::Result<T>) -> io::Result<T> {
+    fn do_exclusively<T>(
+        &self,
+        number: u64,
+        work: impl FnOnce(&StateWriter<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
         let mut written = self.lock();
         if written.is_over || written.newest > number {
             return Err(ErrorKind::Interrupted.into());
         }
         written.newest = number;
-        work(&Writing { path: &self.path, is_removed: written.is_removed })
+        work(&StateWriter { path: &self.path, is_removed: written.is_removed })
     }
 
-    /// Writes nothing any more, once what is being written is there.
+    /// Waits for the current write and refuses further ones.
     pub(super) fn end(&self) {
         self.lock().is_over = true;
     }
 
-    /// Remembers that the environment is to vanish.
+    /// Saves that the environment is being removed.
     pub(super) fn mark_removed(&self) -> io::Result<()> {
         let mut written = self.lock();
         let state = State::read(&self.path)?.ok_or(ErrorKind::NotFound)?;
@@ -138,19 +142,19 @@ impl Memory {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Written> {
+    fn lock(&self) -> MutexGuard<'_, WriteLog> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The right to write the state of an environment.
-pub(super) struct Writing<'a> {
+/// Writes the state while the file is locked.
+pub(super) struct StateWriter<'a> {
     path: &'a Path,
     is_removed: bool,
 }
 
-impl Writing<'_> {
-    /// Remembers a state. A removal that was ordered is not forgotten by it.
+impl StateWriter<'_> {
+    /// Writes a state. It does not undo an ordered removal.
     pub(super) fn write(&self, state: &State) -> io::Result<()> {
         State { is_removed: self.is_removed, ..state.clone() }.write(self.path)
     }
@@ -160,9 +164,9 @@ impl Writing<'_> {
 mod tests {
     use super::*;
 
-    fn memory(directory: &Path) -> (PathBuf, Arc<Memory>) {
+    fn state_file(directory: &Path) -> (PathBuf, Arc<StateFile>) {
         let path = directory.join("state.json");
-        (path.clone(), Arc::new(Memory::new(path, false)))
+        (path.clone(), Arc::new(StateFile::new(path, false)))
     }
 
     async fn read(path: &Path) -> State {
@@ -170,35 +174,44 @@ mod tests {
         blocking(move || State::read(&path)).await.unwrap().unwrap()
     }
 
+    #[test]
+    fn a_process_is_stored_with_the_names_that_earlier_versions_used() {
+        let identity = Identity::of(std::process::id().cast_signed()).unwrap();
+        let started = Started { identity, fingerprint: "f".into(), strategy: ReplaceStrategy::Drain };
+        let stored = serde_json::to_value(&started).unwrap();
+        assert_eq!((&stored["fingerprint"], &stored["manner"]), (&"f".into(), &"drain".into()));
+        assert_eq!(serde_json::from_value::<Started>(stored).unwrap(), started);
+    }
+
     #[tokio::test]
-    async fn a_removal_that_was_ordered_outlasts_whatever_the_keeper_writes_after_it() {
+    async fn an_ordered_removal_survives_later_writes_of_the_supervisor() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, memory) = memory(directory.path());
+        let (path, state_file) = state_file(directory.path());
         let state = State { slot: 7, ..State::default() };
         let mark_removed = || {
-            let memory = Arc::clone(&memory);
-            blocking(move || memory.mark_removed())
+            let state_file = Arc::clone(&state_file);
+            blocking(move || state_file.mark_removed())
         };
         assert!(mark_removed().await.is_err(), "there is nothing to remove");
-        memory.write(&state).await.unwrap();
+        state_file.write(&state).await.unwrap();
         mark_removed().await.unwrap();
-        memory.write(&State { generation: 3, ..state }).await.unwrap();
+        state_file.write(&State { generation: 3, ..state }).await.unwrap();
         let read = read(&path).await;
         assert_eq!((read.slot, read.generation, read.is_removed), (7, 3, true));
     }
 
     #[test]
-    fn a_write_that_nobody_waits_for_any_more_undoes_no_later_one_and_ends_with_the_keeper() {
+    fn an_abandoned_write_undoes_no_later_one_and_is_discarded_with_the_supervisor() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, memory) = memory(directory.path());
+        let (path, state_file) = state_file(directory.path());
         let write = |number: u64| {
             let state = State { generation: i64::try_from(number).unwrap(), ..State::default() };
-            memory.do_in_turn(number, |writing| writing.write(&state)).map_err(|error| error.kind())
+            state_file.do_exclusively(number, |writing| writing.write(&state)).map_err(|error| error.kind())
         };
         assert_eq!(write(2), Ok(()));
         assert_eq!(write(1), Err(ErrorKind::Interrupted), "it was asked for before the other");
         assert_eq!(State::read(&path).unwrap().unwrap().generation, 2);
-        memory.end();
+        state_file.end();
         assert_eq!(write(3), Err(ErrorKind::Interrupted));
     }
 }

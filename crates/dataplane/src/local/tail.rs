@@ -1,7 +1,7 @@
-//! Takes what components and tasks write to the log store.
+//! Copies the logs of components and tasks to the log store.
 //!
-//! Components append to files of the control plane; tasks write theirs in a tree of their own. Files of tasks belong to
-//! code that nobody trusts: they are opened without following any link, below one directory.
+//! Components append to files of the control plane; tasks write to their own tree. Untrusted code owns the files of
+//! tasks: they are opened below one directory without following links.
 
 mod scan;
 
@@ -21,9 +21,9 @@ use crate::LogLine;
 use crate::blocking::blocking;
 use crate::simulated::Clock;
 
-/// How often files are looked at.
+/// How often files are scanned.
 const PACE: Duration = Duration::from_secs(1);
-/// The longest wait before following is tried again; the first is as short as [`PACE`].
+/// The longest pause before following is retried; the first is [`PACE`].
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Follows the logs of one environment.
@@ -40,12 +40,12 @@ impl Tail {
         Ok(Self { id, logs, clock, scanner })
     }
 
-    /// Follows the logs of an environment until it is dropped, whatever happens on the way. Being dropped anywhere loses
-    /// nothing: what was not remembered is read again.
+    /// Follows the logs of an environment until it is dropped, despite errors and panics. Dropping it loses nothing:
+    /// what was not recorded is read again.
     pub(super) async fn follow(id: DeploymentId, place: Place, logs: Arc<dyn Logs>, clock: Clock) {
         let mut wait = PACE;
         loop {
-            // A task of its own survives a panic of what it does, and ends with this one.
+            // A separate task contains panics, and ends with this one.
             let mut follower = JoinSet::new();
             let (place, logs, clock) = (place.clone(), Arc::clone(&logs), Arc::clone(&clock));
             follower.spawn(async move {
@@ -57,7 +57,7 @@ impl Tail {
                 }
             });
             if let Some(Err(error)) = follower.join_next().await {
-                tracing::error!(%id, %error, "following the logs of an environment is started again");
+                tracing::error!(%id, %error, "following an environment's logs failed and restarts");
             }
             tokio::time::sleep(wait).await;
             wait = LONGEST_WAIT.min(wait * 2);
@@ -74,7 +74,7 @@ impl Tail {
         }
     }
 
-    /// Takes what is new; tells whether that was all.
+    /// Copies new lines; returns whether that was all.
     async fn step(self) -> (Self, bool) {
         let Self { id, logs, clock, mut scanner } = self;
         let now = (clock)();
@@ -91,7 +91,7 @@ impl Tail {
         }
         if !steps.is_empty() {
             if let Err(fault) = logs.append(lines).await {
-                tracing::warn!(%id, %fault, "lines of an environment are not in the log store yet");
+                tracing::warn!(%id, %fault, "an environment's log lines could not be stored yet");
                 return (Self { id, logs, clock, scanner }, true);
             }
             let remembered = blocking(move || {
@@ -101,7 +101,7 @@ impl Tail {
             let remembered = remembered.await;
             scanner = remembered.0;
             if let Err(error) = remembered.1 {
-                tracing::error!(%id, %error, "how far logs were read cannot be written down yet");
+                tracing::error!(%id, %error, "log offsets cannot be saved yet");
                 return (Self { id, logs, clock, scanner }, true);
             }
         }
@@ -109,7 +109,7 @@ impl Tail {
     }
 }
 
-/// The lines of a chunk. One without a time of its own was written with the one before it.
+/// The lines of a chunk. One without a timestamp gets that of the line before it.
 fn lines(id: DeploymentId, chunk: &Chunk, now: podium_api::Timestamp) -> Vec<LogLine> {
     let source = match &chunk.writer {
         Writer::Task(_) => "worker",

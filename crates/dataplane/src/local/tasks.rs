@@ -1,7 +1,7 @@
-//! Who runs the tasks of an environment on this machine.
+//! Which executor runs the tasks of an environment on this machine.
 //!
-//! Celery where there are several queues and a broker can be had; otherwise Airflow's own local executor, within the
-//! limits of the default queue. A note says so always, and why.
+//! Celery if there are several queues and a broker is available; otherwise Airflow's local executor, within the limits
+//! of the default queue. A note for users says so, and why.
 
 use std::path::PathBuf;
 
@@ -11,37 +11,37 @@ use podium_domain::deployments::Queue;
 
 use super::broker::OwnBroker;
 use super::options::Broker;
-use crate::{Environment, Hidden};
+use crate::{Environment, Secret};
 
-/// The most tasks that run at once for each processor of the machine.
+/// The maximum number of parallel tasks per CPU of the machine.
 const TASKS_OF_PROCESSOR: usize = 2;
 
 /// Who runs the tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tasks {
-    /// How many run at once, in all.
+    /// The total number of parallel tasks.
     pub(super) parallelism: u32,
-    /// Workers of queues, where there are some.
+    /// Workers of queues, if Celery is used.
     pub(super) celery: Option<Celery>,
-    /// Whether tasks run one after the other, within the scheduler.
+    /// Whether tasks run one at a time, inside the scheduler.
     pub(super) is_sequential: bool,
-    /// What a person should know of it.
+    /// A note for users.
     pub(super) note: Option<UserText>,
 }
 
-/// Workers of queues, and what they are fed by.
+/// Workers of queues, and their broker.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Celery {
-    pub(super) broker: Hidden,
-    pub(super) results: Hidden,
-    /// The broker to run beside them, unless there is one already.
+    pub(super) broker: Secret,
+    pub(super) results: Secret,
+    /// The broker program to run, unless a broker is configured.
     pub(super) own_broker: Option<PathBuf>,
-    /// A worker for each: its queue, and how many tasks it runs at once.
+    /// A worker for each queue, with its number of parallel tasks.
     pub(super) workers: Vec<(String, u32)>,
 }
 
 impl Tasks {
-    /// Decides it.
+    /// Chooses the executor.
     pub(super) fn new(
         environment: &Environment,
         major: u32,
@@ -60,9 +60,7 @@ impl Tasks {
         if major < 3 && is_sqlite {
             tasks.is_sequential = true;
             tasks.note = Some(
-                "Tasks run one after the other: this runtime allows no more with SQLite. Install PostgreSQL on this \
-                 machine, or give the server --airflow-database, and make the deployment anew; or deploy a runtime of \
-                 the 3.x line."
+                "Tasks run one at a time: this runtime cannot run them in parallel on SQLite. Install PostgreSQL on this machine, or start the server with --airflow-database, and recreate the deployment; or deploy a 3.x runtime."
                     .into(),
             );
             return tasks;
@@ -79,8 +77,7 @@ impl Tasks {
             Broker::Own(program) => (own_broker.url(), Some(program.clone())),
             Broker::None => {
                 tasks.note = Some(
-                    "Tasks of all queues run together, because there is no broker: install redis-server on this \
-                     machine, or give the server --broker-url."
+                    "Tasks of all queues share one executor, because there is no broker: install redis-server on this machine, or start the server with --broker-url."
                         .into(),
                 );
                 return tasks;
@@ -101,11 +98,11 @@ impl Tasks {
     }
 }
 
-/// What is said where another executor was asked for than the one that runs.
+/// The note if another executor was requested than the one that runs.
 fn local_note(asked: Executor) -> UserText {
     let why = match asked {
-        Executor::Celery => "it has one queue, which needs no workers of its own",
-        Executor::Kubernetes => "this server runs no pods",
+        Executor::Celery => "it has one queue, which needs no separate workers",
+        Executor::Kubernetes => "this server does not run pods",
         Executor::Platform => "this server runs everything on this machine",
     };
     UserText::filled(

@@ -1,11 +1,11 @@
-//! Keepers at work with a runtime that only pretends: real processes, real sockets, no Airflow.
+//! Supervisors with a fake runtime: real processes, real sockets, no Airflow.
 
 mod applying;
 mod aside;
-mod bed;
 mod bounding;
 mod counting;
 mod ending;
+mod fixture;
 mod hanging;
 mod loopback;
 mod moving;
@@ -15,5 +15,5 @@ mod returning;
 pub(super) mod services;
 mod waiting;
 
-pub(super) use self::bed::fresh_id;
 pub(super) use self::bounding::BOMB;
+pub(super) use self::fixture::fresh_id;

@@ -1,8 +1,8 @@
-//! Trees of files that somebody else wrote: removed and walked whatever is in them.
+//! Removes and walks file trees that untrusted code wrote.
 //!
-//! Whoever writes the files of an environment decides how deep its directories are nested, how long their paths become
-//! and where its links lead. So nothing here calls itself for each level, holds a descriptor for each level, names a path
-//! that somebody else chose or follows a link. A directory that its owner has closed is opened.
+//! Untrusted code decides how deep its directories are nested, how long their paths become and where its links lead. So
+//! nothing here recurses or holds a descriptor for each level, uses a path that somebody else chose, or follows a link.
+//! A directory without permissions for its owner is made accessible.
 
 mod removal;
 #[cfg(test)]
@@ -16,22 +16,22 @@ use rustix::fs::{FileType, Mode, OFlags, chmod, fchmod, fstat, openat};
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
 
-pub(super) use self::removal::{Left, clear, remove};
+pub(super) use self::removal::{Remaining, clear, remove};
 #[cfg(test)]
 pub(super) use self::tests::nest;
-pub(super) use self::walk::{Seen, Walk};
+pub(super) use self::walk::{Entry, Walk};
 
-/// What its owner may do with a directory that is to be looked at or emptied.
+/// The owner's permissions that are needed to list and empty a directory.
 const ALL: u32 = 0o700;
 
-/// Room for the names of some entries.
+/// Buffer size for directory entries.
 const NAMES: usize = 8 * 1024;
 
 fn is_dots(name: &CStr) -> bool {
     matches!(name.to_bytes(), b"." | b"..")
 }
 
-/// Opens a directory, not through a link, and for whoever owns it also where it is closed.
+/// Opens a directory without following a link, making it accessible if its owner's permissions are missing.
 fn open_directory(above: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || openat(above.as_fd(), name, OFlags::RDONLY | flags, Mode::empty());
@@ -42,7 +42,7 @@ fn open_directory(above: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd> {
         }
         opened => opened?,
     };
-    // What can be read need not be open to be passed through or written to.
+    // A readable directory may lack the other permissions.
     let mode = fstat(&opened)?.st_mode;
     if mode & ALL != ALL {
         let _ = open_up(&opened);
@@ -50,13 +50,13 @@ fn open_directory(above: impl AsFd, name: impl Arg + Copy) -> Result<OwnedFd> {
     Ok(opened)
 }
 
-/// Lets the owner of a directory that is open do everything with it.
+/// Gives the owner of an open directory all permissions.
 fn open_up(directory: &OwnedFd) -> Result<()> {
     let mode = fstat(directory)?.st_mode;
     fchmod(directory, Mode::from_raw_mode(mode & 0o7777 | ALL))
 }
 
-/// Lets the owner of a directory do everything with it. By a descriptor: a link in its place is not followed.
+/// Gives the owner of a directory all permissions, through a descriptor, so that a link in its place is not followed.
 fn make_accessible(above: impl AsFd, name: impl Arg) -> Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = openat(above, name, flags, Mode::empty())?;

@@ -1,8 +1,7 @@
-//! Which users environments run under, where each has its own: a range for each plane, and no user twice.
+//! The users that environments run as, if each has its own: a range for each plane, and no user is ever reused.
 //!
-//! Whoever was an environment's user may have left anything anywhere on the machine: files, with or without set-user-id
-//! bits, or messages in queues. Nobody can look everywhere, so the user of an environment that is gone is nobody's ever
-//! after.
+//! An environment's user may have left anything anywhere on the machine: files, with or without set-user-id bits, or
+//! messages in queues. They cannot all be found, so the user of a removed environment is never used again.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -14,43 +13,46 @@ use aws_lc_rs::digest::{SHA256, digest};
 
 use super::layout::write_whole;
 
-/// The first user of the oldest planes. Above what distributions give to people.
+/// The first user of the oldest planes, above the ids that distributions assign to people.
 const FIRST_USER: u32 = 2_000_000;
-/// How many users a plane has for its environments, and for how many planes there is room.
+/// The number of users of a plane, and the number of possible ranges.
 const USERS: u32 = 65_536;
 const PLANES: u32 = 25_000;
-/// How many users the planes of before have.
-const FEWER_USERS: u32 = 4096;
-/// The lower half of these may have been used already, by environments that are gone.
-const UNUSED_OF_FEWER: u32 = FEWER_USERS / 2;
-/// The slot whose user the plane's own database server runs under; no environment gets it.
-pub(super) const DATABASE_SLOT: u32 = FEWER_USERS - 1;
-/// The slot whose user the helpers run under that make networks of environments; no environment gets it either.
-pub(super) const NETWORK_SLOT: u32 = FEWER_USERS - 2;
+/// The number of users of planes from older versions.
+const LEGACY_USERS: u32 = 4096;
+/// The lower half may have been used by environments that no longer exist.
+const FIRST_UNUSED_LEGACY_SLOT: u32 = LEGACY_USERS / 2;
+/// The slot of the user that the plane's own database server runs as; no environment gets it.
+pub(super) const DATABASE_SLOT: u32 = LEGACY_USERS - 1;
+/// The slot of the user that network helpers run as; no environment gets it.
+pub(super) const NETWORK_SLOT: u32 = LEGACY_USERS - 2;
 
 const RANGE: &str = "first-user";
 const NEXT: &str = "next-slot";
 
-/// The users of the plane in a directory: those that were chosen for it once. It is the plane's own range: whoever ends
-/// what runs under a user of one plane must not hit another plane of the same machine.
+/// The users of the plane in a directory, as chosen once. The range is unique to this plane: killing the processes of a
+/// user must not hit another plane on the same machine.
 pub(super) fn of_plane(root: &Path, has_environments: bool) -> io::Result<Range<u32>> {
     let path = root.join(RANGE);
     match fs::read_to_string(&path) {
         Ok(text) => parsed(&text).ok_or_else(|| {
-            io::Error::new(ErrorKind::InvalidData, format!("{} holds no range of users", path.display()))
+            io::Error::new(
+                ErrorKind::InvalidData,
+                format!("{} does not contain a range of users", path.display()),
+            )
         }),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         Err(_) if has_environments => {
             write_whole(&path, format!("{FIRST_USER}\n").as_bytes(), 0o600)?;
-            Ok(FIRST_USER..FIRST_USER + FEWER_USERS)
+            Ok(FIRST_USER..FIRST_USER + LEGACY_USERS)
         }
         Err(_) => choose(root, root),
     }
 }
 
-/// Chooses users for a plane that is about to be moved, whose environments have none yet.
+/// Chooses users for a plane that is about to be moved to `home`, whose environments have none yet.
 pub(super) fn choose(root: &Path, home: &Path) -> io::Result<Range<u32>> {
-    // Of this very directory: another one that was here before had others.
+    // Depends on this very directory: an earlier one at the same path had other users.
     let made = fs::metadata(root)?;
     let about = format!("{} {} {}.{}", home.display(), made.ino(), made.ctime(), made.ctime_nsec());
     let hash = digest(&SHA256, about.as_bytes());
@@ -63,28 +65,27 @@ pub(super) fn choose(root: &Path, home: &Path) -> io::Result<Range<u32>> {
 fn parsed(text: &str) -> Option<Range<u32>> {
     let mut numbers = text.split_whitespace().map(str::parse::<u32>);
     let first = numbers.next()?.ok()?;
-    let count = numbers.next().unwrap_or(Ok(FEWER_USERS)).ok()?;
+    let count = numbers.next().unwrap_or(Ok(LEGACY_USERS)).ok()?;
     Some(first..first.checked_add(count)?)
 }
 
-/// A slot that no environment had before, remembered before anybody uses it.
+/// A slot that no environment had before, saved before it is used.
 pub(super) fn take_slot(root: &Path, users: &Range<u32>, taken: &[u32]) -> io::Result<u32> {
     let path = root.join(NEXT);
     let slots = users.end - users.start;
     let next = match fs::read_to_string(&path) {
         Ok(text) => text.trim().parse().map_err(|_| {
-            io::Error::new(ErrorKind::InvalidData, format!("{} holds no number", path.display()))
+            io::Error::new(ErrorKind::InvalidData, format!("{} does not contain a number", path.display()))
         })?,
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Err(_) if slots == FEWER_USERS => UNUSED_OF_FEWER,
+        Err(_) if slots == LEGACY_USERS => FIRST_UNUSED_LEGACY_SLOT,
         Err(_) => 1,
     };
     let next = taken.iter().map(|slot| slot + 1).chain([next]).max().unwrap_or(1);
     let slot = (next..).find(|slot| !is_reserved(*slot)).unwrap_or(next);
     if slot >= slots {
         return Err(io::Error::other(format!(
-            "all {slots} users of this installation's environments were used once, and none is used twice: make a backup \
-             and restore it to another directory, where it gets new ones"
+            "all {slots} users reserved for this installation's environments have been used, and none is ever reused: make a backup and restore it to another directory, where it gets new ones"
         )));
     }
     write_whole(&path, format!("{}\n", slot + 1).as_bytes(), 0o600)?;
@@ -95,7 +96,7 @@ fn is_reserved(slot: u32) -> bool {
     [DATABASE_SLOT, NETWORK_SLOT].contains(&slot)
 }
 
-/// Begins anew with slots, after as many as these: the users are others now.
+/// Assigns new slots to this many environments, for a new range of users.
 pub(super) fn renumber(root: &Path, environments: usize) -> io::Result<Vec<u32>> {
     let slots: Vec<u32> = (1..).filter(|slot| !is_reserved(*slot)).take(environments).collect();
     let next = slots.last().map_or(1, |last| last + 1);
@@ -120,14 +121,14 @@ mod tests {
         assert_eq!(Layout::make(&at("moved")).unwrap().users(), one.users());
         let old = at("old").join("environments").join(Id::from_parts(1, 2, 3).as_str());
         fs::create_dir_all(old).unwrap();
-        assert_eq!(Layout::make(&at("old")).unwrap().users(), FIRST_USER..FIRST_USER + FEWER_USERS);
+        assert_eq!(Layout::make(&at("old")).unwrap().users(), FIRST_USER..FIRST_USER + LEGACY_USERS);
         fs::remove_dir_all(at("two")).unwrap();
         let again = Layout::make(&at("two")).unwrap();
         assert_ne!(again.first_user(), two.first_user(), "what was here before may have left something");
     }
 
     #[test]
-    fn no_slot_is_given_twice_and_the_end_of_them_is_said() {
+    fn no_slot_is_reused_and_running_out_of_them_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         let users = 1000..1000 + USERS;
@@ -155,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn a_plane_of_before_begins_above_all_that_may_have_been_used() {
+    fn a_plane_of_an_older_version_starts_above_all_used_slots() {
         let directory = tempfile::tempdir().unwrap();
-        let users = FIRST_USER..FIRST_USER + FEWER_USERS;
-        assert_eq!(take_slot(directory.path(), &users, &[1, 3]).unwrap(), UNUSED_OF_FEWER);
+        let users = FIRST_USER..FIRST_USER + LEGACY_USERS;
+        assert_eq!(take_slot(directory.path(), &users, &[1, 3]).unwrap(), FIRST_UNUSED_LEGACY_SLOT);
     }
 }

@@ -1,4 +1,4 @@
-//! What an environment shows of itself while its keeper is at work.
+//! The observable status of an environment, updated by its supervisor.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,22 +7,22 @@ use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use podium_domain::{Reason, UserText};
 
-use super::vitals::Pulse;
-use crate::{Changed, News};
+use super::metrics::Measurements;
+use crate::{ChangeNotifier, Changed};
 
-/// What is shown; whoever changes it tells the listeners.
+/// The status of an environment; every change notifies subscribers.
 pub(super) struct View {
     id: DeploymentId,
-    news: News,
-    shown: Mutex<Shown>,
-    /// What is counted of its components, which is no news to anybody.
-    pub(super) pulse: Pulse,
+    notifier: ChangeNotifier,
+    status: Mutex<Status>,
+    /// Measurements of its components, which do not notify anyone.
+    pub(super) measurements: Measurements,
 }
 
-/// What is shown of an environment.
+/// The status of an environment.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Shown {
-    /// The generation that was applied; none since a restart, so that it is applied again.
+pub(super) struct Status {
+    /// The generation that was applied; `None` after a restart, so that it is applied again.
     pub(super) generation: Option<i64>,
     pub(super) is_hibernating: bool,
     pub(super) rollout: Rollout,
@@ -34,44 +34,44 @@ pub(super) struct Shown {
 }
 
 impl View {
-    pub(super) fn new(id: DeploymentId, news: News, shown: Shown) -> Self {
-        Self { id, news, shown: Mutex::new(shown), pulse: Pulse::default() }
+    pub(super) fn new(id: DeploymentId, notifier: ChangeNotifier, status: Status) -> Self {
+        Self { id, notifier, status: Mutex::new(status), measurements: Measurements::default() }
     }
 
-    /// Changes what is shown.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Shown)) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = shown.clone();
-        change(&mut shown);
-        let is_news = *shown != before;
-        drop(shown);
-        if is_news {
-            self.news.tell(Changed::Environment(self.id));
+    /// Changes the status.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Status)) {
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = status.clone();
+        change(&mut status);
+        let is_changed = *status != before;
+        drop(status);
+        if is_changed {
+            self.notifier.notify(Changed::Environment(self.id));
         }
     }
 
-    /// What stands in the way, while a rollout is under way.
+    /// Reports what a rollout is waiting for.
     pub(super) fn wait_for(&self, what: &str, why: impl Into<Reason>) {
         let down = Component { name: what.to_owned(), health: Health::Down(why.into()) };
-        self.change(|shown| {
-            shown.rollout = Rollout::Underway;
-            shown.components = vec![down];
+        self.change(|status| {
+            status.rollout = Rollout::Underway;
+            status.components = vec![down];
         });
     }
 
-    pub(super) fn get(&self) -> Shown {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn get(&self) -> Status {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn observed(&self) -> Observed {
-        let shown = self.get();
+        let status = self.get();
         Observed {
-            generation: shown.generation.unwrap_or(-1),
-            is_hibernating: shown.is_hibernating,
-            rollout: shown.rollout,
-            components: shown.components,
-            running: shown.running,
-            note: shown.note,
+            generation: status.generation.unwrap_or(-1),
+            is_hibernating: status.is_hibernating,
+            rollout: status.rollout,
+            components: status.components,
+            running: status.running,
+            note: status.note,
             look_again_at: None,
         }
     }

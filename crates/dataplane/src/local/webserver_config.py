@@ -1,4 +1,4 @@
-"""Lets the control plane say who comes, and nobody else.
+"""Authenticates users through the control plane only.
 
 The web server listens where only this machine reaches it. Every request carries the header X-Podium-User: a short token,
 signed with a key that only the control plane and this environment have. It names the user and the role; the user is
@@ -31,7 +31,7 @@ READ_BY_ALL = [
 AUTH_TYPE = AUTH_REMOTE_USER
 AUTH_USER_REGISTRATION = False
 AUTH_ROLES_SYNC_AT_LOGIN = False
-# The control plane compares where a request comes from before it passes it on.
+# The control plane checks the origin of a request before it passes it on.
 WTF_CSRF_ENABLED = True
 WTF_CSRF_TIME_LIMIT = None
 
@@ -53,7 +53,7 @@ def visitor() -> tuple[str, str] | None:
 class DoorSecurityManager(FabAirflowSecurityManagerOverride):
     """Takes users and roles from the control plane."""
 
-    # What Podium lets everybody read who reads DAGs: the tables of the front door are the finer fence.
+    # What everyone who may read DAGs may read: the rules of the front door are stricter.
     ROLE_CONFIGS = [
         {"role": config["role"], "perms": [*config["perms"], *READ_BY_ALL] if config["role"] in ROLES else []}
         for config in FabAirflowSecurityManagerOverride.ROLE_CONFIGS
@@ -61,11 +61,11 @@ class DoorSecurityManager(FabAirflowSecurityManagerOverride):
 
     def __init__(self, appbuilder) -> None:
         super().__init__(appbuilder)
-        # Before everything else that looks at who is there.
+        # Before everything else that uses the current user.
         appbuilder.get_app.before_request_funcs.setdefault(None, []).insert(0, self.recognize)
 
     def recognize(self) -> None:
-        """Makes the user of this request the one that the control plane names, and nobody where it names none."""
+        """Makes the user that the control plane names the user of this request, or none if it names none."""
         came = visitor()
         if came is None:
             logout_user()

@@ -1,4 +1,4 @@
-//! What the simulated plane does wrong, and what it was asked: set by tests while it runs.
+//! Controls the simulated plane in tests: injected faults, timing, and the journal of calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use podium_domain::Reason;
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::Health;
 
-use crate::{Changed, Door, Fault, News};
+use crate::{ChangeNotifier, Changed, Fault, WebServer};
 
 /// A call to the plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,14 +23,14 @@ pub enum Call {
     RemoveCluster,
 }
 
-/// What happens to a call instead of what should.
+/// A fault that is injected into a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Upset {
-    /// Nothing is done, and this is the answer.
+pub enum InjectedFault {
+    /// The call has no effect and returns this fault.
     Fail(Fault),
-    /// It is done, and nobody hears of it.
-    LoseAnswer,
-    /// It is done, and there is never an answer.
+    /// The call takes effect, but its response is lost.
+    LoseResponse,
+    /// The call takes effect, but never returns.
     Hang,
 }
 
@@ -45,23 +45,23 @@ pub struct Entry {
     pub generation: Option<i64>,
 }
 
-/// What the plane does wrong; clones share it.
+/// The script of a plane; clones share it.
 #[derive(Clone)]
 pub struct Script {
     inner: Arc<Mutex<Inner>>,
-    news: News,
+    notifier: ChangeNotifier,
 }
 
 #[derive(Default)]
 struct Inner {
     rollout: Duration,
     removal: Duration,
-    upsets: Vec<Planned>,
-    silent: Silence,
+    injected: Vec<Planned>,
+    unreachable: Unreachable,
     health: HashMap<(DeploymentId, String), Health>,
     flaps: HashMap<(DeploymentId, String), u32>,
     clusters: HashMap<ClusterId, Progress>,
-    doors: HashMap<DeploymentId, Door>,
+    web_servers: HashMap<DeploymentId, WebServer>,
     users: Option<std::ops::Range<u32>>,
     journal: Option<Vec<Entry>>,
     hung: u32,
@@ -71,106 +71,106 @@ struct Planned {
     call: Option<Call>,
     id: Option<Id>,
     after: u32,
-    upset: Upset,
+    fault: InjectedFault,
     times: u32,
 }
 
-/// Whom the plane does not answer.
+/// What the plane does not respond to.
 #[derive(Default)]
-struct Silence {
+struct Unreachable {
     all: bool,
     ids: Vec<Id>,
 }
 
 impl Script {
-    pub(super) fn new(news: News) -> Self {
-        Self { inner: Arc::default(), news }
+    pub(super) fn new(notifier: ChangeNotifier) -> Self {
+        Self { inner: Arc::default(), notifier }
     }
 
-    /// How long it takes until what is applied from now on is up.
+    /// Sets how long rollouts take from now on.
     pub fn rollouts_take(&self, time: Duration) {
         self.lock().rollout = time;
     }
 
-    /// How long it takes until what is removed from now on is gone.
+    /// Sets how long removals take from now on.
     pub fn removals_take(&self, time: Duration) {
         self.lock().removal = time;
     }
 
-    /// Upsets the next calls of a kind, whatever they are about.
-    pub fn upset(&self, call: Call, upset: Upset, times: u32) {
-        self.lock().upsets.push(Planned { call: Some(call), id: None, after: 0, upset, times });
+    /// Injects a fault into the next calls of a kind.
+    pub fn inject(&self, call: Call, fault: InjectedFault, times: u32) {
+        self.lock().injected.push(Planned { call: Some(call), id: None, after: 0, fault, times });
     }
 
-    /// Upsets the next calls of a kind about one thing.
-    pub fn upset_one(&self, id: Id, call: Call, upset: Upset, times: u32) {
-        self.lock().upsets.push(Planned { call: Some(call), id: Some(id), after: 0, upset, times });
+    /// Injects a fault into the next calls of a kind for one id.
+    pub fn inject_for(&self, id: Id, call: Call, fault: InjectedFault, times: u32) {
+        self.lock().injected.push(Planned { call: Some(call), id: Some(id), after: 0, fault, times });
     }
 
-    /// Upsets one call about one thing, of whatever kind: the one after so many others.
-    pub fn upset_after(&self, id: Id, after: u32, upset: Upset) {
-        self.lock().upsets.push(Planned { call: None, id: Some(id), after, upset, times: 1 });
+    /// Injects a fault into one call of any kind for one id, after this many others.
+    pub fn inject_after(&self, id: Id, after: u32, fault: InjectedFault) {
+        self.lock().injected.push(Planned { call: None, id: Some(id), after, fault, times: 1 });
     }
 
     /// Fails the next calls of a kind.
     pub fn fail(&self, call: Call, why: impl Into<Reason>, times: u32) {
-        self.upset(call, Upset::Fail(Fault::Failed(why.into())), times);
+        self.inject(call, InjectedFault::Fail(Fault::Failed(why.into())), times);
     }
 
-    /// Nothing is answered any more, and somebody notices.
+    /// Makes the plane unreachable, and notifies subscribers.
     pub fn lose_contact(&self) {
-        self.lock().silent.all = true;
-        self.news.tell(Changed::Everything);
+        self.lock().unreachable.all = true;
+        self.notifier.notify(Changed::Everything);
     }
 
-    /// Nothing about one thing is answered any more, and somebody notices.
+    /// Makes one environment unreachable, and notifies subscribers.
     pub fn lose_contact_with(&self, id: DeploymentId) {
-        self.lock().silent.ids.push(id.id());
-        self.news.tell(Changed::Environment(id));
+        self.lock().unreachable.ids.push(id.id());
+        self.notifier.notify(Changed::Environment(id));
     }
 
-    /// Everything is answered again, and somebody notices.
+    /// Makes everything reachable again, and notifies subscribers.
     pub fn regain_contact(&self) {
-        self.lock().silent = Silence::default();
-        self.news.tell(Changed::Everything);
+        self.lock().unreachable = Unreachable::default();
+        self.notifier.notify(Changed::Everything);
     }
 
-    /// A component does better or worse from now on, and somebody notices.
+    /// Sets the health of a component, and notifies subscribers.
     pub fn set_health(&self, id: DeploymentId, component: &str, health: Health) {
         let key = (id, component.to_owned());
         match health {
             Health::Up => drop(self.lock().health.remove(&key)),
             down => drop(self.lock().health.insert(key, down)),
         }
-        self.news.tell(Changed::Environment(id));
+        self.notifier.notify(Changed::Environment(id));
     }
 
-    /// A component is down and up in turn, each time somebody looks.
+    /// Lets a component alternate between down and up with every observation.
     pub fn flap(&self, id: DeploymentId, component: &str, looks: u32) {
         self.lock().flaps.insert((id, component.to_owned()), looks);
-        self.news.tell(Changed::Environment(id));
+        self.notifier.notify(Changed::Environment(id));
     }
 
-    /// How far a cluster gets, whatever its time; `None` takes it back.
+    /// Overrides the progress of a cluster; `None` removes the override.
     pub fn set_cluster(&self, id: ClusterId, progress: Option<Progress>) {
         match progress {
             Some(progress) => drop(self.lock().clusters.insert(id, progress)),
             None => drop(self.lock().clusters.remove(&id)),
         }
-        self.news.tell(Changed::Cluster(id));
+        self.notifier.notify(Changed::Cluster(id));
     }
 
-    /// An environment has a web server from now on: one that the test runs.
-    pub fn set_door(&self, id: DeploymentId, door: Door) {
-        self.lock().doors.insert(id, door);
+    /// Gives an environment a web server, which the test runs.
+    pub fn set_web_server(&self, id: DeploymentId, web_server: WebServer) {
+        self.lock().web_servers.insert(id, web_server);
     }
 
-    /// Environments run under these users of this machine from now on.
+    /// Sets the users that environments run as.
     pub fn set_users(&self, users: std::ops::Range<u32>) {
         self.lock().users = Some(users);
     }
 
-    /// Keeps a journal of all calls from now on.
+    /// Records all calls from now on.
     pub fn keep_journal(&self) {
         self.lock().journal = Some(Vec::new());
     }
@@ -180,40 +180,45 @@ impl Script {
         self.lock().journal.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// How many calls never got an answer.
+    /// How many calls never returned.
     pub fn hung(&self) -> u32 {
         self.lock().hung
     }
 
-    /// Notes a call, and says what happens to it.
-    pub(super) fn begin(&self, call: Call, id: Id, generation: Option<i64>) -> Result<Option<Upset>, Fault> {
+    /// Records a call and returns the fault to inject.
+    pub(super) fn begin(
+        &self,
+        call: Call,
+        id: Id,
+        generation: Option<i64>,
+    ) -> Result<Option<InjectedFault>, Fault> {
         let mut inner = self.lock();
         if let Some(journal) = &mut inner.journal {
             journal.push(Entry { call, id, generation });
         }
-        if inner.silent.all || inner.silent.ids.contains(&id) {
+        if inner.unreachable.all || inner.unreachable.ids.contains(&id) {
             return Err(Fault::Unreachable("the connection was refused".into()));
         }
         let fits = |planned: &Planned| {
             planned.call.is_none_or(|only| only == call) && planned.id.is_none_or(|only| only == id)
         };
-        let Some(at) = inner.upsets.iter().position(fits) else { return Ok(None) };
-        let planned = &mut inner.upsets[at];
+        let Some(at) = inner.injected.iter().position(fits) else { return Ok(None) };
+        let planned = &mut inner.injected[at];
         if planned.after > 0 {
             planned.after -= 1;
             return Ok(None);
         }
         planned.times = planned.times.saturating_sub(1);
-        let upset = planned.upset.clone();
+        let fault = planned.fault.clone();
         if planned.times == 0 {
-            inner.upsets.remove(at);
+            inner.injected.remove(at);
         }
-        inner.hung += u32::from(upset == Upset::Hang);
-        Ok(Some(upset))
+        inner.hung += u32::from(fault == InjectedFault::Hang);
+        Ok(Some(fault))
     }
 
-    pub(super) fn door(&self, id: DeploymentId) -> Option<Door> {
-        self.lock().doors.get(&id).cloned()
+    pub(super) fn web_server(&self, id: DeploymentId) -> Option<WebServer> {
+        self.lock().web_servers.get(&id).cloned()
     }
 
     pub(super) fn users(&self) -> Option<std::ops::Range<u32>> {
@@ -228,7 +233,7 @@ impl Script {
         self.lock().removal
     }
 
-    /// How a component does, where the script says.
+    /// The health of a component, if the script sets it.
     pub(super) fn health(&self, id: DeploymentId, component: &str) -> Option<Health> {
         let key = (id, component.to_owned());
         let mut inner = self.lock();

@@ -10,7 +10,7 @@ use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, DeploymentTyp
 use podium_domain::deployments::Spec;
 
 use super::*;
-use crate::{Changed, Hidden, Identity, Objects, Setting};
+use crate::{Changed, Identity, Objects, Secret, Setting};
 
 /// A clock that tests move.
 #[derive(Clone, Default)]
@@ -46,7 +46,7 @@ fn environment(number: u32, generation: i64) -> Environment {
         namespace: "calm-river-1234".into(),
         generation,
     };
-    let variables = vec![Setting { key: "TOKEN".into(), value: Hidden::new(SECRET.into()), is_secret: true }];
+    let variables = vec![Setting { key: "TOKEN".into(), value: Secret::new(SECRET.into()), is_secret: true }];
     Environment::new(identity, &spec, false, variables, Objects::default())
 }
 
@@ -90,7 +90,7 @@ fn is_up(observed: &Observed) -> bool {
 }
 
 #[tokio::test]
-async fn everything_is_done_at_once() {
+async fn every_call_takes_effect_immediately() {
     let plane = Simulated::in_memory(Hands::default().clock());
     assert_eq!(plane.observe(id(1)).await, Ok(None));
     plane.apply(&environment(1, 1)).await.unwrap();
@@ -109,7 +109,7 @@ async fn everything_is_done_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_what_is_there_changes_nothing() {
+async fn an_older_generation_changes_nothing() {
     let plane = Simulated::in_memory(Hands::default().clock());
     plane.apply(&environment(1, 2)).await.unwrap();
     plane.apply(&environment(1, 1)).await.unwrap();
@@ -143,19 +143,19 @@ async fn rollouts_and_removals_take_their_time() {
 }
 
 #[tokio::test]
-async fn the_script_upsets_calls_and_keeps_a_journal() {
+async fn the_script_injects_faults_and_keeps_a_journal() {
     let plane = Simulated::in_memory(Hands::default().clock());
     let script = plane.script();
     script.keep_journal();
     let failed = Fault::Failed("no room".into());
-    script.upset(Call::Apply, Upset::Fail(failed.clone()), 2);
-    script.upset_one(id(2), Call::Remove, Upset::LoseAnswer, 1);
+    script.inject(Call::Apply, InjectedFault::Fail(failed.clone()), 2);
+    script.inject_for(id(2), Call::Remove, InjectedFault::LoseResponse, 1);
     assert_eq!(plane.apply(&environment(1, 1)).await, Err(failed.clone()));
     assert_eq!(plane.apply(&environment(1, 1)).await, Err(failed));
     assert_eq!(plane.apply(&environment(1, 1)).await, Ok(()));
     assert_eq!(plane.apply(&environment(2, 1)).await, Ok(()));
     assert_eq!(plane.remove(id(1)).await, Ok(()));
-    assert!(plane.remove(id(2)).await.unwrap_err().is_silence());
+    assert!(plane.remove(id(2)).await.unwrap_err().is_unreachable());
     assert_eq!(plane.environments(), [], "it was removed, but nobody heard of it");
     let calls: Vec<(Call, Id)> = script.journal().iter().map(|entry| (entry.call, entry.id)).collect();
     let expected =
@@ -165,7 +165,7 @@ async fn the_script_upsets_calls_and_keeps_a_journal() {
 }
 
 #[tokio::test]
-async fn health_and_contact_come_and_go_and_are_told() {
+async fn changes_of_health_and_reachability_are_notified() {
     let plane = Simulated::in_memory(Hands::default().clock());
     plane.apply(&environment(1, 1)).await.unwrap();
     let mut changes = plane.changes();
@@ -183,17 +183,17 @@ async fn health_and_contact_come_and_go_and_are_told() {
     }
     assert_eq!(seen, [false, true, false, true, true]);
     script.lose_contact();
-    assert!(plane.observe(id(1)).await.unwrap_err().is_silence());
+    assert!(plane.observe(id(1)).await.unwrap_err().is_unreachable());
     script.regain_contact();
     script.lose_contact_with(id(1));
     assert!(plane.observe(id(1)).await.is_err() && plane.observe(id(2)).await.is_ok());
 }
 
 #[tokio::test]
-async fn what_is_kept_in_a_directory_is_found_again_and_holds_no_secret() {
+async fn stored_state_is_found_again_and_contains_no_secret() {
     let directory = tempfile::tempdir().unwrap();
     let hands = Hands::default();
-    let open = || Simulated::kept_in(directory.path(), hands.clock()).unwrap();
+    let open = || Simulated::in_directory(directory.path(), hands.clock()).unwrap();
     let cluster = failed_over(id(7));
     let plane = open();
     plane.apply(&environment(1, 1)).await.unwrap();
@@ -218,7 +218,7 @@ async fn what_is_kept_in_a_directory_is_found_again_and_holds_no_secret() {
 }
 
 #[tokio::test]
-async fn components_write_what_they_do_once() {
+async fn components_log_each_line_once() {
     let said: Arc<Mutex<Vec<LogLine>>> = Arc::default();
     let ear = Arc::clone(&said);
     let hands = Hands::default();
@@ -263,7 +263,7 @@ impl crate::conformance::Reopened for Kept {
     type Plane = Simulated;
 
     fn open(&self) -> Simulated {
-        Simulated::kept_in(self.0.path(), Hands::default().clock()).unwrap()
+        Simulated::in_directory(self.0.path(), Hands::default().clock()).unwrap()
     }
 
     fn environment(&self, generation: i64) -> Environment {
@@ -272,6 +272,6 @@ impl crate::conformance::Reopened for Kept {
 }
 
 #[tokio::test]
-async fn it_does_what_every_plane_must() {
+async fn it_passes_the_conformance_test() {
     crate::conformance::conforms(&Kept(tempfile::tempdir().unwrap())).await;
 }

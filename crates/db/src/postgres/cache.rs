@@ -1,10 +1,11 @@
 //! The statements that one connection has prepared.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
-use tokio_postgres::{Client, Error, Statement};
+use tokio::runtime::Runtime;
 
+use super::Failure;
+use super::wire::{Prepared, Wire};
 use crate::Sql;
 
 /// How many statements composed at run time are cached; the oldest is evicted first.
@@ -13,44 +14,31 @@ const MOST: usize = 512;
 /// Prepared statements: those of the program by the address of their text, the others by the text.
 #[derive(Default)]
 pub(super) struct Cache {
-    lasting: RefCell<HashMap<(usize, usize), Statement>>,
-    others: RefCell<Others>,
-}
-
-#[derive(Default)]
-struct Others {
-    statements: HashMap<String, Statement>,
+    lasting: HashMap<(usize, usize), Prepared>,
+    others: HashMap<String, Prepared>,
     oldest: VecDeque<String>,
 }
 
 impl Cache {
     /// The prepared statement, from here or from the server.
-    pub(super) async fn get(&self, client: &Client, sql: &Sql) -> Result<Statement, Error> {
+    pub(super) fn get(&mut self, wire: &mut Wire, runtime: &Runtime, sql: &Sql) -> Result<Prepared, Failure> {
         let key = sql.lasting().map(|text| (text.as_ptr().addr(), text.len()));
         let known = match key {
-            Some(key) => self.lasting.borrow().get(&key).cloned(),
-            None => self.others.borrow().statements.get(sql.text()).cloned(),
+            Some(key) => self.lasting.get(&key),
+            None => self.others.get(sql.text()),
         };
         if let Some(statement) = known {
-            return Ok(statement);
+            return Ok(statement.clone());
         }
-        let statement = client.prepare(sql.postgres()).await?;
-        match key {
-            Some(key) => drop(self.lasting.borrow_mut().insert(key, statement.clone())),
-            None => self.others.borrow_mut().keep(sql.text(), &statement),
+        let old = if key.is_none() && self.oldest.len() == MOST { self.oldest.pop_front() } else { None };
+        let old = old.and_then(|text| self.others.remove(&text));
+        let statement = wire.prepare(runtime, sql.postgres(), old)?;
+        if let Some(key) = key {
+            self.lasting.insert(key, statement.clone());
+        } else {
+            self.others.insert(sql.text().to_owned(), statement.clone());
+            self.oldest.push_back(sql.text().to_owned());
         }
         Ok(statement)
-    }
-}
-
-impl Others {
-    fn keep(&mut self, text: &str, statement: &Statement) {
-        if self.oldest.len() == MOST
-            && let Some(oldest) = self.oldest.pop_front()
-        {
-            self.statements.remove(&oldest);
-        }
-        self.statements.insert(text.to_owned(), statement.clone());
-        self.oldest.push_back(text.to_owned());
     }
 }

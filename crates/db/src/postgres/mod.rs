@@ -1,27 +1,33 @@
 //! PostgreSQL: a pool of threads, each with one connection and a runtime of its own that drives it.
 //!
 //! A unit is synchronous, so its thread waits for every response; driving the connection on that same thread saves
-//! the two wake-ups that a query to another thread would cost. Jobs reach the threads over one bounded channel.
+//! the two wake-ups that a query to another thread would cost. Jobs reach the threads over two bounded channels: short
+//! reads, which a few threads take several at a time ([`worker`]), and everything else.
 
+mod answer;
 mod cache;
 mod connect;
+mod failure;
+mod link;
 mod notifier;
 mod session;
+mod stream;
 mod tls;
 mod types;
+mod wire;
 mod worker;
 
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio_postgres::error::SqlState;
-
+pub(crate) use self::answer::Line;
 use self::connect::Connector;
+use self::failure::Failure;
 use self::notifier::Notifier;
 pub(crate) use self::session::Session;
-pub(crate) use self::types::column;
 use self::worker::Job;
+use crate::options::cores;
 use crate::queue::Queue;
 use crate::{AdvisoryLock, Error, Fault, Guard, OnCommit, Result, Tx, unit};
 
@@ -33,6 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum Mode {
     /// None: each statement runs on its own.
     Read,
+    /// One snapshot, for a statement or two that are soon answered.
+    Page,
     /// One snapshot.
     Scan,
     /// A transaction.
@@ -41,6 +49,7 @@ pub(crate) enum Mode {
 
 /// The worker threads, and the thread that notifies other replicas.
 pub(crate) struct Pool {
+    short: Queue<Job>,
     jobs: Queue<Job>,
     notifier: Arc<Notifier>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -51,19 +60,18 @@ impl Pool {
     pub(crate) fn open(url: &str, connections: usize, queue: usize, on_commit: OnCommit) -> Result<Self> {
         let connector = Arc::new(Connector::new(url)?);
         let notifier = Arc::new(Notifier::default());
+        let (short, short_waiting) = Queue::new(queue);
         let (jobs, waiting) = Queue::new(queue);
         let shared =
             Arc::new(worker::Shared { on_commit, notifier: Arc::clone(&notifier), turns: RwLock::default() });
         let mut threads = vec![notifier::start(Arc::clone(&notifier), Arc::clone(&connector))?];
-        for number in 1..=connections.max(1) {
-            threads.push(worker::start(
-                number,
-                Arc::clone(&connector),
-                waiting.clone(),
-                Arc::clone(&shared),
-            )?);
+        let connections = connections.max(2);
+        let readers = (2 * cores()).min(connections / 2);
+        for number in 1..=connections {
+            let jobs = if number <= readers { &short_waiting } else { &waiting };
+            threads.push(worker::start(number, Arc::clone(&connector), jobs.clone(), Arc::clone(&shared))?);
         }
-        Ok(Self { jobs, notifier, threads: Mutex::new(threads) })
+        Ok(Self { short, jobs, notifier, threads: Mutex::new(threads) })
     }
 
     /// Hands a unit to the next free thread and waits for the result.
@@ -94,19 +102,24 @@ impl Pool {
     {
         let (unit, answer) = unit::wrap(work);
         let job = Job { unit, mode, guard, locks: locks.into(), deadline: Instant::now() + PATIENCE };
-        self.jobs.push(job)?;
+        if matches!(mode, Mode::Read | Mode::Page) {
+            self.short.push(job)?
+        } else {
+            self.jobs.push(job)?
+        }
         unit::answer(answer).await
     }
 
     /// How many units wait for a thread.
     pub(crate) fn waiting(&self) -> usize {
-        self.jobs.len()
+        self.short.len() + self.jobs.len()
     }
 
     /// Runs the queued units and stops the threads.
     pub(crate) async fn close(&self) {
         let threads =
             self.threads.lock().map(|mut threads| std::mem::take(&mut *threads)).unwrap_or_default();
+        self.short.close();
         self.jobs.close();
         let notifier = Arc::clone(&self.notifier);
         let ended = tokio::task::spawn_blocking(move || {
@@ -133,34 +146,9 @@ impl Drop for Pool {
     }
 }
 
-/// Translates an error of the driver.
+/// What a driver's error means to the notifier, which only waits and connects again.
 fn translate(error: &tokio_postgres::Error) -> Error {
-    let Some(refusal) = error.as_db_error() else {
-        return if lost_connection(error) { Error::unavailable(error) } else { Error::other(Chain(error)) };
-    };
-    let code = refusal.code();
-    if *code == SqlState::UNIQUE_VIOLATION {
-        Error::Unique(refusal.constraint().unwrap_or_default().to_owned())
-    } else if *code == SqlState::FOREIGN_KEY_VIOLATION || *code == SqlState::RESTRICT_VIOLATION {
-        Error::ForeignKey
-    } else if *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED {
-        Error::Lost
-    } else if lost_connection(error) || matches!(&code.code()[..2], "53" | "57") {
-        Error::Unavailable(format!("{}: {}", code.code(), refusal.message()))
-    } else {
-        Error::Other(format!("{}: {}", code.code(), refusal.message()))
-    }
-}
-
-/// Whether the connection is unusable: closed, or with cached statements that the server does not know.
-fn lost_connection(error: &tokio_postgres::Error) -> bool {
-    let Some(refusal) = error.as_db_error() else {
-        let io = std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
-        return io || error.is_closed();
-    };
-    let code = refusal.code().code();
-    let forgotten = code == "26000" || code == "0A000" && refusal.message().contains("cached plan");
-    forgotten || code.starts_with("08") || code.starts_with("57P")
+    Error::unavailable(Chain(error))
 }
 
 /// An error with its causes, which the driver's own text omits.

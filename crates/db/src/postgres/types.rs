@@ -3,7 +3,6 @@
 use bytes::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, WrongType, to_sql_checked};
 
-use super::translate;
 use crate::{Result, Value};
 
 type Failure = Box<dyn std::error::Error + Sync + Send>;
@@ -66,9 +65,4 @@ impl<'r> FromSql<'r> for Value<'r> {
     fn accepts(_: &Type) -> bool {
         true
     }
-}
-
-/// One column of a row.
-pub(crate) fn column(row: &tokio_postgres::Row, index: usize) -> Result<Value<'_>> {
-    row.try_get(index).map_err(|error| translate(&error))
 }

@@ -25,6 +25,9 @@ const MOST_BREAKS: u32 = 2;
 /// From this run on, a unit that keeps losing races writes exclusively in this process.
 const EXCLUSIVE: u32 = 4;
 
+/// How many short reads share a round trip at the most.
+const TOGETHER: usize = 16;
+
 /// A unit and how to run it.
 pub(super) struct Job {
     pub(super) unit: Box<dyn Unit>,
@@ -57,7 +60,7 @@ impl Shared {
             Mode::Write => {
                 Turn::Shared { _held: Some(self.turns.read().unwrap_or_else(PoisonError::into_inner)) }
             }
-            Mode::Read | Mode::Scan => Turn::Shared { _held: None },
+            Mode::Read | Mode::Page | Mode::Scan => Turn::Shared { _held: None },
         }
     }
 }
@@ -70,14 +73,14 @@ pub(super) fn start(
     shared: Arc<Shared>,
 ) -> Result<JoinHandle<()>> {
     let name = format!("podium-pg-{number}");
-    let runtime = super::connect::runtime()?;
-    let session = Session::new(runtime, connector);
-    let mut worker = Worker { tx: Tx::new(Conn::new(conn::Session::Postgres(Box::new(session)))), shared };
+    let session = Session::new(connector);
+    let worker = Worker { tx: Tx::new(Conn::new(conn::Session::Postgres(Box::new(session)))), shared };
     let work = move || {
-        while let Ok(job) = jobs.recv() {
-            if !job.unit.abandoned() {
-                worker.perform(job);
-            }
+        while let Ok(first) = jobs.recv() {
+            let more = jobs.try_iter().take(if first.is_short() { TOGETHER - 1 } else { 0 });
+            let jobs: Vec<Job> =
+                std::iter::once(first).chain(more).filter(|job| !job.unit.abandoned()).collect();
+            worker.perform_all(jobs);
         }
     };
     std::thread::Builder::new().name(name).spawn(work).map_err(Error::unavailable)
@@ -88,23 +91,81 @@ struct Worker {
     shared: Arc<Shared>,
 }
 
+impl Job {
+    /// Whether it may share a round trip with others.
+    fn is_short(&self) -> bool {
+        matches!(self.mode, Mode::Read | Mode::Page)
+    }
+}
+
 impl Worker {
+    /// Runs units: several short ones in one round trip.
+    ///
+    /// Each runs until it asks for something. What all of them asked for is sent together, and they run again, with the
+    /// answers. Whoever asks for more, or was behind somebody who failed, goes on by itself.
+    fn perform_all(&self, mut jobs: Vec<Job>) {
+        let deadline = jobs.iter().map(|job| job.deadline).min();
+        if let (2.., Some(deadline)) = (jobs.len(), deadline)
+            && self.session().connect(deadline).is_ok()
+        {
+            jobs = self.perform_together(jobs);
+        }
+        for job in jobs {
+            self.perform(job);
+        }
+    }
+
+    /// Runs short units together; gives back those that are not done.
+    fn perform_together(&self, mut jobs: Vec<Job>) -> Vec<Job> {
+        let session = self.session();
+        session.scatter();
+        let mut gathered = Vec::with_capacity(jobs.len());
+        for job in &mut jobs {
+            session.gather(job.guard.clone());
+            job.unit.run(&self.tx);
+            gathered.push(session.gathered());
+        }
+        let replies = session.replies(gathered);
+        let mut left = Vec::new();
+        for (mut job, reply) in jobs.into_iter().zip(replies) {
+            match reply {
+                Some(Ok(reply)) if !session.is_broken() => {
+                    session.answered(reply, job.mode);
+                    let outcome = job.unit.run(&self.tx);
+                    match session.end(false) {
+                        Ok(()) if outcome != Outcome::Lost => job.unit.answer(),
+                        _ => left.push(job),
+                    }
+                }
+                Some(Err(error)) => job.unit.refuse(error),
+                _ => left.push(job),
+            }
+        }
+        left
+    }
+
     /// Runs a unit until it succeeds, or fails for good.
-    fn perform(&mut self, job: Job) {
+    fn perform(&self, job: Job) {
         let Job { mut unit, mode, guard, locks, deadline } = job;
         let shared = Arc::clone(&self.shared);
         let mut breaks = 0;
+        let mut slowly = false;
         for run in 1.. {
-            if let Err(error) = self.connect(deadline) {
+            if let Err(error) = self.session().connect(deadline) {
                 return unit.refuse(error);
             }
             let turn = shared.turn(mode, run);
-            self.session().open(mode, guard.clone(), Arc::clone(&locks));
+            self.session().open(mode, guard.clone(), Arc::clone(&locks), slowly);
             let outcome = unit.run(&self.tx);
             let changes = self.tx.changes().take();
             let end = self.session().end(outcome == Outcome::Done && mode == Mode::Write);
             let again = match &end {
                 Ok(()) => outcome == Outcome::Lost,
+                Err(End::Slower) => {
+                    slowly = true;
+                    self.session().leave();
+                    continue;
+                }
                 Err(End::Again(Error::Lost)) => true,
                 Err(End::Again(_)) => {
                     breaks += 1;
@@ -129,17 +190,11 @@ impl Worker {
                     unit.answer();
                 }
                 Err(End::Again(error) | End::Final(error)) => unit.refuse(error),
+                Err(End::Slower) => unit.refuse(Error::Lost),
             }
             break;
         }
         self.session().leave();
-    }
-
-    fn connect(&mut self, deadline: Instant) -> Result<()> {
-        match self.tx.session_mut() {
-            conn::Session::Postgres(session) => session.connect(deadline),
-            conn::Session::Sqlite(_) => Err(Error::other("the pool was started with another engine")),
-        }
     }
 
     fn session(&self) -> &Session {

@@ -21,11 +21,16 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// A file that belongs to the database.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 /// Makes this process the only one that writes the file, until the lock is dropped.
 pub(super) fn lock(path: &Path) -> Result<File> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let lock = PathBuf::from(name);
+    let lock = beside(path, ".lock");
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -44,7 +49,8 @@ pub(super) fn lock(path: &Path) -> Result<File> {
 /// The connection that writes.
 ///
 /// The writer thread runs checkpoints: automatic ones would run inside COMMIT, before it is
-/// acknowledged.
+/// acknowledged. It also changes `synchronous`, from one transaction to the next. The empty transaction makes the
+/// write-ahead log if it is missing.
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -58,8 +64,26 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
          PRAGMA wal_autocheckpoint = 0;
          PRAGMA journal_size_limit = 67108864;
          PRAGMA cache_size = -32768;
-         PRAGMA temp_store = MEMORY;",
+         PRAGMA temp_store = MEMORY;
+         BEGIN IMMEDIATE;
+         COMMIT;",
     )
+}
+
+/// A connection that only copies the log into the file. Both are synced, before and after.
+pub(super) fn open_checkpointer(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = open(path, flags, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;")?;
+    keep_log(&connection)?;
+    Ok(connection)
+}
+
+/// Leaves the log alone when this connection is closed, even if it is the last one.
+pub(super) fn keep_log(connection: &Connection) -> Result<()> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map(drop)
+        .map_err(|error| translate(&error))
 }
 
 /// A connection that cannot write.

@@ -3,9 +3,14 @@
 //! Reads by key take microseconds, less than handing them to another thread, so they run on the calling
 //! thread. Scans may take long and run in the blocking pool. Writes are queued for the single writer.
 
+mod checkpointer;
 mod copy;
+mod durable;
 mod files;
 mod session;
+mod syncer;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -17,8 +22,11 @@ use std::thread::JoinHandle;
 use crossbeam_queue::ArrayQueue;
 use tokio::sync::{Semaphore, oneshot};
 
+use self::checkpointer::Checkpointer;
 pub use self::copy::copy_database;
+use self::durable::Durable;
 pub(crate) use self::session::{Session, column};
+use self::syncer::Log;
 use crate::conn::{self, Conn};
 use crate::options::cores;
 use crate::queue::Queue;
@@ -32,18 +40,40 @@ pub(crate) struct Pool {
     scans: Arc<Semaphore>,
     jobs: Queue<Box<dyn Unit>>,
     commits: Arc<AtomicU64>,
+    durable: Arc<Durable>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Pool {
     /// Opens the file, creates it if it is missing, and starts its writer.
     pub(crate) fn open(path: &Path, connections: usize, queue: usize, on_commit: OnCommit) -> Result<Self> {
+        Self::open_with(path, connections, queue, on_commit, None)
+    }
+
+    /// The same with another way to sync the log.
+    fn open_with(
+        path: &Path,
+        connections: usize,
+        queue: usize,
+        on_commit: OnCommit,
+        log: Option<Log>,
+    ) -> Result<Self> {
         let path = files::absolute(path)?;
         let lock = files::lock(&path)?;
         let connection = files::open_writer(&path)?;
         let (jobs, waiting) = Queue::new(queue);
-        let commits = Arc::new(AtomicU64::new(0));
-        let writer = writer::start(connection, lock, waiting, on_commit, Arc::clone(&commits))?;
+        let (commits, durable) = (Arc::<AtomicU64>::default(), Arc::<Durable>::default());
+        let log = log.map_or_else(|| Log::of(&path), Ok)?;
+        let writer = writer::start(writer::Start {
+            connection,
+            lock,
+            jobs: waiting,
+            on_commit,
+            commits: Arc::clone(&commits),
+            durable: Arc::clone(&durable),
+            log,
+            checkpointer: Checkpointer::start(&path, Arc::clone(&durable))?,
+        })?;
         let connections = connections.max(1);
         Ok(Self {
             // Reads run on the threads of their callers, so that no more run at a time than there are cores.
@@ -52,6 +82,7 @@ impl Pool {
             scans: Arc::new(Semaphore::new(connections)),
             jobs,
             commits,
+            durable,
             writer: Mutex::new(Some(writer)),
         })
     }
@@ -67,21 +98,23 @@ impl Pool {
             scans: Arc::new(Semaphore::new(1)),
             jobs,
             commits: Arc::default(),
+            durable: Arc::default(),
             writer: Mutex::new(None),
         })
     }
 
     /// Runs a read on the calling thread.
-    pub(crate) fn read<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
-        let conn = self.readers.take()?;
-        let result = guarded(&conn, || work(&conn));
-        self.readers.give_back(conn);
+    pub(crate) async fn read<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let result = self.readers.once(work);
+        self.durable.catch_up().await?;
         result
     }
 
     /// Runs a short read on the calling thread, in one snapshot.
-    pub(crate) fn page<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
-        self.readers.in_snapshot(work)
+    pub(crate) async fn page<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let result = self.readers.in_snapshot(work);
+        self.durable.catch_up().await?;
+        result
     }
 
     /// Runs a scan in the blocking pool, in one snapshot.
@@ -104,7 +137,9 @@ impl Pool {
             let _ = reply.send(result);
         });
         drop(tokio::task::spawn_blocking(scan));
-        unit::answer(answer).await
+        let result = unit::answer(answer).await;
+        self.durable.catch_up().await?;
+        result
     }
 
     /// How many transactions were committed.
@@ -167,6 +202,14 @@ impl Readers {
             return Err(unit::closed());
         }
         self.idle.pop().map_or_else(|| self.another(), Ok)
+    }
+
+    /// Runs statements, each of which sees the state of its moment.
+    fn once<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+        let conn = self.take()?;
+        let result = guarded(&conn, || work(&conn));
+        self.give_back(conn);
+        result
     }
 
     /// Runs statements that all see the same state.
@@ -239,22 +282,5 @@ fn translate(error: &rusqlite::Error) -> Error {
             | ErrorCode::ReadOnly,
         ) => Error::unavailable(error),
         _ => Error::other(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_are_opened_when_they_are_needed_and_as_many_kept_as_there_are_cores() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("one.db");
-        let pool = Pool::open(&path, 1, 1, Arc::new(|_| {})).unwrap();
-        assert_eq!(pool.readers.idle.len(), 1);
-        let taken: Vec<Conn> = (0..=cores()).map(|_| pool.readers.take().unwrap()).collect();
-        taken.into_iter().for_each(|conn| pool.readers.give_back(conn));
-        assert_eq!(pool.readers.idle.len(), cores());
-        assert_eq!(pool.scanners.idle.len(), 1, "scans have connections of their own");
     }
 }

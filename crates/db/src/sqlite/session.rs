@@ -1,24 +1,42 @@
 //! One connection, behind the interface that both engines share.
 
+use std::cell::Cell;
+
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ToSql, params_from_iter};
+use rusqlite::{Connection, Statement, ToSql, params_from_iter};
 
 use super::translate;
 use crate::conn::{self, Conn, Visit};
 use crate::row::Kind;
 use crate::{Error, Result, Row, Sql, Value};
 
+/// Extended result codes of SQLite.
+const IOERR_FSYNC: i32 = 1034;
+const IOERR_DIR_FSYNC: i32 = 1290;
+
 /// A connection to the file.
-pub(crate) struct Session(Connection);
+pub(crate) struct Session {
+    connection: Connection,
+    /// Whether anything may have been written.
+    wrote: Cell<bool>,
+}
+
+/// Why a COMMIT or a checkpoint failed.
+pub(super) struct Failed {
+    pub(super) error: Error,
+    /// Whether it was the disk that could not be synced.
+    pub(super) is_of_sync: bool,
+}
 
 impl Session {
     /// Wraps a connection for a unit.
     pub(super) fn conn(connection: Connection) -> Conn {
-        Conn::new(conn::Session::Sqlite(Self(connection)))
+        Conn::new(conn::Session::Sqlite(Self { connection, wrote: Cell::new(false) }))
     }
 
     pub(crate) fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
-        let mut statement = self.0.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        let mut statement =
+            self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
         let mut rows = statement.query(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
         while let Some(row) = rows.next().map_err(|error| explain(sql, &error))? {
             if !visit(&Row(Kind::Sqlite(row)))? {
@@ -29,35 +47,74 @@ impl Session {
     }
 
     pub(crate) fn execute(&self, sql: &Sql, params: &[Value<'_>]) -> Result<u64> {
-        let mut statement = self.0.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        let mut statement =
+            self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
         let rows = statement.execute(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
+        self.note(&statement);
         Ok(rows as u64)
     }
 
     pub(crate) fn prepare(&self, sql: &Sql) -> Result<()> {
-        self.0.prepare(sql.sqlite()).map(drop).map_err(|error| translate(&error))
+        self.connection.prepare(sql.sqlite()).map(drop).map_err(|error| translate(&error))
     }
 
     pub(crate) fn script(&self, text: &str) -> Result<()> {
-        self.0.execute_batch(text).map_err(|error| translate(&error))
+        self.wrote.set(true);
+        self.connection.execute_batch(text).map_err(|error| translate(&error))
+    }
+
+    /// Notes a statement that may have written. One that failed to has taken back its own part: SQLite sees to that.
+    fn note(&self, statement: &Statement<'_>) {
+        if !statement.readonly() {
+            self.wrote.set(true);
+        }
+    }
+
+    /// Whether anything may have been written since the last time.
+    pub(super) fn take_wrote(&self) -> bool {
+        self.wrote.replace(false)
     }
 
     /// Whether the outer transaction has been rolled back.
     pub(super) fn is_autocommit(&self) -> bool {
-        self.0.is_autocommit()
+        self.connection.is_autocommit()
     }
 
     /// Runs one of the writer's own statements.
     pub(super) fn control(&self, text: &'static str) -> Result<()> {
-        let mut statement = self.0.prepare_cached(text).map_err(|error| translate(&error))?;
+        let mut statement = self.connection.prepare_cached(text).map_err(|error| translate(&error))?;
         statement.raw_execute().map(drop).map_err(|error| translate(&error))
     }
 
-    /// Runs a checkpoint pragma: the frames in the log, and how many of them are in the file.
-    pub(super) fn checkpoint(&self, text: &'static str) -> Result<(i64, i64)> {
-        let mut statement = self.0.prepare_cached(text).map_err(|error| translate(&error))?;
-        statement.query_row((), |row| Ok((row.get(1)?, row.get(2)?))).map_err(|error| translate(&error))
+    /// Commits.
+    pub(super) fn commit(&self) -> Result<(), Failed> {
+        let committed = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.raw_execute());
+        committed.map(drop).map_err(|error| Failed::new(&error))
     }
+
+    /// Leaves the log alone when this connection is closed.
+    pub(super) fn keep_log(&self) -> Result<()> {
+        super::files::keep_log(&self.connection)
+    }
+
+    /// Runs a checkpoint pragma: the frames in the log, and how many of them are in the file.
+    pub(super) fn checkpoint(&self, text: &'static str) -> Result<(i64, i64), Failed> {
+        checkpoint(&self.connection, text)
+    }
+}
+
+impl Failed {
+    fn new(error: &rusqlite::Error) -> Self {
+        let code = error.sqlite_error().map(|failure| failure.extended_code);
+        Self { error: translate(error), is_of_sync: matches!(code, Some(IOERR_FSYNC | IOERR_DIR_FSYNC)) }
+    }
+}
+
+/// Runs a checkpoint pragma: the frames in the log, and how many of them are in the file.
+pub(super) fn checkpoint(connection: &Connection, text: &'static str) -> Result<(i64, i64), Failed> {
+    let pragma = connection.prepare_cached(text);
+    let numbers = pragma.and_then(|mut pragma| pragma.query_row((), |row| Ok((row.get(1)?, row.get(2)?))));
+    numbers.map_err(|error| Failed::new(&error))
 }
 
 /// The error, with the statement if the statement caused it.

@@ -3,6 +3,7 @@
 mod concurrency;
 mod guards;
 mod migrations;
+mod pipelines;
 mod postgres;
 mod schema;
 mod sqlite;

@@ -64,10 +64,15 @@ async fn a_panic_is_an_error_of_its_unit(bed: Bed) {
     });
     let fine = bed.db.write(None, |tx| insert(tx, "b", 2));
     let (panicking, fine) = tokio::join!(panicking, fine);
-    assert_eq!(panicking, Err(Error::Other("a unit panicked: on purpose".to_owned())));
+    assert_eq!(panicking, Err(Error::Panicked("on purpose".to_owned())));
     assert_eq!(fine, Ok(()));
-    assert!(bed.db.read(None, |_| -> Result<()> { panic!("on purpose") }).await.is_err());
-    assert!(bed.db.scan(None, |_| -> Result<()> { panic!("on purpose") }).await.is_err());
+    for panicking in [
+        bed.db.read(None, |_| -> Result<()> { panic!("on purpose") }).await,
+        bed.db.page(None, |_| -> Result<()> { panic!("on purpose") }).await,
+        bed.db.scan(None, |_| -> Result<()> { panic!("on purpose") }).await,
+    ] {
+        assert_eq!(panicking, Err(Error::Panicked("on purpose".to_owned())));
+    }
     assert_eq!(count(&bed.db).await, 1);
     assert_eq!(bed.heard(), ["b"]);
 }

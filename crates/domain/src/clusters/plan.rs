@@ -40,7 +40,7 @@ pub enum Observed {
         generation: i64,
         /// How far that rollout is.
         progress: Progress,
-        /// What is known of it.
+        /// Its metadata.
         metadata: ClusterMetadata,
     },
 }
@@ -84,7 +84,7 @@ pub struct Settled {
     pub is_failed_over: bool,
     /// Whether it works.
     pub health: ClusterHealthStatus,
-    /// What is known of it.
+    /// Its metadata.
     pub metadata: ClusterMetadata,
 }
 

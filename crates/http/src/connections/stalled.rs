@@ -65,8 +65,7 @@ impl Connection {
                 counts.unread.fetch_add(1, Ordering::Relaxed);
                 return CloseReason::RequestBody;
             }
-            let idle_since = self.idle_since.load(Ordering::Relaxed);
-            if self.is_idle() && now.saturating_sub(idle_since) >= millis(idle) {
+            if self.unused_for(now).is_some_and(|unused| unused >= millis(idle)) {
                 counts.idle.fetch_add(1, Ordering::Relaxed);
                 return CloseReason::Idle;
             }

@@ -12,7 +12,7 @@ use podium_app::Error;
 use podium_app::front_door::{
     AdmittedCaller, DeploymentRef, ForwardedRequest, PresentedCredential, bearer_for_three, header_for_two,
 };
-use podium_dataplane::{Door, Fault, Line};
+use podium_dataplane::{Fault, Line, WebServer};
 use podium_domain::Refusal;
 use podium_domain::airflow::{AirflowPath, Decision, Rule, closed, find, judge};
 
@@ -32,7 +32,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 struct Judged {
     path: AirflowPath,
     query: Option<String>,
-    door: Door,
+    door: WebServer,
     is_write: bool,
 }
 
@@ -106,7 +106,7 @@ impl FrontDoor {
     }
 
     /// The address of the environment, if it is up.
-    async fn open_door(&self, caller: &AdmittedCaller) -> Result<Door, Failure> {
+    async fn open_door(&self, caller: &AdmittedCaller) -> Result<WebServer, Failure> {
         let away =
             |message: &str, seconds| Err(Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, seconds));
         if caller.status == DeploymentStatus::Hibernating {
@@ -114,7 +114,7 @@ impl FrontDoor {
             return away(message, 60);
         }
         let id = caller.deployment.id;
-        let shown = tokio::time::timeout(SHOWN, self.plane.door(id)).await;
+        let shown = tokio::time::timeout(SHOWN, self.plane.web_server(id)).await;
         let shown = shown.unwrap_or_else(|_| Err(Fault::Unreachable("it does not answer in time".into())));
         if matches!(shown, Ok(None))
             && let Some(node) = self.app.other_node_of(id).await?
@@ -181,7 +181,7 @@ impl FrontDoor {
         }
         // The audit record is written even if the client disconnects.
         tokio::spawn(work).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a request to an environment was not completed");
+            tracing::error!(%error, request_id = inbound.request_id, "a request to an environment was not completed");
             Err(Failure::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "The request was not completed: check whether it had an effect.",
@@ -193,7 +193,7 @@ impl FrontDoor {
 /// Adds the caller's identity for the environment.
 pub(super) fn add_identity(
     sent: &mut http::HeaderMap,
-    door: &Door,
+    door: &WebServer,
     name: &str,
     role: podium_domain::airflow::AirflowRole,
     now: podium_api::Timestamp,

@@ -8,7 +8,7 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method};
-use podium_dataplane::Door;
+use podium_dataplane::WebServer;
 use url::{Position, Url};
 
 use super::{InboundRequest, Place, cookies};
@@ -86,7 +86,7 @@ pub(super) fn for_client(
     headers: &mut HeaderMap,
     place: &Place,
     namespace: &str,
-    door: &Door,
+    door: &WebServer,
     authority: &str,
 ) {
     let named = named_by_connection(headers);

@@ -11,13 +11,14 @@ use super::cookies::SameSite;
 use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, redirect};
 use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
-use crate::incoming::{query_pairs, read_whole};
+use crate::incoming::{query_pairs, read_public};
 use crate::pages;
 
 /// Where the page is.
 pub(crate) const PATH: &str = "/sign-in";
 const PAGE: &str = include_str!("../pages/sign-in.html");
-const LARGEST_FORM: usize = 64 * 1024;
+/// Name and password take at most 15 KiB with every byte escaped; the rest is for the path to return to.
+const LARGEST_FORM: usize = 32 * 1024;
 /// Why browsers cannot sign in, and what to do about it.
 pub(super) const NOT_PRIVATE: &str = "Browsers cannot sign in here: this address is reached without encryption, so others \
     on the way could read the session. The operator can serve TLS (`--tls-cert` and `--tls-key`, or a proxy that does, with \
@@ -73,7 +74,8 @@ impl FrontDoor {
             return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
         }
         isolation::check_form(&inbound.parts.headers, &self.app.public_url().origin(), PATH)?;
-        let bytes = read_whole(body, LARGEST_FORM, self.form_timeout).await?;
+        let connection = inbound.peer.connection.as_ref();
+        let bytes = read_public(body, LARGEST_FORM, self.form_timeout, connection).await?;
         let form = Form::read(&String::from_utf8_lossy(&bytes));
         let request = inbound.request(SignIn::DESCRIPTION);
         let begun = if form.token.is_empty() {

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use podium_api::DeploymentId;
 use podium_app::front_door::AdmittedCaller;
-use podium_dataplane::{Door, Line};
+use podium_dataplane::{Line, WebServer};
 use podium_domain::airflow::AirflowRole;
 use quick_cache::sync::Cache;
 use serde::Deserialize;
@@ -52,7 +52,7 @@ impl FrontDoor {
     /// The tags of a DAG; empty if the DAG does not exist.
     pub(super) async fn tags_of(
         &self,
-        door: &Door,
+        door: &WebServer,
         caller: &AdmittedCaller,
         dag_id: &str,
         inbound: &InboundRequest,
@@ -69,7 +69,7 @@ impl FrontDoor {
 
     async fn ask(
         &self,
-        door: &Door,
+        door: &WebServer,
         caller: &AdmittedCaller,
         dag_id: &str,
         inbound: &InboundRequest,

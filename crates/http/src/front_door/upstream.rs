@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use podium_api::{DeploymentId, SubjectId};
 use podium_app::authority::Watch;
 use podium_app::shared_capacity::{CapacityPermit, SharedCapacity};
-use podium_dataplane::Door;
+use podium_dataplane::WebServer;
 use podium_domain::Refusal;
 use quick_cache::sync::Cache;
 
@@ -85,7 +85,7 @@ impl Upstream {
     pub(super) async fn send(
         &self,
         (id, subject_id): (DeploymentId, SubjectId),
-        door: &Door,
+        door: &WebServer,
         outgoing: Outgoing,
     ) -> Result<Response<Body>, Failure> {
         let running = self.run(id, subject_id)?;

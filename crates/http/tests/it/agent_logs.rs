@@ -48,7 +48,7 @@ on_both_engines! {
         let agent = agent(&app, here).await;
         let call = app.call("POST", &logs(&app, here)).by(&agent).json(&batch(1, &["late"]));
         let revoke = async { assert_eq!(app.delete(&app.owner, &format!("{}/{}", all(&app, here), agent.id)).await.code(), 204) };
-        assert!(call.send_late(revoke).await.refused(401).contains("revoked"));
+        assert!(call.send_with_delayed_body(revoke).await.refused(401).contains("revoked"));
         assert_eq!(shown(&app, here).await, [] as [&str; 0]);
     }
 

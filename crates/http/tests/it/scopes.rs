@@ -34,7 +34,7 @@ on_both_engines! {
         let member = app.member("member").await;
         let held = Held::Custom { id: role_id, name: "Tuner".into(), permissions: Default::default() };
         let on = On::Deployment { id, workspace_id };
-        app.make_hold(grants::Subject::User, member.id, vec![podium_domain::Grant { on, held }]).await;
+        app.set_grants(grants::Subject::User, member.id, vec![podium_domain::Grant { on, held }]).await;
         let team_id = app.team("Team", &[&member]).await;
         let found = async |scope: Scope| {
             let read = app.app.db.scan(None, move |conn| {

@@ -4,6 +4,7 @@ use podium_api::Id;
 use std::collections::BTreeMap;
 
 use podium_api::enums::ClusterStatus;
+use podium_db::{Sql, Value as Parameter};
 use podium_testkit::{Engine, TestApp, block_on, on_both_engines};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,6 +19,24 @@ fn both_engines_have_the_same_tables_and_columns() {
         let postgres = TestApp::start(Engine::Postgres).await.app.db.schema().await.expect("a schema");
         assert!(sqlite.len() > 15, "{sqlite:?}");
         assert_eq!(sqlite, postgres);
+    });
+}
+
+#[test]
+fn the_rights_of_a_caller_are_found_without_walking_those_of_everybody() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        let is_it =
+            |text: &str| ["grants g", "UNION ALL", "team_members m"].iter().all(|part| text.contains(part));
+        let statement = podium_store::statements().into_iter().find(|sql| is_it(sql.text()));
+        let explain = Sql::owned(format!("EXPLAIN QUERY PLAN {}", statement.expect("the statement").text()));
+        let plan = app.app.db.scan(None, move |conn| {
+            conn.query(&explain, &[Parameter::Text("organization"), Parameter::Text("user")], |row| {
+                row.get::<String>(3)
+            })
+        });
+        let plan = plan.await.expect("a plan").join("\n");
+        assert!(plan.contains("(organization_id=? AND subject_id=?)"), "{plan}");
     });
 }
 

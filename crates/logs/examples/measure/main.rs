@@ -79,7 +79,7 @@ async fn ingest(directory: &str, total: u64) -> Outcome {
         bytes += batch.iter().map(|line| line.text.len() as u64).sum::<u64>();
         store.append(batch).await?;
     }
-    store.settle().await?;
+    store.flush().await?;
     println!("wall_seconds {:.3}", started.elapsed().as_secs_f64());
     println!("making_seconds {:.3}", making.as_secs_f64());
     println!("engine_cpu_seconds {:.3}", engine_seconds()?);
@@ -105,7 +105,7 @@ async fn many(directory: &str) -> Outcome {
         }
     }
     println!("append_seconds {:.3}", started.elapsed().as_secs_f64());
-    store.settle().await?;
+    store.flush().await?;
     println!("wall_seconds {:.3}", started.elapsed().as_secs_f64());
     println!("engine_cpu_seconds {:.3}", engine_seconds()?);
     println!("lines {}", DEPLOYMENTS * rounds * 4);

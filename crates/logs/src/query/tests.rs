@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn words_prefixes_and_texts() {
+fn words_prefixes_and_phrases() {
     let line = "2027-01-15 ERROR task_1 failed: Connection refused (db-eu.example.com)";
     let table = [
         ("", true),
@@ -48,7 +48,7 @@ fn words_prefixes_and_texts() {
 }
 
 #[test]
-fn letters_beyond_ascii_fold_in_texts_and_part_words() {
+fn non_ascii_letters_fold_in_phrases_and_separate_words() {
     let line = "Über größe naïve";
     for (text, expected) in [
         ("\"ÜBER\"", true),
@@ -63,7 +63,7 @@ fn letters_beyond_ascii_fold_in_texts_and_part_words() {
 }
 
 #[test]
-fn a_star_ends_a_word_only_where_it_ends_what_was_typed() {
+fn a_star_makes_a_prefix_only_at_the_end_of_a_word() {
     assert!(Query::parse("err* x").matches("x errors"));
     assert!(!Query::parse("err*,x").matches("x errors"));
     assert!(!Query::parse("err-* x").matches("x errors"));

@@ -22,7 +22,7 @@ fn found(scan: &mut Scan<'_>, block: &Block) -> Vec<usize> {
 }
 
 #[test]
-fn only_two_letters_beyond_ascii_become_letters_of_ascii() {
+fn only_two_non_ascii_letters_have_ascii_lower_case() {
     let mut like: Vec<(u8, String)> = Vec::new();
     for letter in ('\u{80}'..=char::MAX).filter(|letter| letter.to_lowercase().any(|lower| lower.is_ascii()))
     {
@@ -36,7 +36,7 @@ fn only_two_letters_beyond_ascii_become_letters_of_ascii() {
 }
 
 #[test]
-fn what_lies_across_two_pieces_is_found() {
+fn a_needle_across_two_pieces_is_found() {
     let query = Query::parse("\"a needle\"");
     let mut scan = Scan::new(&query);
     for before in AT_ONCE - 20..AT_ONCE + 20 {

@@ -1,8 +1,8 @@
-//! The index of words: for the number of each word the blocks that hold it.
+//! The index of words: for the hash of each word the blocks that contain it.
 //!
-//! Numbers are spread evenly, so their first bits choose a part of the index; a table in front says where each part
-//! ends, with its checksum. A look at one word reads an entry of the table and one short part, whatever the size of the
-//! segment. A filter for each block would have to be asked block by block, and would be wrong more often for its size.
+//! Hashes are evenly distributed, so their first bits select a part of the index; a table in front has the end of each
+//! part and its checksum. A lookup reads an entry of the table and one short part, whatever the size of the segment. A
+//! filter for each block would have to be checked block by block, and would have more false positives for its size.
 
 use std::fs::File;
 use std::io;

@@ -41,7 +41,7 @@ impl Header {
         seal(into, start);
     }
 
-    /// Reads a header; `None` where there is none, or it is damaged.
+    /// Reads a header; `None` if there is none, or it is damaged.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(unsealed(bytes.get(..HEADER)?)?);
         if reader.take(4)? != MARK {

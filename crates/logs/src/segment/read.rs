@@ -1,4 +1,4 @@
-//! Reads a segment.
+//! Reading of segments.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use super::index::{Blocks, Index};
 use super::layout::{FOOTER, Footer, HEADER, Header, MAGIC, MARK};
 use crate::block::{Block, MAX_PACKED};
 
-/// How much is looked through at once where the directory is damaged.
+/// How much is scanned at once if the directory is damaged.
 const CHUNK: usize = 256 * 1024;
 
 /// A segment that is read.
@@ -22,7 +22,7 @@ pub(crate) struct Segment {
     file: File,
     /// Headers, and where each block is stored.
     blocks: Vec<(Header, u64)>,
-    /// Missing where it is damaged.
+    /// `None` if it is damaged.
     index: Option<Index>,
 }
 
@@ -46,7 +46,7 @@ impl Segment {
             };
             return Ok(Self { file, blocks, index: Some(index) });
         }
-        tracing::warn!(path = %path.display(), "a log segment is damaged; what is whole of it is read");
+        tracing::warn!(path = %path.display(), "a log segment is damaged; its intact blocks are read");
         let blocks = salvage(&file, length)?;
         Ok(Self { file, blocks, index: None })
     }
@@ -73,7 +73,7 @@ impl Segment {
         Ok(all)
     }
 
-    /// Whether the index can be read from end to end.
+    /// Whether the whole index is intact.
     pub(crate) fn is_sound(&self) -> io::Result<bool> {
         self.index.as_ref().map_or(Ok(false), |index| index.all(&self.file, |_, _| {}))
     }
@@ -84,7 +84,7 @@ impl Segment {
         if whole { Ok(()) } else { Err(io::Error::other("the index of a log segment is damaged")) }
     }
 
-    /// A block as it is stored; `None` where it is damaged.
+    /// A block as it is stored; `None` if it is damaged.
     pub(super) fn stored(&self, number: usize) -> io::Result<Option<(Header, Vec<u8>)>> {
         let Some((header, at)) = self.blocks.get(number) else { return Ok(None) };
         let mut bytes = vec![0; header.stored as usize];
@@ -95,12 +95,12 @@ impl Segment {
         Ok((xxh3_64(&bytes) == header.sum).then_some((*header, bytes)))
     }
 
-    /// A block; `None` where it is damaged.
+    /// A block; `None` if it is damaged.
     pub(crate) fn block(&self, number: usize, unpacker: &mut Unpacker) -> io::Result<Option<Block>> {
         self.block_if(number, unpacker, |_| true)
     }
 
-    /// A block that is wanted once its packed bytes are known; `None` too where it is damaged.
+    /// A block that is wanted once its packed bytes are known; also `None` if it is damaged.
     pub(crate) fn block_if(
         &self,
         number: usize,
@@ -108,7 +108,7 @@ impl Segment {
         is_wanted: impl FnOnce(&[u8]) -> bool,
     ) -> io::Result<Option<Block>> {
         let Some((header, stored)) = self.stored(number)? else {
-            tracing::warn!(number, "a block of a log segment is damaged; it is left out");
+            tracing::warn!(number, "a block of a log segment is damaged; it is skipped");
             return Ok(None);
         };
         let packed = unpacker.unpack(&stored)?.filter(|packed| is_wanted(packed));
@@ -117,7 +117,7 @@ impl Segment {
     }
 }
 
-/// Unpacks blocks, one after the other, with the same memory, which it takes when it is first used.
+/// Decompresses blocks with a reusable buffer, which is allocated on first use.
 #[derive(Default)]
 pub(crate) struct Unpacker(Option<(Decompressor<'static>, Vec<u8>)>);
 

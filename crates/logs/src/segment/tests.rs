@@ -13,9 +13,9 @@ use crate::tokens;
 
 /// A segment of blocks with three lines each, and what is in it.
 fn made(directory: &TempDir, blocks: usize) -> (PathBuf, Vec<Block>) {
-    let mut press = Press::new().unwrap();
+    let mut encoder = Encoder::new().unwrap();
     let hour = Hour::parse("2027-01-15T08").unwrap();
-    let mut builder = Builder::new(&mut press, directory.path(), hour).unwrap();
+    let mut builder = Builder::new(&mut encoder, directory.path(), hour).unwrap();
     let mut put = Vec::new();
     for number in 0..blocks {
         let mut block = Block::default();
@@ -34,7 +34,7 @@ fn made(directory: &TempDir, blocks: usize) -> (PathBuf, Vec<Block>) {
     let segment = builder.finish(false).unwrap().unwrap();
     let name = segment.name;
     assert_eq!((name.first, name.last), (100, 99 + 3 * blocks as u64));
-    segment.call(name).unwrap();
+    segment.publish(name).unwrap();
     (directory.path().join(name.to_string()), put)
 }
 
@@ -54,7 +54,7 @@ fn a_segment_gives_back_its_blocks_and_finds_them_by_words() {
         let found = segment.holding(&[tokens::of_word(format!("word{number}").as_bytes())]).unwrap();
         assert_eq!((0..200).filter(|block| found.has(*block)).collect::<Vec<_>>(), [number]);
     }
-    let everywhere = segment.holding(&[tokens::of_word(b"common"), tokens::of_beginning(b"word").unwrap()]);
+    let everywhere = segment.holding(&[tokens::of_word(b"common"), tokens::of_prefix(b"word").unwrap()]);
     assert!((0..200).all(|block| everywhere.as_ref().unwrap().has(block)));
     assert!(segment.holding(&[tokens::of_word(b"absent")]).unwrap().is_empty());
 }
@@ -65,15 +65,15 @@ fn copied_blocks_keep_their_words() {
     let (path, put) = made(&directory, 10);
     let segment = Segment::open(&path).unwrap();
     let other = TempDir::new().unwrap();
-    let mut press = Press::new().unwrap();
+    let mut encoder = Encoder::new().unwrap();
     let hour = Hour::parse("2027-01-15T08").unwrap();
-    let mut builder = Builder::new(&mut press, other.path(), hour).unwrap();
+    let mut builder = Builder::new(&mut encoder, other.path(), hour).unwrap();
     let mut some = Blocks::NONE;
     [2, 5, 9].into_iter().for_each(|block| some.add(block));
     builder.copy(&segment, &some).unwrap();
     let copied = builder.finish(true).unwrap().unwrap();
     let name = copied.name;
-    copied.call(name).unwrap();
+    copied.publish(name).unwrap();
     let copied = Segment::open(&other.path().join(name.to_string())).unwrap();
     let blocks: Vec<Block> = read(&copied).into_iter().flatten().collect();
     assert_eq!(blocks, [put[2].clone(), put[5].clone(), put[9].clone()]);

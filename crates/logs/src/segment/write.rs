@@ -16,26 +16,26 @@ use crate::hour::Hour;
 use crate::tokens::Collector;
 
 const LEVEL: i32 = 3;
-/// So much is collected before it is given to the operating system.
+/// How many bytes are buffered before they are written.
 const CHUNK: usize = 1 << 20;
-/// A segment that is worth a wait for the disk.
+/// A segment of this size is synced to disk.
 const LARGE: u64 = 512 * 1024;
-/// So many words with their blocks keep their room for the next segment.
+/// The capacity of the word buffer that is kept for the next segment.
 const KEPT_PAIRS: usize = 1 << 18;
 
-/// What writing takes besides the file, kept from one segment to the next: small segments are many.
-pub(crate) struct Press {
+/// Reusable buffers and compressor for writing segments, because there are many small ones.
+pub(crate) struct Encoder {
     collector: Collector,
     compressor: Compressor<'static>,
     packed: Vec<u8>,
-    /// What has not been given to the operating system yet.
+    /// Bytes that have not been written to the file yet.
     bytes: Vec<u8>,
     directory: Vec<Header>,
-    /// Words above, blocks below.
+    /// Words in the upper half, blocks in the lower half.
     pairs: Vec<u64>,
 }
 
-impl Press {
+impl Encoder {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             collector: Collector::new(),
@@ -54,12 +54,12 @@ pub(crate) struct Builder<'a> {
     path: PathBuf,
     file: File,
     written: u64,
-    press: &'a mut Press,
+    encoder: &'a mut Encoder,
 }
 
 impl<'a> Builder<'a> {
-    /// Begins a segment in the directory of a deployment.
-    pub(crate) fn new(press: &'a mut Press, directory: &Path, hour: Hour) -> io::Result<Self> {
+    /// Starts a segment in the directory of a deployment.
+    pub(crate) fn new(encoder: &'a mut Encoder, directory: &Path, hour: Hour) -> io::Result<Self> {
         let path = directory.join(format!("{hour}{UNFINISHED}"));
         let file = match File::create(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -68,27 +68,27 @@ impl<'a> Builder<'a> {
             }
             created => created?,
         };
-        press.bytes.clear();
-        press.bytes.extend_from_slice(&MAGIC);
-        press.directory.clear();
-        press.pairs.clear();
-        press.pairs.shrink_to(KEPT_PAIRS);
-        Ok(Self { hour, path, file, written: 0, press })
+        encoder.bytes.clear();
+        encoder.bytes.extend_from_slice(&MAGIC);
+        encoder.directory.clear();
+        encoder.pairs.clear();
+        encoder.pairs.shrink_to(KEPT_PAIRS);
+        Ok(Self { hour, path, file, written: 0, encoder })
     }
 
     /// Adds a block.
     pub(crate) fn add(&mut self, block: &Block) -> io::Result<()> {
-        block.pack(&mut self.press.packed);
-        let press = &mut *self.press;
-        let stored = press.compressor.compress(&press.packed)?;
+        block.pack(&mut self.encoder.packed);
+        let encoder = &mut *self.encoder;
+        let stored = encoder.compressor.compress(&encoder.packed)?;
         let header = Header {
             stored: stored.len() as u32,
-            packed: self.press.packed.len() as u32,
+            packed: self.encoder.packed.len() as u32,
             summary: block.summary(),
             sum: xxh3_64(&stored),
         };
-        let number = self.press.directory.len() as u64;
-        let (pairs, collector) = (&mut self.press.pairs, &mut self.press.collector);
+        let number = self.encoder.directory.len() as u64;
+        let (pairs, collector) = (&mut self.encoder.pairs, &mut self.encoder.collector);
         collector.collect(block, |word| pairs.push(u64::from(word) << 32 | number));
         self.put(header, &stored)
     }
@@ -100,11 +100,11 @@ impl<'a> Builder<'a> {
             if which.has(number)
                 && let Some((header, stored)) = from.stored(number)?
             {
-                *place = Some(self.press.directory.len() as u64);
+                *place = Some(self.encoder.directory.len() as u64);
                 self.put(header, &stored)?;
             }
         }
-        let pairs = &mut self.press.pairs;
+        let pairs = &mut self.encoder.pairs;
         from.words(|word, blocks| {
             let here = (0..from.len()).filter(|number| blocks.has(*number));
             pairs.extend(here.filter_map(|number| Some(u64::from(word) << 32 | places[number]?)));
@@ -112,62 +112,62 @@ impl<'a> Builder<'a> {
     }
 
     fn put(&mut self, header: Header, stored: &[u8]) -> io::Result<()> {
-        self.press.bytes.reserve(HEADER + stored.len());
-        header.write(&mut self.press.bytes);
-        self.press.bytes.extend_from_slice(stored);
-        self.press.directory.push(header);
-        if self.press.bytes.len() >= CHUNK {
-            self.give()?;
+        self.encoder.bytes.reserve(HEADER + stored.len());
+        header.write(&mut self.encoder.bytes);
+        self.encoder.bytes.extend_from_slice(stored);
+        self.encoder.directory.push(header);
+        if self.encoder.bytes.len() >= CHUNK {
+            self.flush()?;
         }
         Ok(())
     }
 
-    fn give(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.press.bytes)?;
-        self.written += self.press.bytes.len() as u64;
-        self.press.bytes.clear();
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.encoder.bytes)?;
+        self.written += self.encoder.bytes.len() as u64;
+        self.encoder.bytes.clear();
         Ok(())
     }
 
-    /// Ends the segment; `None` where there is nothing in it. A large one is brought to disk, and so is one that others
-    /// are dropped for.
-    pub(crate) fn finish(mut self, replaces_others: bool) -> io::Result<Option<Nameless>> {
-        let numbers = self.press.directory.iter().map(|header| header.summary.numbers);
+    /// Finishes the segment; `None` if it is empty. A large one is synced to disk, and so is one that replaces others.
+    pub(crate) fn finish(mut self, replaces_others: bool) -> io::Result<Option<FinishedSegment>> {
+        let numbers = self.encoder.directory.iter().map(|header| header.summary.numbers);
         let range = numbers.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
         let Some((first, last)) = range else {
             fs::remove_file(&self.path)?;
             return Ok(None);
         };
-        self.press.pairs.sort_unstable();
-        self.press.pairs.dedup();
-        let index = self.written + self.press.bytes.len() as u64;
-        let index_bits = index::write(&self.press.pairs, self.press.directory.len(), &mut self.press.bytes);
-        let directory = self.written + self.press.bytes.len() as u64;
-        let start = self.press.bytes.len();
-        let press = &mut *self.press;
-        press.directory.iter().for_each(|header| header.write(&mut press.bytes));
-        let sum = xxh3_64(&self.press.bytes[start..]);
-        let blocks = self.press.directory.len() as u32;
-        Footer { index, directory, blocks, index_bits, sum }.write(&mut self.press.bytes);
-        self.give()?;
+        self.encoder.pairs.sort_unstable();
+        self.encoder.pairs.dedup();
+        let index = self.written + self.encoder.bytes.len() as u64;
+        let index_bits =
+            index::write(&self.encoder.pairs, self.encoder.directory.len(), &mut self.encoder.bytes);
+        let directory = self.written + self.encoder.bytes.len() as u64;
+        let start = self.encoder.bytes.len();
+        let encoder = &mut *self.encoder;
+        encoder.directory.iter().for_each(|header| header.write(&mut encoder.bytes));
+        let sum = xxh3_64(&self.encoder.bytes[start..]);
+        let blocks = self.encoder.directory.len() as u32;
+        Footer { index, directory, blocks, index_bits, sum }.write(&mut self.encoder.bytes);
+        self.flush()?;
         if replaces_others || self.written >= LARGE {
             self.file.sync_data()?;
         }
-        Ok(Some(Nameless { path: self.path, name: Name { hour: self.hour, first, last } }))
+        Ok(Some(FinishedSegment { path: self.path, name: Name { hour: self.hour, first, last } }))
     }
 }
 
-/// A segment that is whole and cannot be found yet.
+/// A complete segment that is not visible yet.
 #[must_use]
-pub(crate) struct Nameless {
+pub(crate) struct FinishedSegment {
     path: PathBuf,
-    /// The name that fits what is in it.
+    /// The name that matches its content.
     pub(crate) name: Name,
 }
 
-impl Nameless {
-    /// Gives it a name: from now on it is found.
-    pub(crate) fn call(self, name: Name) -> io::Result<()> {
+impl FinishedSegment {
+    /// Renames it to its final name, which makes it visible.
+    pub(crate) fn publish(self, name: Name) -> io::Result<()> {
         fs::rename(&self.path, self.path.with_file_name(name.to_string()))
     }
 }

@@ -21,7 +21,7 @@ fn written() -> &'static [(PathBuf, Vec<u8>)] {
                 let moment = START + number * 1000 + (number % 2) * 3_600_000;
                 store.append(vec![line(moment, &format!("unique{number} common"))]).await.unwrap();
                 if number % 37 == 0 {
-                    store.settle().await.unwrap();
+                    store.flush().await.unwrap();
                 }
             }
         });
@@ -45,7 +45,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn a_damaged_store_says_nothing_wrong(which in 0..100usize, done in vec(damage(), 1..4)) {
+    fn a_damaged_store_returns_no_wrong_lines(which in 0..100usize, done in vec(damage(), 1..4)) {
         let written = written();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {

@@ -5,10 +5,10 @@ use super::*;
 async fn news(store: &LogStore, follower: &mut Follower) -> Vec<String> {
     let mut texts = Vec::new();
     loop {
-        let news = store.news(follower).await.unwrap();
+        let news = store.new_lines(follower).await.unwrap();
         follower.advance(&news);
         texts.extend(news.lines.into_iter().map(|line| line.entry.text));
-        if !news.is_part {
+        if !news.has_more {
             return texts;
         }
     }
@@ -26,15 +26,15 @@ async fn a_follower_sees_each_line_once_in_the_order_of_writing() {
     let mut follower = store.follow(follow(""), None);
     assert_eq!(news(&store, &mut follower).await, [] as [&str; 0]);
     store.append(vec![line(START + DAY, "a"), line(START, "b")]).await.unwrap();
-    assert!(follower.rung().await);
+    assert!(follower.woken().await);
     assert_eq!(news(&store, &mut follower).await, ["a", "b"]);
     let place = follower.seen();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     let long = "x".repeat(60_000);
     store.append((0..1200).map(|number| line(START - number, &number.to_string())).collect()).await.unwrap();
     store.append((0..40).map(|_| line(START, &long)).collect()).await.unwrap();
     store.append(vec![line(START, "short")]).await.unwrap();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     let shown = news(&store, &mut follower).await;
     assert_eq!((shown.len(), shown[1199].as_str(), shown[1240].as_str()), (1241, "1199", "short"));
     drop(store);
@@ -45,6 +45,6 @@ async fn a_follower_sees_each_line_once_in_the_order_of_writing() {
     store.append(vec![line(START, "short again"), line(START, "no")]).await.unwrap();
     assert_eq!(news(&store, &mut again).await, ["short", "short again"]);
     store.remove(id(1)).await.unwrap();
-    assert!(again.rung().await, "of the lines");
-    assert!(!again.rung().await, "nothing comes any more");
+    assert!(again.woken().await, "of the lines");
+    assert!(!again.woken().await, "nothing comes any more");
 }

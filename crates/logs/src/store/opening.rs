@@ -17,7 +17,7 @@ async fn a_directory_is_open_once_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_closed_store_has_no_lines_and_takes_none() {
+async fn a_closed_store_has_no_lines_and_accepts_none() {
     let store = LogStore::closed();
     assert_eq!(all(&store).await, [] as [&str; 0]);
     assert!(store.append(vec![line(START, "lost")]).await.is_err());

@@ -67,7 +67,7 @@ async fn all(store: &LogStore) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn lines_are_found_newest_first_and_after_another_start() {
+async fn lines_are_found_newest_first_even_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append(vec![line(START, "a"), line(START + DAY, "b")]).await.unwrap();
@@ -97,7 +97,7 @@ fn journal_of(bytes: &[u8]) -> TempDir {
 }
 
 #[tokio::test]
-async fn a_tail_that_was_torn_off_is_left_out_and_nothing_after_it_suffers() {
+async fn a_torn_journal_frame_is_skipped_and_nothing_after_it_is_lost() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join(FIRST_JOURNAL);
     let store = open(directory.path());
@@ -141,7 +141,7 @@ async fn the_journal_does_not_grow_with_every_start() {
     for number in 0..4 {
         let store = open(directory.path());
         store.append(vec![line(START + number, &number.to_string())]).await.unwrap();
-        store.settle().await.unwrap();
+        store.flush().await.unwrap();
         assert_eq!(fs::read_dir(directory.path().join("journal")).unwrap().count(), 0);
         store.append(vec![line(START + number, "more")]).await.unwrap();
     }
@@ -165,7 +165,7 @@ async fn a_snapshot_sees_what_was_written_before_it_and_nothing_later() {
 }
 
 #[tokio::test]
-async fn whole_days_are_forgotten_once_they_are_over_for_long_enough() {
+async fn whole_days_are_deleted_after_the_retention_period() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     let midnight = START - START % DAY;
@@ -178,7 +178,7 @@ async fn whole_days_are_forgotten_once_they_are_over_for_long_enough() {
     let left = store.page(snapshot, FIRST).await.unwrap();
     assert_eq!(left.len(), 1, "an earlier search does not stumble over it");
     store.append(vec![line(midnight - 1, "late")]).await.unwrap();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     assert_eq!(all(&store).await, ["new", "late"]);
     fs::write(directory.path().join(id::<DeploymentId>(1).as_str()).join("2027-01-14T23.unfinished"), "half")
         .unwrap();
@@ -187,7 +187,7 @@ async fn whole_days_are_forgotten_once_they_are_over_for_long_enough() {
 }
 
 #[tokio::test]
-async fn a_deployment_is_forgotten_alone() {
+async fn deleting_a_deployment_leaves_the_others() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     let other = Line { deployment_id: id(2), ..line(START, "other") };
@@ -215,7 +215,7 @@ async fn many_hours_are_written_at_once() {
 }
 
 #[tokio::test]
-async fn results_end_at_the_most_that_was_asked_for() {
+async fn results_end_at_the_requested_maximum() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append((0..50).map(|number| line(START + number, &number.to_string())).collect()).await.unwrap();
@@ -227,7 +227,7 @@ async fn results_end_at_the_most_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn batches_that_come_at_once_are_all_written() {
+async fn concurrent_batches_are_all_written() {
     let directory = TempDir::new().unwrap();
     let store = Arc::new(open(directory.path()));
     let tasks: Vec<_> = (0..400)
@@ -243,7 +243,7 @@ async fn batches_that_come_at_once_are_all_written() {
 }
 
 #[tokio::test]
-async fn the_next_page_begins_where_the_last_one_ended() {
+async fn the_next_page_starts_where_the_last_one_ended() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store
@@ -259,7 +259,7 @@ async fn the_next_page_begins_where_the_last_one_ended() {
         );
         store.append(vec![line(START, "later")]).await.unwrap();
         if round == 1 {
-            store.settle().await.unwrap();
+            store.flush().await.unwrap();
         }
     }
     let due: Vec<String> = (0..50).rev().map(|number: i32| number.to_string()).collect();
@@ -269,12 +269,12 @@ async fn the_next_page_begins_where_the_last_one_ended() {
 }
 
 #[tokio::test]
-async fn many_small_segments_are_merged_and_say_the_same() {
+async fn merged_segments_contain_the_same_lines() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     for number in 0..20 {
         store.append(vec![line(START + number, &format!("word{number} common"))]).await.unwrap();
-        store.settle().await.unwrap();
+        store.flush().await.unwrap();
     }
     let own = directory.path().join(id::<DeploymentId>(1).as_str());
     let count = || fs::read_dir(&own).unwrap().count();
@@ -282,7 +282,7 @@ async fn many_small_segments_are_merged_and_say_the_same() {
     assert_eq!(texts(&store, search(ALWAYS, "word7"), FIRST).await, ["word7 common"]);
     assert_eq!(texts(&store, search(ALWAYS, "common"), FIRST).await.len(), 20);
     store.expire(at(START + 2 * DAY)).await.unwrap();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     drop(store);
     let store = open(directory.path());
     assert_eq!(all(&store).await.len(), 20);
@@ -290,11 +290,11 @@ async fn many_small_segments_are_merged_and_say_the_same() {
 }
 
 #[tokio::test]
-async fn what_was_removed_stays_removed_after_another_start() {
+async fn removed_lines_stay_removed_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append(vec![line(START, "in a segment")]).await.unwrap();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     store.append(vec![line(START, "in the journal")]).await.unwrap();
     store.remove(id(1)).await.unwrap();
     store.append(vec![line(START, "new")]).await.unwrap();
@@ -303,11 +303,11 @@ async fn what_was_removed_stays_removed_after_another_start() {
 }
 
 #[tokio::test]
-async fn a_lost_count_of_numbers_is_made_up_from_segments() {
+async fn a_lost_number_file_is_rebuilt_from_segments() {
     let directory = TempDir::new().unwrap();
     let store = open(directory.path());
     store.append(vec![line(START, "a")]).await.unwrap();
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     drop(store);
     fs::write(directory.path().join("stretch"), "not a number").unwrap();
     let store = open(directory.path());
@@ -327,7 +327,7 @@ async fn a_batch_that_is_sent_again_is_not_added_again() {
         drop(store);
         store = open(directory.path());
         assert!(!store.append_once(batch("a", 1), vec![line(START, "a1")]).await.unwrap(), "{round}");
-        store.settle().await.unwrap();
+        store.flush().await.unwrap();
     }
     assert!(store.append_once(batch("a", 7), vec![line(START, "a7")]).await.unwrap());
     assert!(!store.append_once(batch("a", 6), vec![line(START, "a6")]).await.unwrap());
@@ -401,7 +401,7 @@ proptest! {
                 store.append(made).await.unwrap();
                 match then {
                     Then::Nothing => {}
-                    Then::Settle => store.settle().await.unwrap(),
+                    Then::Settle => store.flush().await.unwrap(),
                     Then::Reopen => {
                         drop(store);
                         store = open(directory.path());

@@ -5,7 +5,7 @@ use crate::error::Flaw;
 /// Everything in a tar archive comes in blocks of this size.
 pub(super) const BLOCK: usize = 512;
 
-/// What a header says.
+/// A parsed header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) name: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The name as far as it can be told, for a header that is refused.
+    /// The name of an invalid header, for its error.
     pub(super) fn name_of(block: &[u8; BLOCK]) -> &[u8] {
         text(&block[..100])
     }
@@ -26,7 +26,7 @@ impl Header {
         if expected != checksum(block) {
             return Err(Flaw::Header("its checksum is wrong"));
         }
-        let size = number(&block[124..136]).ok_or(Flaw::Header("its size is no number"))?;
+        let size = number(&block[124..136]).ok_or(Flaw::Header("its size is not a number"))?;
         let mut name = text(&block[..100]).to_vec();
         // Only POSIX archives split long names; others keep times in these bytes.
         let prefix = text(&block[345..500]);
@@ -38,7 +38,7 @@ impl Header {
     }
 }
 
-/// The sum of all bytes, those of the checksum itself taken as spaces.
+/// The sum of all bytes, with the checksum field taken as spaces.
 pub(super) fn checksum(block: &[u8; BLOCK]) -> u64 {
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
     sum(&block[..148]) + 8 * u64::from(b' ') + sum(&block[156..])

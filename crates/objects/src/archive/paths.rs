@@ -1,11 +1,11 @@
-//! Paths of entries and targets of links: relative, and inside the tree whatever else the tree holds.
+//! Paths of entries and targets of links: relative, and inside the tree whatever else it contains.
 
-use crate::error::{Flaw, shown};
+use crate::error::{Flaw, printable};
 
 /// The path without `.` and empty parts; the root of the archive is the empty path.
 pub(super) fn clean(path: &[u8], longest: usize) -> Result<String, Flaw> {
     if path.is_empty() {
-        return Err(Flaw::Nameless);
+        return Err(Flaw::EmptyPath);
     }
     if path.len() > longest {
         return Err(Flaw::LongPath(longest));
@@ -27,10 +27,10 @@ pub(super) fn clean(path: &[u8], longest: usize) -> Result<String, Flaw> {
 
 /// Refuses a symbolic link at a clean path whose target could be outside the tree.
 ///
-/// `..` may only stand at the beginning of the target, where it is known what it leaves: after a name it would leave
-/// whatever that name is a link to.
+/// `..` may only be at the beginning of the target, where its parent is known: after a name it would refer to the
+/// parent of whatever that name links to.
 pub(super) fn stays_inside(path: &str, target: &[u8], longest: usize) -> Result<(), Flaw> {
-    let leaves = || Flaw::LeavesTree(shown(target));
+    let leaves = || Flaw::LeavesTree(printable(target));
     if target.len() > longest {
         return Err(Flaw::LongPath(longest));
     }
@@ -68,7 +68,7 @@ mod tests {
             (b"...", Ok("...")),
             (b"a..b", Ok("a..b")),
             ("ä".as_bytes(), Ok("ä")),
-            (b"", Err(Flaw::Nameless)),
+            (b"", Err(Flaw::EmptyPath)),
             (b"/a", Err(Flaw::Absolute)),
             (b"../a", Err(Flaw::Parent)),
             (b"a/..", Err(Flaw::Parent)),

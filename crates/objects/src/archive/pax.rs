@@ -1,8 +1,8 @@
-//! Extended headers: records that say more of the next entry than its own header can.
+//! Extended headers: records with further attributes of the next entry.
 
 use crate::error::Flaw;
 
-/// What the records say that matters here.
+/// The records that matter here.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Pax {
     pub(super) path: Option<Vec<u8>>,
@@ -19,7 +19,7 @@ pub(super) fn read(mut rest: &[u8]) -> Result<Pax, Flaw> {
         let (key, value, after) = record(rest).ok_or(BROKEN)?;
         rest = after;
         let once = |is_second: bool| match is_second {
-            true => Err(Flaw::Ambiguous("its extended header says the same thing twice")),
+            true => Err(Flaw::Ambiguous("its extended header repeats a record")),
             false => Ok(()),
         };
         match key {

@@ -6,11 +6,11 @@ use super::header::{BLOCK, Header};
 use super::paths;
 use super::pax::{self, Pax};
 use super::tree::{Node, Tree};
-use crate::error::{Flaw, Refused, shown};
+use crate::error::{Flaw, Refused, printable};
 use crate::limits::Limits;
 
 /// The largest extended header or long name that is read.
-const LARGEST_META: u64 = 64 * 1024;
+const LARGEST_EXTENDED_HEADER: u64 = 64 * 1024;
 
 /// Where in the archive the next byte is.
 enum State {
@@ -24,25 +24,25 @@ enum State {
     End { zeros: u64 },
 }
 
-/// What entries before an entry say of it.
+/// Extended headers that apply to the next entry.
 #[derive(Default)]
-struct Said {
+struct ExtendedHeaders {
     long_name: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
     pax: Option<Pax>,
 }
 
-impl Said {
+impl ExtendedHeaders {
     fn is_empty(&self) -> bool {
         self.long_name.is_none() && self.long_link.is_none() && self.pax.is_none()
     }
 }
 
-/// Judges a tar archive while it arrives.
+/// Checks a tar archive while it arrives.
 pub(super) struct Tar {
     limits: Limits,
     state: State,
-    said: Said,
+    extended: ExtendedHeaders,
     tree: Tree,
     bytes: u64,
     entries: u64,
@@ -56,7 +56,7 @@ impl Tar {
         Self {
             limits,
             state,
-            said: Said::default(),
+            extended: ExtendedHeaders::default(),
             tree: Tree::default(),
             bytes: 0,
             entries: 0,
@@ -77,15 +77,15 @@ impl Tar {
         self.refusal.take()
     }
 
-    /// Judges the whole.
+    /// Finishes the check.
     pub(super) fn finish(&self) -> Result<(), Refused> {
         match &self.state {
             State::End { zeros } if zeros % BLOCK as u64 != 0 => {
-                Err(Refused::NotTar("it does not end with a whole block"))
+                Err(Refused::NotTar("it does not end with a full block"))
             }
             State::End { zeros } if *zeros >= 2 * BLOCK as u64 => Ok(()),
             State::Header { .. } if self.bytes == 0 => Err(Refused::NotTar("it is empty")),
-            _ => Err(Refused::NotTar("it ends before its end mark")),
+            _ => Err(Refused::NotTar("it ends before its end-of-archive marker")),
         }
     }
 
@@ -100,7 +100,7 @@ impl Tar {
         Ok(())
     }
 
-    /// Takes as many bytes as belong to one part of the archive, and leaves the others.
+    /// Consumes the bytes of one part of the archive and returns the rest.
     fn step<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Refused> {
         match &mut self.state {
             State::Header { block, filled } => {
@@ -134,7 +134,7 @@ impl Tar {
             }
             State::End { zeros } => {
                 if bytes.iter().any(|byte| *byte != 0) {
-                    return Err(Refused::NotTar("something follows its end mark"));
+                    return Err(Refused::NotTar("data follows its end-of-archive marker"));
                 }
                 *zeros += bytes.len() as u64;
                 Ok(&[])
@@ -142,10 +142,10 @@ impl Tar {
         }
     }
 
-    /// Judges a block that stands where a header is.
+    /// Checks a block at the position of a header.
     fn block(&mut self, block: &[u8; BLOCK]) -> Result<State, Refused> {
         if block.iter().all(|byte| *byte == 0) {
-            return match self.said.is_empty() {
+            return match self.extended.is_empty() {
                 true => Ok(State::End { zeros: BLOCK as u64 }),
                 false => Err(Refused::NotTar("its last entry is missing")),
             };
@@ -156,7 +156,7 @@ impl Tar {
             Err(flaw) => return Err(refused(Header::name_of(block), flaw)),
         };
         self.has_begun = true;
-        // What describes an entry is not counted: there is at most one of each kind.
+        // Extended headers are not counted: an entry has at most one of each kind.
         if matches!(header.kind, b'x' | b'L' | b'K') {
             return self.meta(&header);
         }
@@ -170,7 +170,7 @@ impl Tar {
     /// An entry that describes the next one, or all that follow.
     fn meta(&mut self, header: &Header) -> Result<State, Refused> {
         let too_large = || refused(&header.name, Flaw::Header("it is too large to describe an entry"));
-        if header.size > LARGEST_META {
+        if header.size > LARGEST_EXTENDED_HEADER {
             return Err(too_large());
         }
         let size = usize::try_from(header.size).map_err(|_| too_large())?;
@@ -192,24 +192,28 @@ impl Tar {
             content
         };
         let is_second = match kind {
-            b'L' => self.said.long_name.replace(unterminated(content)).is_some(),
-            b'K' => self.said.long_link.replace(unterminated(content)).is_some(),
-            b'x' => self.said.pax.replace(pax::read(&content)?).is_some(),
-            // Said of all entries that follow: comments are fine, names and sizes are not.
+            b'L' => self.extended.long_name.replace(unterminated(content)).is_some(),
+            b'K' => self.extended.long_link.replace(unterminated(content)).is_some(),
+            b'x' => self.extended.pax.replace(pax::read(&content)?).is_some(),
+            // Applies to all following entries: comments are allowed, names and sizes are not.
             _ => {
                 let all = pax::read(&content)?;
                 if all != Pax::default() {
-                    return Err(Flaw::Ambiguous("a global header names or sizes entries"));
+                    return Err(Flaw::Ambiguous("a global header sets names or sizes of entries"));
                 }
                 false
             }
         };
-        if is_second { Err(Flaw::Ambiguous("two headers of a kind describe one entry")) } else { Ok(()) }
+        if is_second {
+            Err(Flaw::Ambiguous("two headers of the same kind describe one entry"))
+        } else {
+            Ok(())
+        }
     }
 
     /// An entry that would be unpacked.
     fn entry(&mut self, header: &Header) -> Result<State, Refused> {
-        let said = std::mem::take(&mut self.said);
+        let said = std::mem::take(&mut self.extended);
         let pax = said.pax.unwrap_or_default();
         let two = |flaw| refused(&header.name, Flaw::Ambiguous(flaw));
         if pax.size.is_some_and(|size| size != header.size) {
@@ -230,7 +234,7 @@ impl Tar {
         let path = paths::clean(&name, longest).map_err(wrong)?;
         let mut has_content = false;
         let node = match header.kind {
-            // Before there was a mark for directories, a slash at the end was it.
+            // Old archives mark directories by a trailing slash.
             0 if name == header.name && name.ends_with(b"/") => Node::Directory,
             0 | b'0' | b'7' if name.ends_with(b"/") || header.name.ends_with(b"/") => {
                 return Err(wrong(Flaw::Ambiguous("a file with the name of a directory")));
@@ -240,7 +244,7 @@ impl Tar {
                 Node::File
             }
             b'1' if self.tree.has_file(&link, longest) => Node::File,
-            b'1' => return Err(wrong(Flaw::LinkToNothing(shown(&link)))),
+            b'1' => return Err(wrong(Flaw::LinkToNothing(printable(&link)))),
             b'2' => {
                 paths::stays_inside(&path, &link, longest).map_err(wrong)?;
                 Node::Link
@@ -258,7 +262,7 @@ impl Tar {
         }
         self.tree.add(&path, node)?.map_err(wrong)?;
         let left = header.size.checked_next_multiple_of(BLOCK as u64);
-        match left.ok_or_else(|| wrong(Flaw::Header("its size is no number")))? {
+        match left.ok_or_else(|| wrong(Flaw::Header("its size is not a number")))? {
             0 => Ok(next_header()),
             left => Ok(State::Content { left }),
         }
@@ -290,5 +294,5 @@ fn split(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {
 }
 
 fn refused(name: &[u8], flaw: Flaw) -> Refused {
-    Refused::Entry { name: shown(name), flaw }
+    Refused::Entry { name: printable(name), flaw }
 }

@@ -36,7 +36,7 @@ fn flaw(archive: Archive) -> (String, Flaw) {
 }
 
 #[test]
-fn an_honest_archive_passes() {
+fn a_valid_archive_passes() {
     let long = format!("{}/task.py", "very_long_name".repeat(9));
     let archive = Archive::new()
         .entry(b'g', b"pax_global_header", b"", record("comment", "1234567").as_bytes())
@@ -67,7 +67,7 @@ fn an_honest_archive_passes() {
 }
 
 #[test]
-fn what_is_no_gzip_is_refused() {
+fn data_that_is_not_gzip_is_refused() {
     let good = Archive::new().file("a", b"b").gz();
     for bytes in [&b""[..], b"\x1f", b"PK\x03\x04", b"hello", &Archive::new().file("a", b"b").tar()] {
         assert_eq!(check(bytes), Err(Refused::NotGzip));
@@ -84,20 +84,20 @@ fn what_is_no_gzip_is_refused() {
 }
 
 #[test]
-fn what_is_no_tar_is_refused() {
+fn data_that_is_not_a_tar_is_refused() {
     let not_tar = |bytes: &[u8]| match check(&gzip(bytes)) {
         Err(Refused::NotTar(why)) => why,
         other => panic!("{other:?}"),
     };
     assert_eq!(not_tar(b""), "it is empty");
-    assert_eq!(not_tar(b"hello"), "it ends before its end mark");
+    assert_eq!(not_tar(b"hello"), "it ends before its end-of-archive marker");
     assert_eq!(not_tar(&[b'x'; 2048]), "it does not begin with a tar header");
     let tar = Archive::new().file("a", &[1; 600]).tar();
-    assert_eq!(not_tar(&tar[..1100]), "it ends before its end mark");
-    assert_eq!(not_tar(&tar[..1536]), "it ends before its end mark", "no end mark at all");
-    assert_eq!(not_tar(&tar[..2048]), "it ends before its end mark", "half an end mark");
-    assert_eq!(not_tar(&[&tar[..], &[0; 7]].concat()), "it does not end with a whole block");
-    assert_eq!(not_tar(&[&tar[..], &tar].concat()), "something follows its end mark");
+    assert_eq!(not_tar(&tar[..1100]), "it ends before its end-of-archive marker");
+    assert_eq!(not_tar(&tar[..1536]), "it ends before its end-of-archive marker", "no end mark at all");
+    assert_eq!(not_tar(&tar[..2048]), "it ends before its end-of-archive marker", "half an end mark");
+    assert_eq!(not_tar(&[&tar[..], &[0; 7]].concat()), "it does not end with a full block");
+    assert_eq!(not_tar(&[&tar[..], &tar].concat()), "data follows its end-of-archive marker");
     assert_eq!(not_tar(&Archive::new().pax(&[("path", "a")]).tar()), "its last entry is missing");
 }
 
@@ -108,9 +108,9 @@ fn paths_that_leave_the_tree_are_refused() {
         ("../up", Flaw::Parent),
         ("dags/../../up", Flaw::Parent),
         ("dags/..", Flaw::Parent),
-        ("", Flaw::Nameless),
+        ("", Flaw::EmptyPath),
         ("./", Flaw::Ambiguous("a file with the name of a directory")),
-        (".", Flaw::Nameless),
+        (".", Flaw::EmptyPath),
         ("line\nbreak", Flaw::NotText),
     ] {
         let shown = name.replace('\n', "\u{fffd}");
@@ -175,7 +175,7 @@ fn only_files_directories_and_links_are_taken() {
 }
 
 #[test]
-fn what_two_programs_could_read_differently_is_refused() {
+fn ambiguous_archives_are_refused() {
     let doubtful = |archive: Archive| match flaw(archive).1 {
         Flaw::Ambiguous(why) => why,
         other => panic!("{other}"),
@@ -185,14 +185,14 @@ fn what_two_programs_could_read_differently_is_refused() {
     assert_eq!(doubtful(Archive::new().entry(b'2', b"a", b"b", &[0; 512])), "only files have content");
     assert_eq!(doubtful(Archive::new().entry(b'5', b"a", b"", &[0; 512])), "only files have content");
     let twice = Archive::new().pax(&[("path", "a")]).pax(&[("path", "b")]).file("c", b"");
-    assert_eq!(doubtful(twice), "two headers of a kind describe one entry");
+    assert_eq!(doubtful(twice), "two headers of the same kind describe one entry");
     let both = Archive::new().pax(&[("path", "a")]).entry(b'L', b"", b"", b"b").file("c", b"");
     assert_eq!(doubtful(both), "it has two long names");
     let both = Archive::new().pax(&[("linkpath", "a")]).entry(b'K', b"", b"", b"b").symlink("c", "d");
     assert_eq!(doubtful(both), "it has two long link targets");
     let global =
         Archive::new().entry(b'g', b"g", b"", record("path", "/etc/passwd").as_bytes()).file("a", b"");
-    assert_eq!(doubtful(global), "a global header names or sizes entries");
+    assert_eq!(doubtful(global), "a global header sets names or sizes of entries");
     let named = Archive::new().entry(0, b"a/", b"", b"");
     assert_eq!(check(&named.gz()).unwrap().entries, 1, "how directories were marked once");
     let renamed = Archive::new().pax(&[("path", "b")]).entry(0, b"a/", b"", b"");
@@ -222,14 +222,14 @@ fn damaged_headers_are_refused() {
             block[124..136].copy_from_slice(b"not a number");
             *block = checksummed(*block);
         }),
-        "its size is no number"
+        "its size is not a number"
     );
     assert_eq!(
         damaged(|block| {
             block[124..136].copy_from_slice(b"\x80\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff");
             *block = checksummed(*block);
         }),
-        "its size is no number"
+        "its size is not a number"
     );
     let huge = Archive::new().raw(&header(b'x', b"x", b"", 1 << 30));
     assert_eq!(flaw(huge).1, Flaw::Header("it is too large to describe an entry"));
@@ -242,7 +242,7 @@ fn limits_hold() {
     assert!(bomb.clone().gz().len() < 20_000);
     assert_eq!(with(SMALL, bomb), Err(Refused::UnpacksTooLarge(1 << 20)));
     let announced = Archive::new().raw(&header(b'0', b"large", b"", 1 << 40)).raw(&[0; 4096]);
-    assert_eq!(with(SMALL, announced), Err(Refused::NotTar("it ends before its end mark")));
+    assert_eq!(with(SMALL, announced), Err(Refused::NotTar("it ends before its end-of-archive marker")));
     let few = Limits { bytes: 100, ..SMALL };
     assert_eq!(with(few, Archive::new().file("noise", &noise(1000))), Err(Refused::TooLarge(100)));
     let many = (0..51).fold(Archive::new(), |archive, i| archive.file(&format!("f{i}"), b""));

@@ -1,7 +1,6 @@
-//! The tree that an archive would unpack to: nothing lies below a file or a link, and nothing is two things at once.
+//! The tree that an archive would unpack to: nothing is below a file or a link, and no path has two types.
 //!
-//! This is what makes checking links one by one enough. Every link stands in a real directory, at the depth that its
-//! path says.
+//! This makes it sufficient to check links one by one: every link is in a real directory, at the depth of its path.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -40,7 +39,7 @@ impl Tree {
     }
 
     fn fits(&self, path: &str, node: Node) -> Result<(), Flaw> {
-        let collides = |other: &str| Err(Flaw::Collides(crate::error::shown(other.as_bytes())));
+        let collides = |other: &str| Err(Flaw::Collides(crate::error::printable(other.as_bytes())));
         for (end, _) in path.match_indices('/') {
             let above = &path[..end];
             if self.nodes.get(above).is_some_and(|node| *node != Node::Directory) {
@@ -48,10 +47,10 @@ impl Tree {
             }
         }
         if path.is_empty() && node != Node::Directory {
-            return Err(Flaw::Nameless);
+            return Err(Flaw::EmptyPath);
         }
         match self.nodes.get(path) {
-            // The same file twice is how some programs append: the last one counts. A link would be followed.
+            // Some programs append by repeating a file: the last one counts. A repeated link would be followed.
             Some(before) if *before != node || node == Node::Link => collides(path),
             Some(_) => Ok(()),
             None if node == Node::Directory => Ok(()),
@@ -67,7 +66,7 @@ impl Tree {
         }
     }
 
-    /// Whether a file is at a path, as it stands in a hard link.
+    /// Whether there is a file at the target of a hard link.
     pub(super) fn has_file(&self, path: &[u8], longest: usize) -> bool {
         paths::clean(path, longest).is_ok_and(|path| self.nodes.get(&path) == Some(&Node::File))
     }

@@ -58,7 +58,7 @@ fn honest() -> Vec<u8> {
 
 const ALL: u64 = u64::MAX;
 
-async fn send(mut upload: Upload, bytes: &[u8], pieces: usize) -> Result<Kept> {
+async fn send(mut upload: Upload, bytes: &[u8], pieces: usize) -> Result<StoredObject> {
     for piece in bytes.chunks(pieces) {
         upload.push(piece).await?;
     }
@@ -74,13 +74,13 @@ fn refused<T>(result: Result<T>) -> Refused {
 }
 
 #[test]
-fn an_archive_that_passes_is_kept() {
+fn a_valid_archive_is_stored() {
     let place = Place::new(Limits::default());
     let bytes = honest();
     let (contents, sha256) = place.run(async |uploads| {
         let kept = send(uploads.receive(key(), ALL), &bytes, 10_000).await.unwrap();
         let said = (kept.contents, kept.sha256.clone());
-        kept.settle();
+        kept.confirm();
         said
     });
     assert_eq!((contents.bytes, contents.entries), (bytes.len() as u64, 2));
@@ -148,16 +148,16 @@ fn blocks_are_put_together_in_the_order_of_the_list() {
         let unknown = uploads.assemble(&staging, &list, key(), ALL).await;
         assert_eq!(refused(unknown), Refused::UnknownBlock("YWFh".into()));
         // The second time counts.
-        send(uploads.receive_block(&staging, &ids[1], ALL), b"nonsense", 3).await.unwrap().settle();
+        send(uploads.receive_block(&staging, &ids[1], ALL), b"nonsense", 3).await.unwrap().confirm();
         for (id, part) in ids.iter().zip(parts) {
-            send(uploads.receive_block(&staging, id, ALL), part, 10_000).await.unwrap().settle();
+            send(uploads.receive_block(&staging, id, ALL), part, 10_000).await.unwrap().confirm();
         }
     });
     assert_eq!(place.files().len(), 3);
     place.run(async |uploads| {
         let kept = uploads.assemble(&staging, &list, key(), ALL).await.unwrap();
         assert_eq!(kept.contents.bytes, bytes.len() as u64);
-        kept.settle();
+        kept.confirm();
     });
     assert_eq!(place.files(), [key().to_string()]);
     assert_eq!(fs::read(place.directory.path().join(key().as_str())).unwrap(), bytes);
@@ -170,7 +170,7 @@ fn blocks_of_a_bad_archive_leave_nothing() {
     let block = BlockId::parse("YQ==").unwrap();
     place.run(async |uploads| {
         let bad = Archive::new().file("/etc/passwd", b"").gz();
-        send(uploads.receive_block(&staging, &block, ALL), &bad, 100).await.unwrap().settle();
+        send(uploads.receive_block(&staging, &block, ALL), &bad, 100).await.unwrap().confirm();
         let list = BlockList(vec![block.clone()]);
         assert!(matches!(
             refused(uploads.assemble(&staging, &list, key(), ALL).await),
@@ -193,9 +193,9 @@ fn staged_blocks_are_bounded_together() {
     let block = |number: u8| BlockId(vec![number]);
     place.run(async |uploads| {
         for number in 0..4 {
-            send(uploads.receive_block(&staging, &block(number), ALL), &[0; 25], 10).await.unwrap().settle();
+            send(uploads.receive_block(&staging, &block(number), ALL), &[0; 25], 10).await.unwrap().confirm();
         }
-        send(uploads.receive_block(&staging, &block(3), ALL), &[1; 25], 10).await.unwrap().settle();
+        send(uploads.receive_block(&staging, &block(3), ALL), &[1; 25], 10).await.unwrap().confirm();
         let over = send(uploads.receive_block(&staging, &block(4), ALL), b"x", 10).await;
         assert_eq!(refused(over), Refused::TooLarge(100));
         let alone = send(uploads.receive_block(&staging, &block(4), 10), &[0; 25], 10).await;
@@ -207,7 +207,7 @@ fn staged_blocks_are_bounded_together() {
 }
 
 #[test]
-fn there_are_only_so_many_blocks() {
+fn the_number_of_blocks_is_limited() {
     let place = Place::new(Limits::default());
     let staging = Staging::new(id(1), id(2), "dags");
     let directory = place.directory.path().join(staging.key().as_str());

@@ -1,10 +1,10 @@
-//! What fails is tried again after longer and longer pauses, never in step with others, and for ever.
+//! Failures are retried forever, with growing delays and jitter.
 
 use podium_dataplane::simulated::Call;
 use podium_testkit::on_both_engines;
 
 on_both_engines! {
-    async fn pauses_grow_within_bounds_and_end_with_the_trouble(app) {
+    async fn delays_grow_within_bounds_and_end_with_the_failure(app) {
         let id = app.new_deployment(app.workspace("Data").await).await;
         app.plane.script().fail(Call::Apply, "no room", 14);
         let mut pauses = Vec::new();

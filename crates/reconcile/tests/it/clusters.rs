@@ -1,9 +1,9 @@
-//! Clusters are made, changed, failed over and removed, whatever goes wrong on the way.
+//! Clusters are created, changed, failed over and removed, despite failures.
 
 use std::time::Duration;
 
 use podium_api::{ClusterId, DeploymentId};
-use podium_dataplane::simulated::{Call, Upset};
+use podium_dataplane::simulated::{Call, InjectedFault};
 use podium_dataplane::{Fault, Progress};
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ on_both_engines! {
         assert_eq!(applied, [Call::ApplyCluster, Call::Apply], "the deployment is being rolled out there");
     }
 
-    async fn what_cannot_be_made_says_why(app) {
+    async fn a_failed_creation_is_reported(app) {
         let id = create(&app, "East").await;
         app.plane.script().set_cluster(id, Some(Progress::Failed("The account has no room.".into())));
         come_to_rest(&app, &app.loops).await;
@@ -117,23 +117,23 @@ on_both_engines! {
     }
 
     async fn every_call_may_fail(app) {
-        let upsets = [
-            Upset::Fail(Fault::Failed("no room".into())),
-            Upset::Fail(Fault::Unreachable("no route to host".into())),
-            Upset::LoseAnswer,
+        let injected = [
+            InjectedFault::Fail(Fault::Failed("no room".into())),
+            InjectedFault::Fail(Fault::Unreachable("no route to host".into())),
+            InjectedFault::LoseResponse,
         ];
         let mut name = "East".to_owned();
-        for (call, upset) in (0..3).flat_map(|call| upsets.iter().map(move |upset| (call, upset))) {
+        for (call, upset) in (0..3).flat_map(|call| injected.iter().map(move |upset| (call, upset))) {
             name.push('t');
             let id = create(&app, &name).await;
-            app.plane.script().upset_after(id.id(), call, upset.clone());
+            app.plane.script().inject_after(id.id(), call, upset.clone());
             come_to_rest(&app, &app.loops).await;
             assert_eq!(status(&app, id).await, "CREATED", "{call} {upset:?}");
-            app.plane.script().upset_after(id.id(), call, upset.clone());
+            app.plane.script().inject_after(id.id(), call, upset.clone());
             update(&app, id, json!({ "isFailedOver": true })).await;
             come_to_rest(&app, &app.loops).await;
             assert_eq!(shown(&app, id).await["isFailedOver"], true, "{call} {upset:?}");
-            app.plane.script().upset_after(id.id(), call, upset.clone());
+            app.plane.script().inject_after(id.id(), call, upset.clone());
             delete(&app, id).await;
             come_to_rest(&app, &app.loops).await;
             assert_eq!(app.plane.clusters(), [], "{call} {upset:?}");

@@ -1,8 +1,8 @@
-//! Deployments from their creation to their end, whatever goes wrong on the way.
+//! Deployments from their creation to their deletion, despite failures.
 
+mod failures;
 mod races;
 mod steps;
-mod trouble;
 
 use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::{self, Healthy};
@@ -120,7 +120,7 @@ on_both_engines! {
         assert_eq!(app.pending_work().await, []);
     }
 
-    async fn the_plane_is_given_open_secrets_and_nobody_else(app) {
+    async fn only_the_plane_gets_decrypted_secrets(app) {
         let plane = Gated::new(&app);
         let loops = plane.loops(&app);
         let workspace = app.workspace("Data").await;

@@ -1,4 +1,4 @@
-//! The loops while they run by themselves: at once, within bounds, fair, and ended in good order.
+//! Running loops: immediate, bounded, fair, and with a graceful shutdown.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use podium_api::enums::DeploymentStatus::{Creating, Healthy};
 use podium_api::{DeploymentId, Id};
-use podium_dataplane::simulated::{Call, Upset};
+use podium_dataplane::simulated::{Call, InjectedFault};
 use podium_dataplane::{DataPlane, Health};
-use podium_reconcile::{Done, Failure, Loops, Options, Reconciler, Stepping};
+use podium_reconcile::{Failure, Loops, Options, Reconciler, StepFuture, StepResult};
 use podium_store::work;
 use podium_testkit::{Engine, TestApp, block_on, on_both_engines};
 use tokio::sync::Semaphore;
 
 use crate::gated::Gated;
 
-/// So long that only a hang reaches it.
+/// Long enough that only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until something is so.
@@ -44,20 +44,20 @@ struct Made<F> {
 
 impl<F> Reconciler for Made<F>
 where
-    F: Fn(Id) -> Stepping<'static> + Send + Sync,
+    F: Fn(Id) -> StepFuture<'static> + Send + Sync,
 {
     fn kind(&self) -> &'static str {
         self.kind
     }
 
-    fn step(&self, id: Id) -> Stepping<'_> {
+    fn step(&self, id: Id) -> StepFuture<'_> {
         (self.step)(id)
     }
 }
 
 fn made<F>(kind: &'static str, step: F) -> Box<dyn Reconciler>
 where
-    F: Fn(Id) -> Stepping<'static> + Send + Sync + 'static,
+    F: Fn(Id) -> StepFuture<'static> + Send + Sync + 'static,
 {
     Box::new(Made { kind, step })
 }
@@ -100,7 +100,7 @@ on_both_engines! {
         running.drain(PATIENCE).await;
     }
 
-    async fn what_fails_is_tried_again_when_it_is_time(app) {
+    async fn failed_work_is_retried_when_it_is_due(app) {
         let running = app.loops.start();
         app.plane.script().fail(Call::Apply, "no room", 2);
         let id = app.new_deployment(app.workspace("Data").await).await;
@@ -147,7 +147,7 @@ on_both_engines! {
 
     async fn a_drain_that_takes_too_long_leaves_the_rest_to_others(app) {
         let running = app.loops.start();
-        app.plane.script().upset(Call::Apply, Upset::Hang, 1);
+        app.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let id = app.new_deployment(app.workspace("Data").await).await;
         eventually("it hangs", async || app.plane.script().hung() == 1).await;
         running.drain(Duration::ZERO).await;
@@ -171,10 +171,10 @@ on_both_engines! {
                 drop(door.acquire().await.map_err(|error| Failure(error.to_string()))?);
                 count.fetch_sub(1, Ordering::SeqCst);
                 ended.fetch_add(1, Ordering::SeqCst);
-                Ok(Done::settled())
+                Ok(StepResult::settled())
             })
         });
-        let quick = made("quick", |_| Box::pin(async { Ok(Done::settled()) }));
+        let quick = made("quick", |_| Box::pin(async { Ok(StepResult::settled()) }));
         let options = Options { concurrency: 3, ..Options::default() };
         let running = loops_of(&app, options, vec![slow, quick]).start();
         ask(&app, "slow", 20).await;
@@ -191,7 +191,7 @@ on_both_engines! {
         running.drain(PATIENCE).await;
     }
 
-    async fn a_step_that_panics_or_never_ends_harms_nobody(app) {
+    async fn a_step_that_panics_or_hangs_does_not_affect_others(app) {
         let system = app.system;
         let seen: Arc<Mutex<BTreeMap<Id, u32>>> = Arc::default();
         let tries = Arc::clone(&seen);
@@ -206,7 +206,7 @@ on_both_engines! {
                 if tries == 1 && id == worse {
                     std::future::pending::<()>().await;
                 }
-                Ok(Done::settled())
+                Ok(StepResult::settled())
             })
         });
         let options = Options { step_time: Duration::from_millis(20), ..Options::default() };
@@ -222,7 +222,7 @@ on_both_engines! {
         reasons.sort_unstable();
         assert_eq!(
             reasons,
-            [(bad, "a defect: the step panicked"), (worse, "the step was cut off after 20ms")]
+            [(bad, "a defect: the step panicked"), (worse, "the step timed out after 20ms")]
         );
         app.advance(Duration::from_secs(1));
         loops.step_until_idle().await.expect("it comes to rest");
@@ -234,7 +234,7 @@ on_both_engines! {
             Box::pin(async {
                 let effect: podium_reconcile::Effect =
                     Box::new(|_| Err(podium_db::Error::Other("no such column".into())));
-                Ok(Done { effect: Some(effect), ..Done::settled() })
+                Ok(StepResult { effect: Some(effect), ..StepResult::settled() })
             })
         });
         let loops = loops_of(&app, Options::default(), vec![things]);
@@ -245,7 +245,7 @@ on_both_engines! {
         assert!(pending[0].due_at > app.world.now());
     }
 
-    async fn numbers_say_what_is_pending_and_what_was_done(app) {
+    async fn metrics_show_pending_and_finished_work(app) {
         let workspace = app.workspace("Data").await;
         app.new_deployment(workspace).await;
         app.new_deployment(workspace).await;
@@ -271,11 +271,11 @@ on_both_engines! {
 }
 
 #[test]
-fn the_only_process_takes_over_at_once_what_the_last_one_held() {
+fn the_only_process_immediately_takes_over_the_work_of_the_last_one() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let id = app.new_deployment(app.workspace("Data").await).await;
-        app.plane.script().upset(Call::Apply, Upset::Hang, 1);
+        app.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let first = Gated::new(&app).loops(&app).start();
         eventually("it hangs", async || app.plane.script().hung() == 1).await;
         drop(first);

@@ -1,11 +1,13 @@
-//! A simulated plane that can be stopped in the middle of a call, and that shows what it was given.
+//! A simulated plane that can be paused in the middle of a call, and that records what it was given.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use podium_api::{ClusterId, DeploymentId};
 use podium_dataplane::simulated::Simulated;
-use podium_dataplane::{Answer, Changes, Cluster, DataPlane, Door, Environment, Observed, ObservedCluster};
+use podium_dataplane::{
+    Changes, Cluster, DataPlane, Environment, Observed, ObservedCluster, PlaneFuture, WebServer,
+};
 use podium_reconcile::{Loops, Options};
 use podium_testkit::TestApp;
 use tokio::sync::oneshot;
@@ -53,7 +55,7 @@ impl Gated {
 }
 
 impl DataPlane for Gated {
-    fn apply<'a>(&'a self, environment: &'a Environment) -> Answer<'a, ()> {
+    fn apply<'a>(&'a self, environment: &'a Environment) -> PlaneFuture<'a, ()> {
         Box::pin(async move {
             let answer = self.inner.apply(environment).await;
             self.applied.lock().unwrap().push(environment.clone());
@@ -66,28 +68,28 @@ impl DataPlane for Gated {
         })
     }
 
-    fn observe(&self, id: DeploymentId) -> Answer<'_, Option<Observed>> {
+    fn observe(&self, id: DeploymentId) -> PlaneFuture<'_, Option<Observed>> {
         self.inner.observe(id)
     }
 
-    fn remove(&self, id: DeploymentId) -> Answer<'_, ()> {
+    fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
         self.inner.remove(id)
     }
 
-    fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> Answer<'a, ()> {
+    fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {
         self.inner.apply_cluster(cluster)
     }
 
-    fn observe_cluster(&self, id: ClusterId) -> Answer<'_, Option<ObservedCluster>> {
+    fn observe_cluster(&self, id: ClusterId) -> PlaneFuture<'_, Option<ObservedCluster>> {
         self.inner.observe_cluster(id)
     }
 
-    fn remove_cluster(&self, id: ClusterId) -> Answer<'_, ()> {
+    fn remove_cluster(&self, id: ClusterId) -> PlaneFuture<'_, ()> {
         self.inner.remove_cluster(id)
     }
 
-    fn door(&self, id: DeploymentId) -> Answer<'_, Option<Door>> {
-        self.inner.door(id)
+    fn web_server(&self, id: DeploymentId) -> PlaneFuture<'_, Option<WebServer>> {
+        self.inner.web_server(id)
     }
 
     fn changes(&self) -> Changes {

@@ -1,4 +1,4 @@
-//! Deployments that sleep and wake by the clock, and cost nothing in between.
+//! Deployments hibernate and wake on schedule, and cost nothing in between.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ on_both_engines! {
         assert_eq!(next(&app).await.0, "2027-01-16T20:00:00.000Z");
     }
 
-    async fn a_process_that_was_away_makes_up_for_what_it_missed(app) {
+    async fn a_process_that_was_down_catches_up(app) {
         let id = app.new_deployment_with(app.workspace("Data").await, nightly).await;
         app.settle().await;
         app.advance(24 * 4 * HOUR);
@@ -62,7 +62,7 @@ on_both_engines! {
         assert_eq!(app.status(id).await.0, Hibernating);
     }
 
-    async fn an_override_outranks_the_schedule_until_it_lapses(app) {
+    async fn an_override_outranks_the_schedule_until_it_expires(app) {
         let id = app.new_deployment_with(app.workspace("Data").await, nightly).await;
         app.settle().await;
         let until = app.world.now() + HOUR;
@@ -78,7 +78,7 @@ on_both_engines! {
         assert_eq!(app.status(id).await.0, Healthy);
     }
 
-    async fn a_deployment_that_goes_to_sleep_works_until_it_does(app) {
+    async fn a_hibernating_deployment_works_until_it_is_stopped(app) {
         let id = app.new_deployment_with(app.workspace("Data").await, nightly).await;
         app.settle().await;
         app.plane.script().rollouts_take(Duration::from_secs(30));
@@ -104,7 +104,7 @@ on_both_engines! {
 }
 
 #[test]
-fn a_thousand_that_sleep_cost_nothing_between_events() {
+fn a_thousand_hibernating_deployments_cost_nothing_between_events() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let workspace = app.workspace("Data").await;

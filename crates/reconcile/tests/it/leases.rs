@@ -1,11 +1,11 @@
-//! Several replicas on one PostgreSQL: each does its share, and none is needed.
+//! Several replicas on one PostgreSQL: each does its share, and any of them can fail.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::Healthy;
-use podium_dataplane::simulated::{Call, Upset};
+use podium_dataplane::simulated::{Call, InjectedFault};
 use podium_testkit::{Engine, TestApp, block_on};
 
 use crate::dispatcher::eventually;
@@ -24,7 +24,7 @@ fn a_replica_that_dies_is_replaced_within_the_lease() {
     block_on(async {
         let [a, b] = two_replicas().await;
         let id = a.new_deployment(a.workspace("Data").await).await;
-        a.plane.script().upset(Call::Apply, Upset::Hang, 1);
+        a.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let dying = Gated::new(&a).loops(&a).start();
         eventually("it hangs", async || a.plane.script().hung() == 1).await;
         drop(dying);
@@ -63,7 +63,7 @@ fn replicas_share_the_work_and_do_nothing_twice() {
 }
 
 #[test]
-fn work_that_one_replica_takes_in_is_done_by_the_other() {
+fn work_added_by_one_replica_is_done_by_the_other() {
     block_on(async {
         let [a, b] = two_replicas().await;
         let following = tokio::spawn(podium_app::follow::run(b.app.clone()));
@@ -79,11 +79,11 @@ fn work_that_one_replica_takes_in_is_done_by_the_other() {
 }
 
 #[test]
-fn a_replica_that_is_told_to_stop_hands_over_at_once() {
+fn a_replica_that_stops_hands_its_work_over_immediately() {
     block_on(async {
         let [a, b] = two_replicas().await;
         let id = a.new_deployment(a.workspace("Data").await).await;
-        a.plane.script().upset(Call::Apply, Upset::Hang, 1);
+        a.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let stopping = a.loops.start();
         eventually("it hangs", async || a.plane.script().hung() == 1).await;
         stopping.drain(Duration::ZERO).await;

@@ -1,4 +1,4 @@
-//! The loops on both engines: every step may fail, every step may run twice, and nothing is forgotten.
+//! The loops on both engines: every step may fail or run twice, and nothing is lost.
 
 mod backoff;
 mod clusters;

@@ -43,7 +43,7 @@ fn new_deployments_go_to_the_node_with_the_fewest_and_run_there_only() {
         let workspace = a.workspace("Data").await;
         let one = a.new_deployment(workspace).await;
         assert_eq!(b.settle().await, 1, "beta chooses, and leaves it to alpha");
-        assert_eq!(b.status(one).await, (Creating, "Being made on node alpha.".into()));
+        assert_eq!(b.status(one).await, (Creating, "Being created on node alpha.".into()));
         settle(&nodes).await;
         let two = b.new_deployment(workspace).await;
         settle(&nodes).await;
@@ -62,7 +62,7 @@ fn new_deployments_go_to_the_node_with_the_fewest_and_run_there_only() {
 }
 
 #[test]
-fn work_on_a_node_that_is_away_waits_for_it_also_where_it_is_a_deletion() {
+fn work_for_an_offline_node_waits_for_it_even_deletions() {
     block_on(async {
         let nodes = two_nodes().await;
         let [a, b] = &nodes;
@@ -104,7 +104,7 @@ fn a_node_that_has_not_been_seen_for_a_while_gets_no_new_deployments() {
 }
 
 #[test]
-fn a_forgotten_node_is_replaced_and_puts_aside_what_others_run_when_it_comes_back() {
+fn a_forgotten_node_is_replaced_and_sets_its_environments_aside_when_it_returns() {
     block_on(async {
         let nodes = two_nodes().await;
         let [a, b] = &nodes;
@@ -118,13 +118,13 @@ fn a_forgotten_node_is_replaced_and_puts_aside_what_others_run_when_it_comes_bac
         assert_eq!(b.status(id).await.0, Healthy);
         tokio::time::timeout(Duration::from_secs(60), a.app.send_heartbeats()).await.expect("it is told");
         let node = a.app.node().expect("it was one").clone();
-        let joined = a.app.join(node, a.plane.kept()).await.unwrap();
+        let joined = a.app.join(node, a.plane.local_environments()).await.unwrap();
         assert_eq!(joined, JoinReport { on_other_nodes: vec![id], unknown: vec![] });
     });
 }
 
 #[test]
-fn a_deployment_of_before_is_taken_by_the_node_that_has_it_and_by_nobody_else() {
+fn an_unplaced_old_deployment_is_taken_only_by_the_node_that_has_it() {
     block_on(async {
         let nodes = two_nodes().await;
         let [a, b] = &nodes;
@@ -138,9 +138,9 @@ fn a_deployment_of_before_is_taken_by_the_node_that_has_it_and_by_nobody_else() 
         assert_eq!(b.plane.environments(), [], "beta does not make it again");
         let (status, reason) = b.status(id).await;
         assert_eq!(status, Unknown);
-        assert!(reason.starts_with("No node says that it runs this deployment"), "{reason}");
+        assert!(reason.starts_with("No node reports that it runs this deployment"), "{reason}");
         let node = a.app.node().expect("it is one").clone();
-        let joined = a.app.join(node, a.plane.kept()).await.unwrap();
+        let joined = a.app.join(node, a.plane.local_environments()).await.unwrap();
         assert_eq!(joined, JoinReport::default());
         a.advance(Duration::from_hours(1));
         a.settle().await;
@@ -158,7 +158,7 @@ fn a_deployment_of_before_is_taken_by_the_node_that_has_it_and_by_nobody_else() 
 }
 
 #[test]
-fn a_name_is_one_node_s_and_an_environment_that_nobody_knows_is_said() {
+fn node_names_are_unique_and_unknown_environments_are_reported() {
     block_on(async {
         let [a, b] = two_nodes().await;
         let other = Node { id: b.world.id(), name: "alpha".into() };
@@ -173,7 +173,7 @@ fn a_name_is_one_node_s_and_an_environment_that_nobody_knows_is_said() {
 }
 
 #[test]
-fn with_a_database_of_its_own_there_is_one_node_and_nothing_is_placed() {
+fn with_the_embedded_database_nothing_is_placed() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await.on_node("alpha").await;
         let system = app.system;

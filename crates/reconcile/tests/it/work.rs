@@ -1,4 +1,4 @@
-//! The rows that say what to look at: asked for, claimed, settled, put back.
+//! Work rows: queued, claimed, settled, requeued.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -79,7 +79,7 @@ on_both_engines! {
         assert_eq!(shown(&app).await[1], "2 due 700 since 700 tries 0 ``");
     }
 
-    async fn what_is_longest_due_is_claimed_first_and_only_once(app) {
+    async fn the_oldest_due_work_is_claimed_first_and_only_once(app) {
         let system = app.system;
         for (number, due) in [(1, 300), (2, 100), (3, 200), (4, 5_000)] {
             ask(&app, number, due, 0).await;
@@ -107,7 +107,7 @@ on_both_engines! {
         assert!(!settle(&app, "b", &second, LEASE).await, "once is enough");
     }
 
-    async fn what_is_asked_for_while_it_is_held_is_not_forgotten(app) {
+    async fn work_queued_while_it_is_claimed_is_not_lost(app) {
         ask(&app, 1, 0, 0).await;
         let held = claim(&app, "a", 10, 1).await.remove(0);
         ask(&app, 1, 20, 20).await;
@@ -120,7 +120,7 @@ on_both_engines! {
         assert_eq!(shown(&app).await, ["1 due 60 since 60 tries 0 ``"]);
     }
 
-    async fn what_did_not_work_is_put_back_with_its_reason(app) {
+    async fn failed_work_is_requeued_with_its_reason(app) {
         ask(&app, 1, 0, 0).await;
         let held = claim(&app, "a", 10, 1).await.remove(0);
         assert!(again(&app, "a", &held, 2_000, 20).await);
@@ -132,7 +132,7 @@ on_both_engines! {
         assert_eq!(shown(&app).await, ["1 due 3000 since 0 tries 0 `` no luck"], "asking counts as new");
     }
 
-    async fn what_is_held_can_be_let_go(app) {
+    async fn claimed_work_can_be_released(app) {
         let system = app.system;
         for number in 1..=3 {
             ask(&app, number, 0, 0).await;
@@ -148,7 +148,7 @@ on_both_engines! {
         assert_eq!(claim(&app, "c", 6, 10).await.len(), 3);
     }
 
-    async fn what_is_pending_is_counted_and_shown(app) {
+    async fn pending_work_is_counted_and_listed(app) {
         let system = app.system;
         for number in 1..=4 {
             ask(&app, number, i64::from(number) * 100, 0).await;
@@ -178,7 +178,7 @@ on_both_engines! {
         assert_eq!(none.expect("it reads"), []);
     }
 
-    async fn everything_can_be_asked_for_at_once(app) {
+    async fn everything_can_be_queued_at_once(app) {
         let system = app.system;
         let workspace = app.workspace("Data").await;
         let (one, two) = (app.deployment(workspace).await, app.new_deployment(workspace).await);

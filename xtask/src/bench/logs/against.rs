@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::TIMES;
-use crate::keeper::{self, Keeper};
 use crate::outcome::{Outcome, While};
+use crate::server_process::{self, ServerProcess};
 use crate::system::free_port;
 use crate::workspace::scratch;
 
@@ -34,7 +34,7 @@ pub(super) struct Program<'a> {
 /// The program while it runs.
 pub(super) struct Running {
     port: u16,
-    _keeper: Keeper,
+    _process: ServerProcess,
 }
 
 impl Program<'_> {
@@ -57,7 +57,7 @@ impl Program<'_> {
     /// Starts it, and waits until it listens.
     pub(super) fn start(&self) -> Outcome<Running> {
         let port = free_port()?;
-        let directory = keeper::directory("against", None)?;
+        let directory = server_process::directory("against", None)?;
         let path = fs::canonicalize(self.path).doing(self.path)?.display().to_string();
         let fill = |flag: &&str| {
             flag.replace("DIR", &directory.display().to_string()).replace("PORT", &port.to_string())
@@ -65,10 +65,10 @@ impl Program<'_> {
         let flags: Vec<String> = self.flags.iter().map(fill).collect();
         let mut command = vec![path.as_str()];
         command.extend(flags.iter().map(String::as_str));
-        let mut keeper =
-            Keeper::start(&command, &directory, None, scratch()?.join("bench-against.log"), "TERM")?;
-        keeper.wait_until(READY, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
-        Ok(Running { port, _keeper: keeper })
+        let mut process =
+            ServerProcess::start(&command, &directory, None, scratch()?.join("bench-against.log"), "TERM")?;
+        process.wait_until(READY, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
+        Ok(Running { port, _process: process })
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_missing_or_not_told_where_is_refused() {
+    fn a_program_that_is_missing_or_lacks_placeholders_is_refused() {
         let flags = ["-data=DIR", "-listen=127.0.0.1:PORT"];
         let missing = Program { path: "/no/such/program", flags: &flags }.check().unwrap_err();
         assert!(missing.contains("/no/such/program") && missing.contains("give the path"), "{missing}");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_questions_are_written_as_they_are_asked_for() {
+    fn lines_and_queries_are_encoded() {
         let line = as_json("2027-01-15T08:00:00Z worker a \"b\" c");
         let due = json!({ "time": "2027-01-15T08:00:00Z", "source": "worker", "text": "a \"b\" c" });
         assert_eq!(line.strip_suffix('\n').map(|line| line.parse().unwrap()), Some(due));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_posted_and_its_lines_are_counted() {
+    fn a_query_is_posted_and_its_lines_are_counted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What an author does to the neighbours on the same machine, with the means that every task has.
+//! Attacks of an author on other environments on the same machine, with the means of a task.
 
 use std::collections::BTreeSet;
 use std::fs;

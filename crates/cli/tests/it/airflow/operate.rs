@@ -1,4 +1,4 @@
-//! What an operator does with environments that really run: saves them, restores them elsewhere, loses a machine.
+//! Operating real environments: backup, restore elsewhere, and loss of a machine.
 
 use std::fs;
 
@@ -74,7 +74,7 @@ pub(super) fn an_environment_runs_on_one_of_several_nodes() {
 
     alpha.say("a node is gone for good, and its environment is made from scratch on the other");
     alpha.lose_power();
-    beta.installation.lose_sight_of_node("alpha");
+    beta.installation.mark_node_unseen("alpha");
     let forgotten = beta.command(&["node", "forget", "alpha"]);
     assert_eq!(forgotten.code, Some(0), "{}", forgotten.stderr);
     beta.wait_until("it is made on the other node", || beta.places() == [environment.id.clone()]);

@@ -89,7 +89,9 @@ pub(super) fn changes_do_not_hurt_what_runs(world: &World, environment: &Environ
         assert_eq!(answer.status, 200, "no request is refused");
         let now = world.processes(environment);
         let reason = world.of(environment, "GET", "", None).json()["statusReason"].clone();
-        let waits = reason.as_str().is_some_and(|why| why.contains("running tasks end before it restarts"));
+        let waits = reason
+            .as_str()
+            .is_some_and(|why| why.contains("waiting for running tasks to finish before restarting"));
         let is_replaced = now["apiserver"] != before["apiserver"] && now["apiserver-retiring"].is_null();
         waits && is_replaced && now["dag-processor"] != before["dag-processor"]
     });

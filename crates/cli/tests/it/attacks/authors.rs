@@ -1,4 +1,4 @@
-//! What somebody who may write DAGs tries: the launcher starts these programs as it starts those of environments.
+//! Attacks of a DAG author: the launcher starts these programs like those of environments.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -83,14 +83,14 @@ fn kernel() -> (u32, u32) {
 }
 
 fn confines_files() -> bool {
-    !Launch::new().shell("true").contains("no Landlock")
+    !Launch::new().shell("true").contains("does not support Landlock")
 }
 
 /// Whether programs can have mounts of their own here; the start says so where they cannot.
 fn has_own_mounts() -> bool {
     let own = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let said = Launch::new().told("--temporary", own.path()).with_any_file().shell("echo made");
-    assert!(said == "made\n" || said.contains("no mounts of its own can be made"), "{said}");
+    assert!(said == "made\n" || said.contains("private mounts cannot be created"), "{said}");
     said == "made\n"
 }
 
@@ -129,7 +129,7 @@ const SECRETS: &[&str] = &[
 ];
 
 #[test]
-fn a_data_directory_below_what_everybody_reads_stays_closed() {
+fn a_data_directory_below_a_world_readable_one_stays_closed() {
     if !confines_files() {
         return;
     }
@@ -158,7 +158,7 @@ fn a_data_directory_below_what_everybody_reads_stays_closed() {
 }
 
 #[test]
-fn the_start_tells_the_truth_about_a_data_directory_below_what_everybody_reads() {
+fn the_start_reports_a_data_directory_below_a_world_readable_one_correctly() {
     // Below a directory that only its owner enters, root uses no other users and leaves files to the kernel, too.
     for mode in [0o755, 0o700] {
         let root = place_that_is_read();
@@ -170,7 +170,7 @@ fn the_start_tells_the_truth_about_a_data_directory_below_what_everybody_reads()
         let program = installation.serve(&[]);
         let told = loop {
             let said = program.said();
-            if let Some(line) = said.lines().find(|line| line.contains("kept apart")) {
+            if let Some(line) = said.lines().find(|line| line.contains(" isolated")) {
                 break line.to_owned();
             }
             std::thread::yield_now();
@@ -178,7 +178,7 @@ fn the_start_tells_the_truth_about_a_data_directory_below_what_everybody_reads()
         program.stop();
         let has_users = is_root() && mode == 0o755;
         assert!(!told.contains(data.to_str().expect("text")), "{told}");
-        assert_eq!(told.contains("environments are kept apart"), has_users || confines_files(), "{told}");
+        assert_eq!(told.contains("environments are isolated"), has_users || confines_files(), "{told}");
         if has_users || confines_files() {
             let how =
                 if has_users { "each runs under a user of its own" } else { "the kernel confines each" };
@@ -232,7 +232,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn a_task_takes_no_port_that_somebody_may_be_waiting_for() {
+fn a_task_cannot_take_a_port_that_clients_of_other_services_use() {
     if kernel() < (6, 7) || !confines_files() {
         return;
     }
@@ -288,7 +288,7 @@ fn a_set_user_id_file_of_another_environment_gives_nothing() {
 }
 
 #[test]
-fn what_an_environment_leaves_behind_is_in_its_own_directory() {
+fn temporary_files_of_an_environment_are_in_its_own_directory() {
     let own = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     if is_root() {
         chown(own.path(), Some(USER), Some(USER)).expect("root may");
@@ -329,6 +329,6 @@ fn a_confined_task_reaches_no_socket_of_the_user_s_session() {
     let confined = || Launch::new().told("--temporary", own.path());
     for launch in [confined().with_any_file(), confined()] {
         let said = launch.run(&program);
-        assert!(said.contains("No such file") || said.contains("no Landlock"), "{said}");
+        assert!(said.contains("No such file") || said.contains("does not support Landlock"), "{said}");
     }
 }

@@ -1,4 +1,4 @@
-//! Authors who leave files that nobody can remove, and who fill the disk.
+//! Authors who leave files that are hard to remove, and who fill the disk.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn nest(directory: &Path, levels: usize) {
 }
 
 #[test]
-fn a_deleted_environment_of_nested_directories_goes_with_few_descriptors_and_a_broken_one_is_let_be() {
+fn nested_directories_are_deleted_with_few_descriptors_and_a_broken_environment_is_left_alone() {
     let mut installation = Installation::new();
     for (name, value) in [
         ("PODIUM_DATA_PLANE", "local"),
@@ -52,7 +52,7 @@ fn a_deleted_environment_of_nested_directories_goes_with_few_descriptors_and_a_b
 }
 
 #[test]
-fn a_full_disk_takes_no_blocks_and_lets_people_revoke_and_delete() {
+fn a_full_disk_accepts_no_blocks_but_allows_revoking_and_deleting() {
     let installation = Installation::new();
     let program = installation.serve(&["--disk-reserve-mib", "1000000000000"]);
     let token = installation.read("owner-token");

@@ -1,5 +1,5 @@
-//! Clients that take and do not give back: they hold connections, heads, bodies and answers. Nobody measures time here:
-//! an honest client is served while all of them still hold on.
+//! Clients that exhaust resources: they hold connections, heads, bodies and responses. Time is not measured: an honest
+//! client is served while all of them still hold on.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -86,7 +86,7 @@ fn idle_connections_give_way() {
 }
 
 #[test]
-fn half_sent_heads_and_bodies_hold_nobody_up() {
+fn incomplete_requests_block_nobody() {
     let (_installation, program, token) = target(&[]);
     let post = |path: &str, more: &str| {
         format!("POST {path} HTTP/1.1\r\nHost: podium\r\n{more}Content-Length: 1000\r\n\r\nhalf").into_bytes()
@@ -94,16 +94,43 @@ fn half_sent_heads_and_bodies_hold_nobody_up() {
     let bearer = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
     let origin = format!("Origin: http://{}\r\n", program.address);
     let organization = program.organization(&token);
-    let halves = [
+    let public = [post("/sign-in", &origin), post("/v1/auth/sign-in", "Content-Type: application/json\r\n")];
+    let others = [
         b"GET /healthz HTTP/1.1\r\nHost: pod".to_vec(),
-        post("/sign-in", &origin),
-        post("/v1/auth/sign-in", "Content-Type: application/json\r\n"),
         post(&format!("{organization}/workspaces"), &bearer),
     ];
-    let held: Vec<_> =
-        (0..strength(50, 500)).flat_map(|_| halves.iter().map(|half| send(&program, half))).collect();
+    let send_all = |halves: &[Vec<u8>; 2]| -> Vec<_> {
+        (0..strength(50, 500)).flat_map(|_| halves.iter().map(|half| send(&program, half))).collect()
+    };
+    let (_public, held) = (send_all(&public), send_all(&others));
     is_served(&program, &token);
     assert!(held.iter().all(is_held), "they have some time left");
+}
+
+#[test]
+fn half_sent_public_bodies_make_room() {
+    let most = strength(50, 1000);
+    let (_installation, program, token) = target(&["--max-connections", &most.to_string()]);
+    let half = b"POST /v1/auth/sign-in HTTP/1.1\r\nHost: podium\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\
+                 \r\nhalf";
+    // None of these clients hangs up.
+    let mut held: Vec<_> = (0..2 * most).map(|_| send(&program, half)).collect();
+    for _ in 0..READS {
+        let mut honest = send(&program, HEALTH);
+        let mut answer = [0; 12];
+        honest.read_exact(&mut answer).expect("an answer");
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        held.extend([send(&program, half), send(&program, half)]);
+    }
+    is_served(&program, &token);
+    let mut numbers = String::new();
+    let ask = b"GET /metrics HTTP/1.1\r\nHost: podium\r\nConnection: close\r\n\r\n";
+    send(&program, ask).read_to_string(&mut numbers).expect("numbers");
+    let shed = numbers
+        .lines()
+        .find_map(|line| line.strip_prefix("podium_connections_closed_total{reason=\"shed\"} "));
+    let shed: usize = shed.expect("a count").trim().parse().expect("a number");
+    assert!(shed >= READS, "they were closed to make room, not by their deadline: {shed}");
 }
 
 #[test]
@@ -242,7 +269,7 @@ fn a_connection_without_a_window_takes_no_memory() {
 }
 
 #[test]
-fn one_who_takes_requests_back_again_and_again_is_cut_off() {
+fn a_client_that_keeps_resetting_requests_is_disconnected() {
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
     let (_installation, program, _) = target(&["--tls-cert", &certificate, "--tls-key", &key]);
     let mut frames = Frames::without_window(&program);
@@ -254,7 +281,7 @@ fn one_who_takes_requests_back_again_and_again_is_cut_off() {
 }
 
 #[test]
-fn sign_ins_of_one_address_do_not_hold_up_another() {
+fn sign_ins_of_one_address_do_not_delay_another() {
     let (installation, program, token) = target(&[]);
     let password = "correct horse battery staple";
     let change = json!({ "currentPassword": "", "newPassword": password });

@@ -1,4 +1,4 @@
-//! Bearer tokens that nobody issued: each is refused, whatever it claims and however it is signed.
+//! Forged bearer tokens: each is refused, whatever it claims and however it is signed.
 
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;

@@ -1,5 +1,5 @@
-//! What a task reaches over the network where its environment has one of its own: two networks are made as those of
-//! environments are, and the launcher starts programs in them.
+//! What a task reaches over the network if its environment has its own: two networks are created like those of
+//! environments, and the launcher starts programs in them.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -221,7 +221,7 @@ fn service(address: IpAddr, word: &'static str) -> SocketAddr {
 }
 
 #[test]
-fn a_task_reaches_the_world_and_its_own_and_nothing_else_of_loopback() {
+fn a_task_reaches_the_internet_and_itself_and_nothing_else_on_loopback() {
     let Some(outward) = outward() else { return };
     let loopback = Ipv4Addr::LOCALHOST.into();
     let (machine, closed, opened) =
@@ -290,7 +290,7 @@ fn a_web_server_is_reached_from_inside_and_from_outside() {
 }
 
 #[test]
-fn a_task_is_not_the_master_of_its_network() {
+fn a_task_does_not_control_its_network() {
     if outward().is_none() {
         return;
     }

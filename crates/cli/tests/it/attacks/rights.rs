@@ -1,5 +1,5 @@
-//! Rights that are taken away while they are used: a body that is held back until its sender was thrown out, and owners
-//! who throw each other out at the same moment.
+//! Rights that are revoked while they are used: a body that is delayed until its sender was removed, and owners who
+//! remove each other at the same moment.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Barrier;
@@ -80,21 +80,21 @@ fn throw_each_other_out(engine: Engine) {
 }
 
 #[test]
-fn a_body_that_is_held_back_does_nothing_once_its_sender_is_thrown_out_on_sqlite() {
+fn a_delayed_body_has_no_effect_once_its_sender_is_removed_on_sqlite() {
     hold_bodies_back(Engine::Sqlite);
 }
 
 #[test]
-fn a_body_that_is_held_back_does_nothing_once_its_sender_is_thrown_out_on_postgres() {
+fn a_delayed_body_has_no_effect_once_its_sender_is_removed_on_postgres() {
     hold_bodies_back(Engine::Postgres);
 }
 
 #[test]
-fn of_two_who_throw_each_other_out_one_stays_on_sqlite() {
+fn of_two_callers_who_remove_each_other_one_stays_on_sqlite() {
     throw_each_other_out(Engine::Sqlite);
 }
 
 #[test]
-fn of_two_who_throw_each_other_out_one_stays_on_postgres() {
+fn of_two_callers_who_remove_each_other_one_stays_on_postgres() {
     throw_each_other_out(Engine::Postgres);
 }

@@ -1,6 +1,6 @@
-//! Requests whose length two readers could understand differently: whoever is behind a proxy must not be able to slip
-//! a second request into somebody else's connection. Each is refused or read in one way only, and then the connection
-//! is closed or goes on with the next request.
+//! Requests whose length two parsers could interpret differently: a client behind a proxy must not be able to smuggle a
+//! second request into another client's connection. Each is refused or parsed in one way only, and then the connection
+//! is closed or continues with the next request.
 
 use std::io::{Read as _, Write as _};
 

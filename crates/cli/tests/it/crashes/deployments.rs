@@ -1,5 +1,5 @@
 //! The program is killed at a random moment while many callers create, deploy to and delete deployments. Afterwards
-//! every acknowledged deployment is HEALTHY or gone as asked, the data plane has no orphan, and no work is forgotten.
+//! every acknowledged deployment is HEALTHY or deleted as requested, the data plane has no orphan, and no work is lost.
 //!
 //! A few rounds here; `cargo xtask crash` runs many more, with more callers.
 
@@ -216,11 +216,11 @@ fn crash_again_and_again(engine: Engine) {
 }
 
 #[test]
-fn a_crash_leaves_every_deployment_as_asked_on_sqlite() {
+fn a_crash_leaves_every_deployment_as_requested_on_sqlite() {
     crash_again_and_again(Engine::Sqlite);
 }
 
 #[test]
-fn a_crash_leaves_every_deployment_as_asked_on_postgres() {
+fn a_crash_leaves_every_deployment_as_requested_on_postgres() {
     crash_again_and_again(Engine::Postgres);
 }

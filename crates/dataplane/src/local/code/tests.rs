@@ -5,17 +5,17 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::Answer;
-use crate::blocking::here;
+use crate::PlaneFuture;
+use crate::blocking::allow_blocking;
 
 /// An archive for each version, and how often one was opened.
 #[derive(Default)]
-struct Shelf {
+struct ArchiveFixture {
     opened: Mutex<Vec<String>>,
 }
 
-impl Archives for Shelf {
-    fn open<'a>(&'a self, _: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
+impl Archives for ArchiveFixture {
+    fn open<'a>(&'a self, _: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {
         Box::pin(async move {
             self.opened.lock().unwrap().push(version.to_owned());
             let archive: Archive = Box::new(io::Cursor::new(archive(version)));
@@ -37,7 +37,7 @@ fn archive(version: &str) -> Vec<u8> {
 
 fn place(directory: &Path) -> Place {
     let place = Place { root: directory.to_owned() };
-    here(|| place.make(&super::super::isolation::Isolation::NONE)).unwrap();
+    allow_blocking(|| place.make(&super::super::isolation::Isolation::NONE)).unwrap();
     place
 }
 
@@ -50,13 +50,13 @@ fn current(place: &Place) -> String {
 }
 
 #[tokio::test]
-async fn a_version_is_unpacked_once_and_older_ones_stay_for_the_runs_that_began_with_them() {
-    let (directory, shelf) = (tempfile::tempdir().unwrap(), Shelf::default());
+async fn a_version_is_unpacked_once_and_older_ones_stay_for_their_runs() {
+    let (directory, shelf) = (tempfile::tempdir().unwrap(), ArchiveFixture::default());
     let place = place(directory.path());
-    bring_dags(&shelf, id(), &place, None).await.unwrap();
+    install_dags(&shelf, id(), &place, None).await.unwrap();
     assert!(dags(&place).join("current").is_dir());
     for version in ["v1", "v2", "v1"] {
-        bring_dags(&shelf, id(), &place, Some(version)).await.unwrap();
+        install_dags(&shelf, id(), &place, Some(version)).await.unwrap();
         assert_eq!(current(&place), format!("version = '{version}'\n"));
     }
     assert_eq!(*shelf.opened.lock().unwrap(), ["v1", "v2"]);
@@ -66,18 +66,18 @@ async fn a_version_is_unpacked_once_and_older_ones_stay_for_the_runs_that_began_
 }
 
 #[tokio::test]
-async fn code_that_is_not_there_is_said_and_changes_nothing() {
-    let (directory, shelf) = (tempfile::tempdir().unwrap(), Shelf::default());
+async fn missing_code_is_reported_and_changes_nothing() {
+    let (directory, shelf) = (tempfile::tempdir().unwrap(), ArchiveFixture::default());
     let place = place(directory.path());
-    bring_dags(&shelf, id(), &place, Some("v1")).await.unwrap();
-    let why = bring_dags(&shelf, id(), &place, Some("missing")).await.unwrap_err();
+    install_dags(&shelf, id(), &place, Some("v1")).await.unwrap();
+    let why = install_dags(&shelf, id(), &place, Some("missing")).await.unwrap_err();
     assert_eq!(*why.user_text(), "the code of version missing is not in the object store");
     assert_eq!(current(&place), "version = 'v1'\n");
 }
 
 #[tokio::test]
-async fn bundles_are_at_their_mount_paths_until_they_are_gone() {
-    let (directory, shelf) = (tempfile::tempdir().unwrap(), Shelf::default());
+async fn bundles_are_at_their_mount_paths_until_they_are_removed() {
+    let (directory, shelf) = (tempfile::tempdir().unwrap(), ArchiveFixture::default());
     let place = place(directory.path());
     let bundle = |version: &str| Bundle {
         mount_path: "transform/shop".into(),
@@ -86,14 +86,14 @@ async fn bundles_are_at_their_mount_paths_until_they_are_gone() {
         deploy_id: id(),
     };
     for version in ["b1", "b2"] {
-        bring_bundles(&shelf, id(), &place, &[bundle(version)]).await.unwrap();
+        install_bundles(&shelf, id(), &place, &[bundle(version)]).await.unwrap();
         let text = fs::read_to_string(place.home().join("transform/shop/sub/hello.py")).unwrap();
         assert_eq!(text, format!("version = '{version}'\n"));
     }
-    bring_bundles(&shelf, id(), &place, &[]).await.unwrap();
+    install_bundles(&shelf, id(), &place, &[]).await.unwrap();
     assert!(fs::symlink_metadata(place.home().join("transform/shop")).is_err());
     fs::create_dir_all(place.home().join("transform/shop")).unwrap();
-    let why = bring_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
+    let why = install_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
     assert_eq!(
         *why.user_text(),
         "the bundle at transform/shop cannot be mounted: something else is there already"
@@ -125,7 +125,7 @@ type Mounts = &'static [(&'static str, &'static str)];
 
 #[tokio::test]
 async fn bundles_at_the_reference_home_are_below_the_home_here() {
-    let (directory, shelf) = (tempfile::tempdir().unwrap(), Shelf::default());
+    let (directory, shelf) = (tempfile::tempdir().unwrap(), ArchiveFixture::default());
     let place = place(directory.path());
     let bundle = |(path, version): &(&str, &str)| Bundle {
         mount_path: (*path).into(),
@@ -147,7 +147,7 @@ async fn bundles_at_the_reference_home_are_below_the_home_here() {
     ];
     for (wanted, expected) in steps {
         let bundles: Vec<Bundle> = wanted.iter().map(bundle).collect();
-        bring_bundles(&shelf, id(), &place, &bundles).await.unwrap();
+        install_bundles(&shelf, id(), &place, &bundles).await.unwrap();
         let expected: Vec<_> =
             expected.iter().map(|(at, what)| ((*at).to_owned(), (*what).to_owned())).collect();
         assert_eq!(mounted(&place.home()), expected, "{wanted:?}");
@@ -157,17 +157,20 @@ async fn bundles_at_the_reference_home_are_below_the_home_here() {
     for path in
         [outside.to_str().unwrap(), "../outside", "a/../../outside", "/usr/local/airflow/../outside", ""]
     {
-        let why = bring_bundles(&shelf, id(), &place, &[bundle(&(path, "b1"))]).await.unwrap_err();
-        assert!(why.user_text().as_str().ends_with("it does not lie in the environment's home"), "{why}");
+        let why = install_bundles(&shelf, id(), &place, &[bundle(&(path, "b1"))]).await.unwrap_err();
+        assert!(
+            why.user_text().as_str().ends_with("the path is outside the environment's home directory"),
+            "{why}"
+        );
         assert!(fs::symlink_metadata(&outside).is_err(), "{path}");
     }
     let both = [bundle(&("a", "b1")), bundle(&("a/b", "b2"))];
-    let why = bring_bundles(&shelf, id(), &place, &both).await.unwrap_err();
+    let why = install_bundles(&shelf, id(), &place, &both).await.unwrap_err();
     assert_eq!(*why.user_text(), "the bundle at a/b cannot be mounted: it lies inside another bundle");
 }
 
 #[test]
-fn what_was_there_before_is_not_opened_for_others() {
+fn existing_directories_do_not_become_readable() {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     let directory = tempfile::tempdir().unwrap();
@@ -181,7 +184,7 @@ fn what_was_there_before_is_not_opened_for_others() {
 }
 
 #[test]
-fn old_versions_are_forgotten_when_there_are_many() {
+fn old_versions_are_removed_when_there_are_many() {
     let directory = tempfile::tempdir().unwrap();
     for number in 0..KEPT + 5 {
         switch(directory.path(), &format!("v{number}"), None, Some(ROOT)).unwrap();

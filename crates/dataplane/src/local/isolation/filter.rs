@@ -1,7 +1,7 @@
-//! Calls to the kernel that a confined program has to do without, because they lead around its rules.
+//! System calls that a confined program may not use, because they bypass its Landlock rules.
 //!
-//! The rules for ports know TCP and nothing that merely speaks it: a socket of Multipath TCP, or of SMC, takes any port.
-//! Calls that are queued with io_uring are seen by no filter.
+//! The port rules cover TCP only: a Multipath TCP or SMC socket could bind any port. Operations queued through io_uring
+//! bypass seccomp filters.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,25 +11,25 @@ use seccompiler::{
     TargetArch, apply_filter,
 };
 
-/// Protocols of the internet's families that speak TCP and are not it: SMC and Multipath TCP.
+/// Protocols of the internet families that fall back to TCP: SMC and Multipath TCP.
 const OVER_TCP: [u64; 2] = [256, 262];
 const FAMILIES: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
 /// The family of SMC, which falls back to TCP.
 const SMC: u64 = 43;
-/// What a second numbering of calls on x86_64 adds to each number.
+/// The offset of the x32 ABI's system call numbers on x86_64.
 const X32: i64 = 0x4000_0000;
 
-/// Applies the filters to this process and all that it becomes and starts. They need `no_new_privs`.
+/// Applies the filters to this process and its descendants. They need `no_new_privs`.
 pub(super) fn apply() -> io::Result<()> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
-        // The rules for ports hold without, only less tightly.
+        // The port rules still apply, with these gaps.
         return Ok(());
     };
     let rules = |call: i64, rules: Vec<SeccompRule>| {
         let numbers = if std::env::consts::ARCH == "x86_64" { vec![call, call | X32] } else { vec![call] };
         numbers.into_iter().map(|number| (number, rules.clone())).collect::<BTreeMap<_, _>>()
     };
-    // Programs know both answers, and do with what every kernel has.
+    // Programs handle both errors and fall back to ordinary calls.
     let filters = [
         (rules(libc::SYS_socket, sockets()?), libc::EPROTONOSUPPORT),
         (rules(libc::SYS_io_uring_setup, Vec::new()), libc::ENOSYS),
@@ -43,7 +43,7 @@ pub(super) fn apply() -> io::Result<()> {
     Ok(())
 }
 
-/// Sockets that are refused.
+/// The sockets to refuse.
 fn sockets() -> io::Result<Vec<SeccompRule>> {
     let is = |argument: u8, value: u64| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)

@@ -1,7 +1,7 @@
-//! Which files of the system a confined process may read: as few as will do, and none that are the operator's secrets.
+//! Which system files a confined process may read: as few as needed, and none that hold the operator's secrets.
 //!
-//! A rule holds for everything below a directory, so a directory above something that is kept is never granted itself:
-//! what lies beside is granted one by one.
+//! A rule covers everything below a directory, so a directory that contains something protected is never granted as a
+//! whole: its other entries are granted one by one.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
-/// How far below a directory it is looked for what is not everybody's to read.
+/// How many levels of a directory are searched for files that are not world-readable.
 const LOOKS_EVERYWHERE: u32 = 32;
 
-/// What the system itself offers every program, and how far it is looked into for what is not for everybody.
+/// System directories, and how many levels are searched for files that are not world-readable.
 const SYSTEM: &[(&str, u32)] = &[
     ("/bin", 0),
     ("/etc", LOOKS_EVERYWHERE),
@@ -27,87 +27,88 @@ const SYSTEM: &[(&str, u32)] = &[
     ("/usr", 0),
 ];
 
-/// Devices that give away nothing. Disks, memory and other people's terminals are not among them.
+/// Harmless devices: no disks, memory or other terminals.
 const DEVICES: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// What shows more of the kernel than a program needs.
+/// Kernel interfaces that programs do not need.
 const KERNEL: &[&str] = &["/sys/firmware", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing"];
 
 /// Files of `/etc` that are links to where a service writes them.
 const LINKED: &[&str] = &["/etc/hosts", "/etc/localtime", "/etc/resolv.conf"];
 
-/// Where services write who resolves names. They replace their files, so a rule for one of those would be worth nothing.
+/// Where services write the resolver configuration. They replace their files, so a rule for a file would become
+/// useless.
 const RESOLVERS: &[&str] = &["/run/resolvconf", "/run/systemd/resolve"];
-/// The same, where there may be secrets beside them.
+/// The same, next to which there may be secrets.
 const NETWORK: &str = "/run/NetworkManager";
 
-/// What is granted below a path.
+/// What is granted at a path.
 enum Found {
     /// All of it.
     Whole,
-    /// These, and nothing else.
+    /// Only these.
     Parts(Vec<PathBuf>),
 }
 
-/// What of the system is granted for reading, around what is kept.
-pub(super) fn system(kept: &[PathBuf]) -> Vec<PathBuf> {
-    let kept: Vec<PathBuf> = kept.iter().cloned().chain(KERNEL.iter().map(PathBuf::from)).collect();
+/// The system paths that are readable, except the protected ones.
+pub(super) fn system(protected: &[PathBuf]) -> Vec<PathBuf> {
+    let protected: Vec<PathBuf> = protected.iter().cloned().chain(KERNEL.iter().map(PathBuf::from)).collect();
     let mut all: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
     for (path, looks) in SYSTEM {
         let Ok(path) = fs::canonicalize(path) else { continue };
-        all.extend(parts(&path, &kept, Some(*looks)));
+        all.extend(parts(&path, &protected, Some(*looks)));
     }
     for link in LINKED {
         let target = fs::canonicalize(link).ok().filter(|target| !target.starts_with("/etc"));
-        // Its writer replaces the file: a rule for it would be worth nothing then.
+        // Its writer replaces the file, which would make a rule for it useless.
         let directory = target.as_deref().and_then(Path::parent).filter(|above| *above != Path::new("/"));
-        all.extend(directory.into_iter().flat_map(|above| parts(above, &kept, Some(1))));
+        all.extend(directory.into_iter().flat_map(|above| parts(above, &protected, Some(1))));
     }
-    all.extend(RESOLVERS.iter().flat_map(|path| named(Path::new(path), &kept)));
+    all.extend(RESOLVERS.iter().flat_map(|path| named(Path::new(path), &protected)));
     if let Ok(network) = fs::canonicalize(NETWORK) {
-        all.extend(parts(&network, &kept, Some(LOOKS_EVERYWHERE)));
+        all.extend(parts(&network, &protected, Some(LOOKS_EVERYWHERE)));
     }
     all.sort();
     all.dedup();
     all
 }
 
-/// What is granted of a path that somebody named, around what is kept below it.
-pub(super) fn named(path: &Path, kept: &[PathBuf]) -> Vec<PathBuf> {
+/// What is granted of an explicitly named path, except the protected paths below it.
+pub(super) fn named(path: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
     let Ok(path) = fs::canonicalize(path) else { return Vec::new() };
-    if path == Path::new("/") { Vec::new() } else { parts(&path, kept, None) }
+    if path == Path::new("/") { Vec::new() } else { parts(&path, protected, None) }
 }
 
-fn parts(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Vec<PathBuf> {
-    match found(path, kept, looks) {
+fn parts(path: &Path, protected: &[PathBuf], looks: Option<u32>) -> Vec<PathBuf> {
+    match found(path, protected, looks) {
         Found::Whole => vec![path.to_owned()],
         Found::Parts(parts) => parts,
     }
 }
 
-/// Looks at a path; with a number of levels in which everything has to be everybody's to read.
-fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
+/// Examines a path, with the number of levels in which everything must be world-readable.
+fn found(path: &Path, protected: &[PathBuf], looks: Option<u32>) -> Found {
     const NOTHING: Found = Found::Parts(Vec::new());
     let Ok(metadata) = fs::symlink_metadata(path) else { return NOTHING };
     let is_closed = looks.is_some() && is_closed(path, &metadata);
-    // Links are followed by the kernel, to what has a rule or has none.
-    if is_closed || metadata.is_symlink() || kept.iter().any(|kept| kept == path) {
+    // The kernel follows links; the rules of their targets apply.
+    if is_closed || metadata.is_symlink() || protected.iter().any(|one| one == path) {
         return NOTHING;
     }
-    let holds_kept = kept.iter().any(|kept| kept.starts_with(path));
+    let holds_protected = protected.iter().any(|one| one.starts_with(path));
     let deeper = looks.map(|looks| looks.saturating_sub(1));
-    if !metadata.is_dir() || (!holds_kept && looks.unwrap_or(0) == 0) {
+    if !metadata.is_dir() || (!holds_protected && looks.unwrap_or(0) == 0) {
         return Found::Whole;
     }
     let Ok(entries) = fs::read_dir(path) else {
-        // What this process cannot read needs no keeping from it.
-        return if holds_kept { NOTHING } else { Found::Whole };
+        // What this process cannot read needs no protection.
+        return if holds_protected { NOTHING } else { Found::Whole };
     };
-    let (mut is_whole, mut all) = (!holds_kept, Vec::new());
+    let (mut is_whole, mut all) = (!holds_protected, Vec::new());
     for entry in entries.flatten() {
         let below = entry.path();
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        match found(&below, kept, deeper) {
+        match found(&below, protected, deeper) {
             Found::Whole => all.push(below),
             Found::Parts(parts) => {
                 is_whole &= is_link;
@@ -118,12 +119,12 @@ fn found(path: &Path, kept: &[PathBuf], looks: Option<u32>) -> Found {
     if is_whole { Found::Whole } else { Found::Parts(all) }
 }
 
-/// Whether something is not everybody's to read, and this process could read it. What its user may not read anyway is
-/// left to that: a directory that holds it can be granted as a whole, and what is replaced there later is readable.
+/// Whether something is not world-readable, but readable for this process. What its user may not read anyway needs no
+/// rule: its directory can be granted as a whole, so that files that are replaced later stay readable.
 fn is_closed(path: &Path, metadata: &fs::Metadata) -> bool {
     let (wanted, asked) = if metadata.is_dir() { (0o005, Access::EXEC_OK) } else { (0o004, Access::READ_OK) };
     let is_everybodys = metadata.mode() & wanted == wanted;
-    // Nobody reads a socket.
+    // Sockets cannot be read.
     if is_everybodys || metadata.file_type().is_socket() {
         return false;
     }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_granted_around() {
+    fn everything_around_a_protected_path_is_granted() {
         let directory = tempfile::Builder::new().tempdir_in("/tmp").unwrap();
         let root = fs::canonicalize(directory.path()).unwrap();
         let at = |name: &str| root.join(name);
@@ -162,19 +163,19 @@ mod tests {
             paths.sort();
             paths
         };
-        let kept = [at("podium/data")];
+        let protected = [at("podium/data")];
         let expected = vec![at("else"), at("podium/readme"), at("tool")];
-        assert_eq!(sorted(named(&root, &kept)), expected);
+        assert_eq!(sorted(named(&root, &protected)), expected);
         assert_eq!(named(&root, &[]), std::slice::from_ref(&root));
-        assert_eq!(named(&at("podium/data"), &kept), Vec::<PathBuf>::new(), "it is kept itself");
+        assert_eq!(named(&at("podium/data"), &protected), Vec::<PathBuf>::new(), "it is protected itself");
         let own = at("podium/data/own");
         file(&own.join("file"), 0o600);
-        assert_eq!(named(&own, &kept), [own], "whoever names a place within means it");
+        assert_eq!(named(&own, &protected), [own], "whoever names a place within means it");
         assert_eq!(named(Path::new("/"), &[]), Vec::<PathBuf>::new(), "never everything");
     }
 
     #[test]
-    fn what_is_not_for_everybody_is_not_granted() {
+    fn files_that_are_not_world_readable_are_not_granted() {
         let directory = tempfile::Builder::new().tempdir_in("/tmp").unwrap();
         let root = fs::canonicalize(directory.path()).unwrap();
         let at = |name: &str| root.join(name);

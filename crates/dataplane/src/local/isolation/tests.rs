@@ -5,7 +5,7 @@ use super::*;
 
 fn told() -> Variables {
     let told = [("LD_PRELOAD", ""), ("PATH", "/usr/bin:/bin")];
-    told.map(|(name, value)| (name.to_owned(), crate::Hidden::new(value.into()))).into()
+    told.map(|(name, value)| (name.to_owned(), crate::Secret::new(value.into()))).into()
 }
 
 fn run(isolation: &Isolation, script: &str) -> String {
@@ -18,7 +18,7 @@ fn run(isolation: &Isolation, script: &str) -> String {
 }
 
 #[test]
-fn programs_start_with_what_is_usual_and_with_their_arguments_as_they_are() {
+fn programs_start_with_usual_limits_and_unchanged_arguments() {
     let arguments = ["/bin/echo", "a  b", "$HOME", "'"].map(OsString::from);
     let output = Isolation::NONE.command(&arguments, &told()).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "a  b $HOME '\n");
@@ -28,16 +28,16 @@ fn programs_start_with_what_is_usual_and_with_their_arguments_as_they_are() {
 
 #[test]
 fn every_program_of_an_environment_is_started_by_the_launcher() {
-    let reach = Reach {
+    let access = FileAccess {
         write: vec!["/own".into()],
         read: vec!["/shared".into(), "/more".into()],
         temporary: "/own/tmp".into(),
     };
     let launcher =
-        Launcher { program: "/bin/echo".into(), kept: vec!["/data".into()], ports: Some(20000..=20009) };
+        Launcher { program: "/bin/echo".into(), protected: vec!["/data".into()], ports: Some(20000..=20009) };
     let started = |mode: Mode| {
-        let proven = Proven { has_own_temporary: true, ..Proven::default() };
-        Apart { mode, launcher: Some(launcher.clone()), proven }.of_environment(7, &reach)
+        let probed = ProbeResult { has_own_temporary: true, ..ProbeResult::default() };
+        HostIsolation { mode, launcher: Some(launcher.clone()), probed }.of_environment(7, &access)
     };
     let rest = "-- /bin/sh -c umask";
     let start = "confine --temporary /own/tmp --write /own --read /shared --read /more --kept /data --ports 20000-20009 ";
@@ -57,7 +57,7 @@ fn every_program_of_an_environment_is_started_by_the_launcher() {
 }
 
 #[test]
-fn what_is_kept_is_known_by_where_it_really_is() {
+fn protected_paths_are_resolved_to_their_real_location() {
     let directory = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(directory.path()).unwrap();
     fs::create_dir(root.join("data")).unwrap();
@@ -67,31 +67,34 @@ fn what_is_kept_is_known_by_where_it_really_is() {
 }
 
 #[test]
-fn what_is_said_at_the_start_names_what_is_lacking() {
-    let launcher = Some(Launcher { program: "/bin/echo".into(), kept: Vec::new(), ports: None });
-    let says = |mode: Mode, proven: Proven| Apart { mode, launcher: launcher.clone(), proven }.describe();
-    let all = Proven { has_own_temporary: true, keeps_ports: true, readable: Vec::new(), own_port: None };
+fn the_start_up_message_names_the_limitations() {
+    let launcher = Some(Launcher { program: "/bin/echo".into(), protected: Vec::new(), ports: None });
+    let says = |mode: Mode, probed: ProbeResult| {
+        HostIsolation { mode, launcher: launcher.clone(), probed }.describe()
+    };
+    let all =
+        ProbeResult { has_own_temporary: true, keeps_ports: true, readable: Vec::new(), own_port: None };
     let users = Mode::Users { first: 1 };
-    let plain = "environments are kept apart: each runs under a user of its own";
+    let plain = "environments are isolated: each runs as its own user";
     assert_eq!(says(users.clone(), all.clone()), plain);
-    let less = Proven { keeps_ports: false, readable: vec!["/etc/tls.key".into()], ..all.clone() };
+    let less = ProbeResult { keeps_ports: false, readable: vec!["/etc/tls.key".into()], ..all.clone() };
     let said = says(users, less);
     assert!(
         said.starts_with(plain) && said.contains("any free port") && said.contains("/etc/tls.key"),
         "{said}"
     );
-    let shared = says(Mode::Landlock, Proven { has_own_temporary: false, ..all.clone() });
+    let shared = says(Mode::Landlock, ProbeResult { has_own_temporary: false, ..all.clone() });
     assert!(shared.contains("they share /dev/shm"), "{shared}");
-    assert!(shared.contains("sockets of your own user can be reached"), "{shared}");
-    let open = says(Mode::Landlock, Proven { own_port: Some(40_000), ..all.clone() });
+    assert!(shared.contains("your user's sockets"), "{shared}");
+    let open = says(Mode::Landlock, ProbeResult { own_port: Some(40_000), ..all.clone() });
     assert!(open.contains("can take port 40000 while this server restarts"), "{open}");
-    let unconfined = Apart { mode: Mode::Users { first: 1 }, launcher: None, proven: all.clone() };
+    let unconfined = HostIsolation { mode: Mode::Users { first: 1 }, launcher: None, probed: all.clone() };
     assert!(unconfined.describe().contains("there is no launcher"));
-    assert!(says(Mode::Trusted("no".into()), all).contains("NOT kept apart"));
+    assert!(says(Mode::Trusted("no".into()), all).contains("NOT isolated"));
 }
 
 #[test]
-fn what_could_not_be_tried_is_not_taken_for_what_cannot_be() {
+fn a_test_that_could_not_run_does_not_count_as_lack_of_support() {
     let directory = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(directory.path()).unwrap();
     let program = |name: &str, script: &str| {
@@ -105,16 +108,17 @@ fn what_could_not_be_tried_is_not_taken_for_what_cannot_be() {
     let found = |launcher: &Path, data: &Path| {
         let options =
             Options { directory: data.to_owned(), launcher: Some(launcher.to_owned()), ..Options::default() };
-        Apart::of_this_machine(Path::new("/bin/true"), &Reach::default(), &options, 1_999_990_010)
+        HostIsolation::detect(Path::new("/bin/true"), &FileAccess::default(), &options, 1_999_990_010)
     };
     let local = root.join("data/local");
     let why = found(&busy, &local).unwrap_err();
     assert!(
-        why.to_string().contains("could not be tried") && why.to_string().contains("temporarily unavailable"),
+        why.to_string().contains("could not be tested")
+            && why.to_string().contains("temporarily unavailable"),
         "{why}"
     );
     let why = found(&root.join("missing"), &local).unwrap_err();
-    assert!(why.to_string().contains("could not be tried"), "{why}");
+    assert!(why.to_string().contains("could not be tested"), "{why}");
     fs::create_dir_all(&local).unwrap();
     fs::write(local.join("proof"), "in the way").unwrap();
     let why = found(&busy, &local).unwrap_err();
@@ -122,14 +126,14 @@ fn what_could_not_be_tried_is_not_taken_for_what_cannot_be() {
 }
 
 #[test]
-fn mounts_of_its_own_are_asked_for_only_where_they_were_found_to_work() {
-    let apart = |has_own_temporary| Apart {
+fn private_mounts_are_requested_only_if_they_work() {
+    let apart = |has_own_temporary| HostIsolation {
         mode: Mode::Landlock,
-        launcher: Some(Launcher { program: "/bin/echo".into(), kept: Vec::new(), ports: None }),
-        proven: Proven { has_own_temporary, ..Proven::default() },
+        launcher: Some(Launcher { program: "/bin/echo".into(), protected: Vec::new(), ports: None }),
+        probed: ProbeResult { has_own_temporary, ..ProbeResult::default() },
     };
-    let reach = Reach { temporary: "/own/tmp".into(), ..Reach::default() };
-    let tells = |has: bool| run(&apart(has).of_environment(1, &reach), "true").contains("--temporary");
+    let access = FileAccess { temporary: "/own/tmp".into(), ..FileAccess::default() };
+    let tells = |has: bool| run(&apart(has).of_environment(1, &access), "true").contains("--temporary");
     assert!(tells(true) && !tells(false));
 }
 

@@ -7,15 +7,15 @@ use podium_api::Timestamp;
 
 use super::*;
 use crate::local::AirflowDatabase;
-use crate::local::postgres::tests::ground;
+use crate::local::postgres::tests::host;
 use crate::local::tests::fresh_id;
-use crate::local::tests::services::{Kept, Shelf};
+use crate::local::tests::services::{ArchiveFixture, KeptLines};
 
 fn services() -> Services {
     Services {
-        archives: Arc::new(Shelf),
-        logs: Arc::<Kept>::default(),
-        keys: Arc::new(|id, purpose| Hidden::new(format!("key-{purpose}-{id}"))),
+        archives: Arc::new(ArchiveFixture),
+        logs: Arc::<KeptLines>::default(),
+        keys: Arc::new(|id, purpose| Secret::new(format!("key-{purpose}-{id}"))),
         clock: Arc::new(|| Timestamp::from_millis(0)),
     }
 }
@@ -30,13 +30,13 @@ fn options(at: &Path) -> Options {
 fn remember(metadata: &Metadata, id: DeploymentId, state: &State) -> PathBuf {
     let place = metadata.layout.environment(id);
     fs::create_dir_all(&place.root).unwrap();
-    crate::blocking::here(|| state.write(&place.state())).unwrap();
+    crate::blocking::allow_blocking(|| state.write(&place.state())).unwrap();
     place.root
 }
 
 #[tokio::test]
-async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere() {
-    let ((here, _), (there, _)) = (ground(), ground());
+async fn a_database_on_the_planes_own_server_is_dumped_and_restored_elsewhere() {
+    let ((here, _), (there, _)) = (host(), host());
     let id = fresh_id();
     let state = State {
         namespace: "calm-river-1234".into(),
@@ -48,12 +48,14 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
     let metadata = Metadata::open(&options(here.path()), services()).await.unwrap();
     remember(&metadata, id, &state);
     assert_eq!(metadata.environments().await.unwrap(), [id]);
-    let At::Server { admin, connections } = metadata.databases.of(&state).await.unwrap() else { panic!() };
+    let Location::Server { admin, connections } = metadata.databases.of(&state).await.unwrap() else {
+        panic!()
+    };
     let name = name_of(&state.namespace);
     let password = (metadata.services.keys)(id, "database");
     metadata.make_empty(&state, &admin, &name, &password, connections).await.unwrap();
     let made = "CREATE TABLE run (id int); INSERT INTO run VALUES (42);";
-    metadata.tell(&state, &admin, &name, made).await.unwrap();
+    metadata.run_sql(&state, &admin, &name, made).await.unwrap();
     let dump = here.path().join("dump");
     assert_eq!(metadata.dump(id, &dump).await, Ok(true));
     assert_eq!(fs::metadata(&dump).unwrap().permissions().mode() & 0o777, 0o600);
@@ -66,7 +68,7 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
     for _ in 0..2 {
         metadata.restore(id, &dump).await.unwrap();
     }
-    let At::Server { admin, .. } = metadata.databases.of(&state).await.unwrap() else { panic!() };
+    let Location::Server { admin, .. } = metadata.databases.of(&state).await.unwrap() else { panic!() };
     // As the environment itself, which owns what came back.
     let socket = admin.reveal().rsplit_once("host=").unwrap().1.to_owned();
     let psql = metadata.databases.cluster.programs().await.unwrap().program("psql");
@@ -93,7 +95,7 @@ async fn a_database_on_the_planes_own_server_is_saved_and_brought_back_elsewhere
 }
 
 #[tokio::test]
-async fn a_database_in_a_file_is_saved_and_brought_back() {
+async fn a_database_in_a_file_is_dumped_and_restored() {
     let directory = tempfile::tempdir().unwrap();
     let mut options = options(directory.path());
     options.database = AirflowDatabase::Sqlite;

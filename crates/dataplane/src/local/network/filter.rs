@@ -1,9 +1,9 @@
-//! Keeps environments that share the machine's network from each other's ports on loopback, by the users that they run
-//! under: a table of the machine's packet filter (nftables) that is this plane's own.
+//! Keeps environments that share the machine's network from connecting to each other on loopback, by their users, with
+//! an nftables table of this plane.
 //!
-//! Web servers and the control plane are known by their ports: whoever has nothing to do with them is refused. Ports that
-//! tasks listen on are anything, so a connection is marked with the user who opened it, and what another environment's
-//! user answers to it is dropped.
+//! The ports of web servers and of the control plane are known: connections from other environments are rejected. Tasks
+//! may listen on any port, so a connection is marked with the user who opened it, and replies from another
+//! environment's user are dropped.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,47 +13,47 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use super::NoNetwork;
+use super::NetworkError;
 
-/// A table of the packet filter.
+/// An nftables table.
 #[derive(Debug)]
 pub(in crate::local) struct Filter {
     program: PathBuf,
     users: Range<u32>,
-    /// The ports of loopback that no environment has to do with.
+    /// The loopback ports that are closed to all environments.
     closed: Vec<u16>,
     /// The ports of web servers, by the users of their environments.
     web_ports: Mutex<BTreeMap<u32, u16>>,
 }
 
 impl Filter {
-    /// Puts the table in its place, in the place of an older one. An error says why that is not possible.
+    /// Installs the table, replacing an older one. An error says why that is not possible.
     pub(super) fn new(
         program: PathBuf,
         users: Range<u32>,
         closed: Vec<u16>,
         web_ports: BTreeMap<u32, u16>,
-    ) -> Result<Self, NoNetwork> {
+    ) -> Result<Self, NetworkError> {
         let filter = Self { program, users, closed, web_ports: Mutex::new(web_ports) };
         filter.change(|_| {})?;
         Ok(filter)
     }
 
-    /// Lets an environment's user reach the port of its own web server, and nobody else's.
-    pub(in crate::local) fn admit(&self, user: u32, web_port: u16) -> Result<(), NoNetwork> {
+    /// Lets only an environment's own user reach the port of its web server.
+    pub(in crate::local) fn admit(&self, user: u32, web_port: u16) -> Result<(), NetworkError> {
         self.change(|ports| {
             ports.insert(user, web_port);
         })
     }
 
-    /// Forgets an environment.
-    pub(in crate::local) fn forget(&self, user: u32) -> Result<(), NoNetwork> {
+    /// Removes an environment.
+    pub(in crate::local) fn forget(&self, user: u32) -> Result<(), NetworkError> {
         self.change(|ports| {
             ports.remove(&user);
         })
     }
 
-    /// Removes the table, once there is nobody left to filter.
+    /// Removes the table if no environment is left.
     pub(in crate::local) fn remove_if_unused(&self) {
         if self.web_ports.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             self.remove();
@@ -74,8 +74,8 @@ impl Filter {
         format!("inet podium_{}", self.users.start)
     }
 
-    /// Changes what is known, and the table with it, at one moment.
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<u32, u16>)) -> Result<(), NoNetwork> {
+    /// Changes the ports and atomically updates the table.
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<u32, u16>)) -> Result<(), NetworkError> {
         let mut ports = self.web_ports.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut ports);
         self.apply(&self.rules(&ports))
@@ -87,7 +87,7 @@ impl Filter {
             if all.is_empty() { String::new() } else { format!("elements = {{ {} }};", all.join(", ")) }
         };
         let (table, first, last) = (self.table(), self.users.start, self.users.end - 1);
-        // The one before goes and this one comes in the same moment, whether there was one or not.
+        // Atomically replaces the previous table, whether there was one or not.
         let mut rules = format!("add table {table}\ndelete table {table}\ntable {table} {{\n");
         let sets = [
             ("map marks", "uid : mark", list(&|user, _| format!("{user} : {user}"))),
@@ -116,8 +116,8 @@ impl Filter {
         rules
     }
 
-    fn apply(&self, rules: &str) -> Result<(), NoNetwork> {
-        let fail = |error: std::io::Error| NoNetwork::from(format!("{}: {error}", self.program.display()));
+    fn apply(&self, rules: &str) -> Result<(), NetworkError> {
+        let fail = |error: std::io::Error| NetworkError::from(format!("{}: {error}", self.program.display()));
         let mut command = Command::new(&self.program);
         command.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(fail)?;

@@ -1,4 +1,4 @@
-//! The relay to the machine's loopback: what is sent to a socket inside is sent on to the same address outside.
+//! The relay to the machine's loopback interface: it forwards from a socket inside to the same address outside.
 
 use std::future::Future;
 use std::io;
@@ -12,15 +12,15 @@ use tokio::sync::Semaphore;
 
 use super::Forward;
 
-/// How many connections and questions are under way at once for one address.
+/// How many connections and requests of one address are handled concurrently.
 const AT_ONCE: usize = 512;
-/// How long an answer to a datagram is waited for: whoever asks for a name has given up by then.
+/// How long to wait for the reply to a datagram: resolvers give up earlier.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long to wait before going on after a failure that is not the other side's.
+/// The pause after a local failure.
 const PAUSE: Duration = Duration::from_millis(100);
 const LARGEST: usize = 65_535;
 
-/// Relays from a socket inside, for ever.
+/// Relays from a socket inside, forever.
 pub(super) async fn relay(socket: OwnedFd, forward: Forward) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     if forward.is_datagram {
@@ -49,7 +49,7 @@ async fn connections(inside: &TcpListener, outside: SocketAddr, places: &Arc<Sem
     }
 }
 
-/// Connects to a service, which may listen on the loopback address of either kind.
+/// Connects to a service, which may listen on the IPv4 or IPv6 loopback address.
 async fn connect(outside: SocketAddr) -> io::Result<TcpStream> {
     match TcpStream::connect(outside).await {
         Err(error) if outside.ip() == Ipv4Addr::LOCALHOST => {
@@ -79,7 +79,7 @@ async fn datagrams(inside: Arc<UdpSocket>, outside: SocketAddr, places: &Arc<Sem
     }
 }
 
-/// Has something done beside everything else, once there is a place for it. What becomes of it is seen by whoever asked.
+/// Runs work concurrently, once a permit is available. Its result is visible only to the peer.
 async fn within(places: &Arc<Semaphore>, work: impl Future<Output = io::Result<()>> + Send + 'static) {
     let place = Arc::clone(places).acquire_owned().await;
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! The way out of a network: the network stack, and the relay to the machine's loopback beside it.
+//! The uplink of a network: the network stack, and the relay to the machine's loopback interface.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -7,19 +7,19 @@ use std::path::PathBuf;
 use rustix::thread::set_no_new_privs;
 use tokio::process::Command;
 
-use super::holding::{become_user, drop_capabilities};
-use super::joining::{held, hold};
+use super::holder::{become_user, drop_capabilities};
+use super::join::{held, hold};
 use super::relay::relay;
 use super::{Forward, INTERFACE};
 
-/// What the environment is inside, and whom it sends to; both mean nothing outside. With the machine's own address it
+/// Address and gateway inside the network; both have no meaning outside. With the machine's own address the environment
 /// could not reach the machine.
 const ADDRESS: &str = "169.254.77.2";
 const GATEWAY: &str = "169.254.77.1";
 const MASK: &str = "30";
 
-/// What the network stack is told: outgoing connections alone. Nothing of the machine's loopback is reached by whatever
-/// address, and nothing that listens inside is reached from outside.
+/// Arguments of the network stack: outgoing connections only. The machine's loopback interface cannot be reached at any
+/// address, and nothing that listens inside can be reached from outside.
 const TOLD: &[&str] = &[
     "--foreground",
     "--quiet",
@@ -49,24 +49,24 @@ const TOLD: &[&str] = &[
     "--no-ra",
 ];
 
-/// A way out.
+/// An uplink.
 #[derive(Clone, Debug)]
 pub struct Uplink {
     /// The user to become.
     pub user: Option<u32>,
     /// The process that holds the network.
     pub holder: i32,
-    /// What is reached of the machine's loopback.
+    /// What can be reached on the machine's loopback interface.
     pub forwards: Vec<Forward>,
     /// The network stack.
     pub pasta: PathBuf,
 }
 
 impl Uplink {
-    /// Leads out of the network for as long as the network stack runs. Returns why it does not any more. It must be
-    /// called before this process has other threads.
+    /// Runs the uplink as long as the network stack runs. Returns why it ended. It must be called while this process
+    /// has a single thread.
     pub fn run(self) -> String {
-        self.lead_out().unwrap_or_else(|error| format!("there is no way out of the network: {error}"))
+        self.lead_out().unwrap_or_else(|error| format!("the network's uplink failed: {error}"))
     }
 
     fn lead_out(self) -> io::Result<String> {
@@ -89,7 +89,7 @@ impl Uplink {
             let mut stack = Command::new(&self.pasta);
             let mut stack = stack.args(TOLD).arg(self.holder.to_string()).kill_on_drop(true).spawn()?;
             let status = stack.wait().await?;
-            Ok(format!("{} has ended: {status}", self.pasta.display()))
+            Ok(format!("{} exited: {status}", self.pasta.display()))
         })
     }
 }

@@ -1,1 +1,1 @@
-"""What Apache Airflow needs to run under Podium's supervision."""
+"""Modules that integrate Apache Airflow with Podium."""

@@ -1,14 +1,14 @@
-"""Who may enter: whoever the front door sends, and nobody else."""
+"""Authentication: only requests from the front door are accepted."""
 
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
 
 class DoorAuthManager(SimpleAuthManager):
-    """Believes the tokens that the front door signs. There are no users of its own and so no passwords."""
+    """Accepts the tokens that the front door signs. It has no users or passwords of its own."""
 
     @staticmethod
     def get_users():
         return []
 
     def init(self) -> None:
-        """Makes no password file."""
+        """Creates no password file."""

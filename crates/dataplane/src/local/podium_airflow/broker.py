@@ -1,4 +1,4 @@
-"""What Celery is told of a broker that is reached by a socket: as Airflow does for brokers whose URL it knows.
+"""The Celery settings for a broker on a Unix socket: those that Airflow uses for brokers whose URL it recognises.
 
 Celery hands a task to another worker when it has not ended within an hour. Airflow makes that a day, but some releases do not
 read the setting for it from the environment.

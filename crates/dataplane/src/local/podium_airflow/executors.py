@@ -1,6 +1,6 @@
-"""Airflow's own executors, which can be drained: while the supervisor asks for it they take no further task.
+"""Airflow's own executors with support for draining: while the supervisor requests it they accept no further tasks.
 
-They keep the names of the executors that they stand in for, because tasks may name theirs.
+They have the names of the executors that they replace, because tasks may name theirs.
 """
 
 from airflow.executors.local_executor import LocalExecutor as AirflowLocalExecutor
@@ -9,7 +9,7 @@ from podium_airflow import signals
 
 
 class _Drains:
-    """Reports no free slots while a drain is wanted, and says when nothing runs any more."""
+    """Reports no free slots during a drain, and reports when no task is running any more."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -20,7 +20,7 @@ class _Drains:
         return 0 if signals.drain_request() else super().slots_available
 
     def queue_workload(self, workload, *args, **kwargs):
-        # Some releases keep no count of what they handed to their workers.
+        # Some releases do not count the tasks that they handed to their workers.
         key = _key(workload)
         if key is not None:
             self._podium_taken.add(key)
@@ -55,4 +55,4 @@ except ImportError:
 else:
 
     class SequentialExecutor(_Drains, AirflowSequentialExecutor):
-        """Runs one task after the other."""
+        """Runs one task at a time."""

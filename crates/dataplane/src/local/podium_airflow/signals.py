@@ -1,13 +1,13 @@
-"""How a component and its supervisor tell each other what they are about: small files, which outlive either side."""
+"""Communication between a component and its supervisor: small files, which outlive either side."""
 
 import os
 import pathlib
 import threading
 import time
 
-# Written by the component, below a directory of its own.
+# Written by the component, below its own directory.
 _STATUS = pathlib.Path(os.environ.get("PODIUM_STATUS", os.devnull))
-# Written by the supervisor, where the component only reads.
+# Written by the supervisor; the component only reads it.
 _DRAIN = pathlib.Path(os.environ.get("PODIUM_DRAIN", os.devnull))
 _PROGRESS_INTERVAL = 1.0
 _READY_INTERVAL = 5.0
@@ -16,7 +16,7 @@ _last_progress = 0.0
 
 
 def progress(component: str) -> None:
-    """Says that a component is getting on with its work."""
+    """Marks that a component is making progress."""
     global _last_progress
     now = time.monotonic()
     if now - _last_progress >= _PROGRESS_INTERVAL:
@@ -25,7 +25,7 @@ def progress(component: str) -> None:
 
 
 def ready() -> None:
-    """Says that this very process serves now, again and again: the sign may get lost."""
+    """Marks that this process serves requests, repeatedly, because the mark may get lost."""
     name = f"{os.getpid()}.ready"
     for earlier in _STATUS.glob("*.ready"):
         earlier.unlink(missing_ok=True)
@@ -40,7 +40,7 @@ def ready() -> None:
 
 
 def drain_request() -> str | None:
-    """What the supervisor calls the drain that it wants; nothing while it wants none."""
+    """The id of the requested drain; ``None`` if there is none."""
     try:
         return _DRAIN.read_text() or None
     except OSError:
@@ -48,7 +48,7 @@ def drain_request() -> str | None:
 
 
 def drained(request: str) -> None:
-    """Says that no task runs any more, and that none will be started."""
+    """Marks that no task is running any more, and that none will be started."""
     _write("drained", request)
 
 
@@ -58,5 +58,5 @@ def _write(name: str, text: str) -> None:
         draft.write_text(text)
         draft.replace(_STATUS / name)
     except OSError:
-        # A full disk must not end a component; its supervisor then judges by other signs.
+        # A full disk must not end a component; its supervisor then uses other indications.
         pass

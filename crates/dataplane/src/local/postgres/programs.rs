@@ -1,4 +1,4 @@
-//! The programs of a PostgreSQL server, where this machine has some.
+//! The installed PostgreSQL server programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use podium_domain::{Reason, UserText};
 
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 
-/// Where distributions put them: `*` stands for anything.
+/// Where distributions install them, below a version directory or directly.
 const PLACES: &[(&str, &str)] = &[("/usr/lib/postgresql", "bin"), ("/usr/local/pgsql", "bin")];
 
 /// The programs of one major version.
@@ -24,9 +24,9 @@ impl Programs {
         self.directory.join(name)
     }
 
-    /// Those of this machine, the newest first.
+    /// The versions on this machine, the newest first.
     pub(in crate::local) fn find() -> Vec<Self> {
-        not_on_a_worker();
+        assert_may_block();
         let search = std::env::var_os("PATH").unwrap_or_default();
         let mut directories: Vec<PathBuf> = std::env::split_paths(&search).collect();
         for (place, below) in PLACES {
@@ -40,7 +40,7 @@ impl Programs {
         found
     }
 
-    /// Those in a directory. A link leads to where the others are, too.
+    /// The programs in a directory. Links are resolved to find the other programs.
     fn at(directory: &Path) -> Option<Self> {
         let server = fs::canonicalize(directory.join("postgres")).ok()?;
         let directory = server.parent()?.to_owned();
@@ -51,14 +51,13 @@ impl Programs {
         Some(Self { major: major(&String::from_utf8_lossy(&told.stdout))?, directory })
     }
 
-    /// Those that can serve a cluster that was made with a major version; an error says what to install.
+    /// The programs for a cluster of this major version; an error says what to install.
     pub(super) fn of(major: u32, found: &[Self]) -> Result<Self, Reason> {
         found.iter().find(|programs| programs.major == major).cloned().ok_or_else(|| {
             let there = found.iter().map(|programs| UserText::filled("{}", &[&programs.major]));
             let there = if found.is_empty() { "none".into() } else { UserText::joined(there, ", ") };
             let told = UserText::filled(
-                "the metadata databases were made with PostgreSQL {}, which is not installed any more (there is: {}): \
-                 install postgresql-{}",
+                "the metadata databases were created with PostgreSQL {}, which is no longer installed (installed: {}): install postgresql-{}",
                 &[&major, &there, &major],
             );
             told.into()
@@ -66,7 +65,7 @@ impl Programs {
     }
 }
 
-/// The major version in what `postgres --version` says, such as `postgres (PostgreSQL) 15.4 (Debian)`.
+/// The major version in the output of `postgres --version`, such as `postgres (PostgreSQL) 15.4 (Debian)`.
 fn major(told: &str) -> Option<u32> {
     let version = told.split_once(") ")?.1;
     version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_servers_tell_them() {
+    fn versions_are_parsed_as_servers_print_them() {
         for (told, expected) in [
             ("postgres (PostgreSQL) 15.4 (Debian 15.4-1)\n", Some(15)),
             ("postgres (PostgreSQL) 17beta1\n", Some(17)),
@@ -94,9 +93,9 @@ mod tests {
         assert_eq!(Programs::of(15, &found), Ok(programs(15)));
         let missing = Programs::of(14, &found).unwrap_err().user_text().to_string();
         assert!(
-            missing.contains("there is: 17, 15") && missing.ends_with("install postgresql-14"),
+            missing.contains("installed: 17, 15") && missing.ends_with("install postgresql-14"),
             "{missing}"
         );
-        assert!(Programs::of(14, &[]).unwrap_err().user_text().as_str().contains("there is: none"));
+        assert!(Programs::of(14, &[]).unwrap_err().user_text().as_str().contains("installed: none"));
     }
 }

@@ -4,31 +4,36 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use super::*;
-use crate::blocking::here;
-use crate::local::pace::Pace;
+use crate::blocking::allow_blocking;
+use crate::local::timing::Timing;
 
 /// In more of a hurry than people.
-pub(crate) fn hurried() -> Pace {
+pub(crate) fn hurried() -> Timing {
     let millis = Duration::from_millis;
-    Pace { calm: millis(200), first_pause: millis(50), longest_pause: millis(200), ..Pace::default() }
+    Timing {
+        steady_poll: millis(200),
+        first_pause: millis(50),
+        longest_pause: millis(200),
+        ..Timing::default()
+    }
 }
 
 /// A directory that a server under another user can reach, and that user.
-pub(crate) fn ground() -> (tempfile::TempDir, Option<u32>) {
-    assert!(!here(Programs::find).is_empty(), "these tests need a PostgreSQL server");
+pub(crate) fn host() -> (tempfile::TempDir, Option<u32>) {
+    assert!(!allow_blocking(Programs::find).is_empty(), "these tests need a PostgreSQL server");
     let directory = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o711)).unwrap();
     (directory, rustix::process::geteuid().is_root().then_some(2_900_000_001))
 }
 
 fn cluster(directory: &Path, user: Option<u32>) -> Arc<Cluster> {
-    Cluster::new(directory.join("postgres"), user, Hidden::new("secret-of-the-admin".into()), hurried())
+    Cluster::new(directory.join("postgres"), user, Secret::new("secret-of-the-admin".into()), hurried())
 }
 
 /// What a statement answers, with a password.
 fn ask(cluster: &Cluster, password: &str, statement: &str) -> Result<String, String> {
     let socket = cluster.socket_directory().unwrap();
-    let programs = here(|| programs_for(&cluster.data())).unwrap();
+    let programs = allow_blocking(|| programs_for(&cluster.data())).unwrap();
     let asked = std::process::Command::new(programs.program("psql"))
         .args(["--no-psqlrc", "-qtA", "-U", ADMIN, "-d", "postgres", "-c", statement, "-h"])
         .arg(socket)
@@ -40,7 +45,7 @@ fn ask(cluster: &Cluster, password: &str, statement: &str) -> Result<String, Str
 }
 
 fn pid(cluster: &Cluster) -> i32 {
-    here(|| cluster.running()).expect("it runs").identity.pid
+    allow_blocking(|| cluster.running()).expect("it runs").identity.pid
 }
 
 async fn eventually(what: impl Fn() -> bool) {
@@ -56,15 +61,15 @@ async fn eventually(what: impl Fn() -> bool) {
 async fn end(cluster: &Arc<Cluster>) {
     let socket = cluster.socket_directory().unwrap();
     cluster.stop_unless(async { false }).await;
-    assert!(here(|| cluster.running()).is_none());
+    assert!(allow_blocking(|| cluster.running()).is_none());
     fs::remove_dir_all(socket).unwrap();
 }
 
 #[tokio::test]
-async fn a_server_of_ones_own_is_private_and_is_taken_over_by_the_next_start() {
-    let (directory, user) = ground();
+async fn an_own_server_is_private_and_is_taken_over_by_the_next_start() {
+    let (directory, user) = host();
     let first = cluster(directory.path(), user);
-    assert_eq!(first.trouble(), None);
+    assert_eq!(first.failure(), None);
     first.ensure().await.unwrap();
     let before = pid(&first);
     let owner = fs::metadata(format!("/proc/{before}")).unwrap().uid();
@@ -81,7 +86,7 @@ async fn a_server_of_ones_own_is_private_and_is_taken_over_by_the_next_start() {
     assert_eq!(mode, 0o700);
     assert!(!first.directory.join("password").exists(), "the password is in no file");
 
-    first.leave();
+    first.stop_supervising();
     let second = cluster(directory.path(), user);
     second.ensure().await.unwrap();
     assert_eq!(pid(&second), before, "nothing was interrupted");
@@ -92,39 +97,39 @@ async fn a_server_of_ones_own_is_private_and_is_taken_over_by_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_is_started_again_and_so_is_one_without_its_socket() {
-    let (directory, user) = ground();
+async fn a_server_is_restarted_when_it_exits_or_loses_its_socket() {
+    let (directory, user) = host();
     let cluster = cluster(directory.path(), user);
     cluster.ensure().await.unwrap();
     let before = pid(&cluster);
-    here(|| cluster.running()).unwrap().kill().await;
-    let is_another = || here(|| cluster.running()).is_some_and(|now| now.identity.pid != before);
-    eventually(|| is_another() && here(|| cluster.is_ready())).await;
+    allow_blocking(|| cluster.running()).unwrap().kill().await;
+    let is_another = || allow_blocking(|| cluster.running()).is_some_and(|now| now.identity.pid != before);
+    eventually(|| is_another() && allow_blocking(|| cluster.is_ready())).await;
     cluster.ensure().await.unwrap();
     let before = pid(&cluster);
     let socket = cluster.socket_directory().unwrap();
     fs::remove_dir_all(&socket).unwrap();
-    let is_another = || here(|| cluster.running()).is_some_and(|now| now.identity.pid != before);
+    let is_another = || allow_blocking(|| cluster.running()).is_some_and(|now| now.identity.pid != before);
     eventually(|| is_another() && has_socket(&socket)).await;
     eventually(|| ask(&cluster, "secret-of-the-admin", "SELECT 1").is_ok()).await;
     end(&cluster).await;
 }
 
 #[tokio::test]
-async fn what_keeps_a_server_from_starting_is_said() {
-    let (directory, user) = ground();
+async fn the_reason_why_a_server_does_not_start_is_reported() {
+    let (directory, user) = host();
     let cluster = cluster(directory.path(), user);
     fs::create_dir_all(cluster.data()).unwrap();
     fs::write(cluster.data().join("PG_VERSION"), "9\n").unwrap();
     let why = cluster.ensure().await.unwrap_err();
     assert!(why.user_text().as_str().contains("install postgresql-9"), "{why}");
-    assert_eq!(cluster.trouble(), Some(why));
-    cluster.leave();
+    assert_eq!(cluster.failure(), Some(why));
+    cluster.stop_supervising();
 }
 
 #[tokio::test]
-async fn a_number_that_is_somebody_elses_by_now_does_not_keep_it_from_starting() {
-    let (directory, user) = ground();
+async fn a_reused_pid_does_not_prevent_a_start() {
+    let (directory, user) = host();
     let cluster = cluster(directory.path(), user);
     cluster.ensure().await.unwrap();
     cluster.stop_unless(async { false }).await;

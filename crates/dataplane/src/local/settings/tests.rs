@@ -9,13 +9,13 @@ use super::super::tasks::tests::own_broker;
 use super::*;
 use crate::{Identity, Objects};
 
-fn hidden(text: &str) -> Hidden {
-    Hidden::new(text.into())
+fn secret(text: &str) -> Secret {
+    Secret::new(text.into())
 }
 
 fn settings(pairs: &[(&str, &str)]) -> Vec<Setting> {
     let setting =
-        |(key, value): &(&str, &str)| Setting { key: (*key).into(), value: hidden(value), is_secret: false };
+        |(key, value): &(&str, &str)| Setting { key: (*key).into(), value: secret(value), is_secret: false };
     pairs.iter().map(setting).collect()
 }
 
@@ -43,18 +43,18 @@ fn told_by(environment: &Environment, version: &str, broker: &Broker) -> Vec<Pro
     let version = version.parse().unwrap();
     let runtime = Runtime::at(version, "/plane/runtimes/x".into());
     let tasks = Tasks::new(environment, version.major(), false, broker, &own_broker());
-    let known = Known {
+    let context = SettingsContext {
         environment,
         place: &Place { root: "/plane/environments/e".into() },
         runtime: &runtime,
         support: Path::new("/plane/support"),
         public_url: "https://podium.example",
-        database: &hidden("postgresql+psycopg2://x:pw@/x?host=/run/pg"),
+        database: &secret("postgresql+psycopg2://x:pw@/x?host=/run/pg"),
         tasks: &tasks,
         web_port: 4001,
-        keys: EnvironmentKeys::new(|purpose| hidden(&format!("key-{purpose}"))),
+        keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
     };
-    programs(&known, &own_broker())
+    programs(&context, &own_broker())
 }
 
 fn program<'a>(programs: &'a [Program], name: &str) -> &'a Variables {
@@ -66,7 +66,7 @@ fn names(variables: &Variables) -> Vec<&str> {
 }
 
 fn value<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
-    variables.get(name).map(Hidden::reveal)
+    variables.get(name).map(Secret::reveal)
 }
 
 /// What processes of both lines are told.
@@ -135,7 +135,7 @@ const TWO: &[&str] = &[
 ];
 
 #[test]
-fn processes_are_told_exactly_this() {
+fn processes_get_exactly_these_variables() {
     let sorted = |lists: &[&[&'static str]]| {
         let mut all: Vec<&str> = lists.concat();
         all.sort_unstable();
@@ -155,7 +155,7 @@ fn processes_are_told_exactly_this() {
 }
 
 #[test]
-fn the_web_server_listens_here_only_and_answers_below_its_public_path() {
+fn the_web_server_listens_on_loopback_and_serves_below_its_public_path() {
     let three = told(&environment(), "3.3.2");
     let web = program(&three, "apiserver");
     assert_eq!(value(web, "AIRFLOW__API__HOST"), Some("127.0.0.1"));
@@ -174,7 +174,7 @@ fn the_web_server_listens_here_only_and_answers_below_its_public_path() {
 }
 
 #[test]
-fn connections_and_variables_reach_those_who_run_code_and_configuration_reaches_all() {
+fn processes_that_run_code_get_connections_and_variables_and_all_get_configuration() {
     let mut wanted = environment();
     wanted.variables = settings(&[("REGION", "own"), ("AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG", "7")]);
     wanted.objects.variables = settings(&[("REGION", "linked"), ("STAGE", "test")]);
@@ -221,17 +221,17 @@ const HONOURED: &[&str] = &[
 
 /// Walks everything that any process is told: nothing of it is accepted from people and then replaced.
 #[test]
-fn what_people_may_set_is_honoured_and_the_rest_is_refused() {
+fn settings_that_users_may_change_are_honoured_and_the_rest_is_refused() {
     let mut wanted = environment();
     wanted.worker_queues = ["default", "heavy"].map(|name| super::super::tasks::tests::queue(name, 1)).into();
     wanted.objects.metrics_exports = settings(&[("metrics", r#"{"endpoint":"e","authType":"AUTH_TOKEN"}"#)]);
     let mut honoured = BTreeSet::new();
     for version in ["3.3.2", "2.11.2"] {
-        let plain = told_by(&wanted, version, &Broker::Given(hidden("redis://broker/0")));
+        let plain = told_by(&wanted, version, &Broker::Given(secret("redis://broker/0")));
         let names: BTreeSet<&str> = plain.iter().flat_map(|program| names(&program.variables)).collect();
         let theirs: Vec<(&str, &str)> = names.iter().map(|name| (*name, "mine")).collect();
         let chosen = Environment { variables: settings(&theirs), ..wanted.clone() };
-        let after = told_by(&chosen, version, &Broker::Given(hidden("redis://broker/0")));
+        let after = told_by(&chosen, version, &Broker::Given(secret("redis://broker/0")));
         for Program { name: component, variables: after, .. } in &after {
             for (name, ours) in program(&plain, component) {
                 let expected = match (variables::refused(name), name.as_str()) {
@@ -258,7 +258,7 @@ fn what_people_may_set_is_honoured_and_the_rest_is_refused() {
 }
 
 #[test]
-fn how_many_tasks_run_at_once_is_for_people_to_say() {
+fn users_may_set_the_number_of_parallel_tasks() {
     let mut wanted = environment();
     wanted.variables = settings(&[("AIRFLOW__CORE__PARALLELISM", "9"), ("PYTHONPATH", "/a:/b")]);
     let programs = told(&wanted, "3.3.2");
@@ -268,7 +268,7 @@ fn how_many_tasks_run_at_once_is_for_people_to_say() {
 }
 
 #[test]
-fn airflow_is_told_which_of_its_variables_are_secret() {
+fn airflow_gets_the_list_of_secret_variables() {
     let mut wanted = environment();
     let secret = |mut settings: Vec<Setting>| {
         settings.iter_mut().for_each(|setting| setting.is_secret = true);
@@ -314,18 +314,18 @@ fn metrics_go_where_they_should_with_headers_as_they_are_read() {
 
 #[test]
 fn keys_differ_by_purpose_and_are_long_enough() {
-    let keys = EnvironmentKeys::new(|purpose| hidden(&format!("{purpose:-<43}")));
+    let keys = EnvironmentKeys::new(|purpose| secret(&format!("{purpose:-<43}")));
     assert_eq!(BASE64_URL_SAFE.decode(keys.fernet.reveal()).unwrap().len(), 32);
-    assert!(keys.door.reveal().len() >= 64 && keys.session.reveal().len() >= 64);
-    assert_ne!(keys.door, keys.session);
+    assert!(keys.token_signing.reveal().len() >= 64 && keys.session.reveal().len() >= 64);
+    assert_ne!(keys.token_signing, keys.session);
 }
 
 #[test]
-fn no_key_of_one_environment_is_of_any_use_at_another() {
+fn a_key_of_one_environment_is_useless_for_another() {
     let keys = |id: u32| {
         let keys =
-            EnvironmentKeys::new(|purpose| hidden(&format!("{purpose} of {id}, which is long enough")));
-        [keys.fernet, keys.door, keys.session].map(|key| key.reveal().to_owned())
+            EnvironmentKeys::new(|purpose| secret(&format!("{purpose} of {id}, which is long enough")));
+        [keys.fernet, keys.token_signing, keys.session].map(|key| key.reveal().to_owned())
     };
     let all: BTreeSet<String> = keys(1).into_iter().chain(keys(2)).collect();
     assert_eq!(all.len(), 6, "{all:?}");

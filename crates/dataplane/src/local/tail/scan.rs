@@ -1,7 +1,7 @@
-//! Finds what was written since the last look, without looking at everything every time.
+//! Finds what was written since the last scan, without reading everything every time.
 //!
-//! Runs of which something was heard lately are looked at every time, new runs show in the time of their DAG's
-//! directory, and all of the tree is walked now and then.
+//! Runs that were active recently are scanned every time, new runs show in the modification time of their DAG's
+//! directory, and the whole tree is walked now and then.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -12,18 +12,18 @@ use std::time::SystemTime;
 
 use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, ResolveFlags, fallocate, openat2};
 
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 use crate::local::offsets::{Offsets, key};
 
-/// The most that is read of one file at a time; a longer line is cut.
+/// The most that is read of one file at a time; a longer line is split.
 const CHUNK: usize = 256 * 1024;
 /// The most that is read at a time.
 const BUDGET: usize = 4 * 1024 * 1024;
-/// After so many looks the whole tree is walked.
+/// After this many scans the whole tree is walked.
 const LOOKS_BETWEEN_WALKS: u32 = 60;
-/// A run that was quiet for so many looks is left to the walks.
+/// A run that was quiet for this many scans is left to the walks.
 const QUIET_LOOKS: u32 = 600;
-/// Read parts of a component's file are given back to the disk in pieces of this size.
+/// The read part of a component's file is released from disk in units of this size.
 const RELEASED: u64 = 16 * 1024 * 1024;
 
 /// A part of a file that was not read before.
@@ -31,7 +31,7 @@ pub(super) struct Chunk {
     pub(super) file: u64,
     pub(super) writer: Writer,
     pub(super) bytes: Vec<u8>,
-    /// How far the file is read with this.
+    /// The offset after this chunk.
     pub(super) end: u64,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Writer {
     Task(String),
 }
 
-/// Looks for what is new.
+/// Scans for new output.
 pub(super) struct Scanner {
     logs: PathBuf,
     tasks: PathBuf,
@@ -51,7 +51,7 @@ pub(super) struct Scanner {
     /// When a run was last added to a DAG.
     dags: HashMap<PathBuf, SystemTime>,
     runs: HashSet<PathBuf>,
-    /// Runs of which something was heard, and for how many looks nothing was.
+    /// Active runs, with the number of scans since their last output.
     lively: HashMap<PathBuf, u32>,
     looks: u32,
 }
@@ -69,9 +69,9 @@ impl Scanner {
         }
     }
 
-    /// What is new, and whether that is all of it. What cannot be read is left for the next time.
+    /// Returns new output, and whether that is all. What cannot be read is left for the next scan.
     pub(super) fn scan(&mut self) -> (Vec<Chunk>, bool) {
-        not_on_a_worker();
+        assert_may_block();
         let mut found = Found::default();
         for path in entries(&self.logs, std::fs::FileType::is_file) {
             if let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")) {
@@ -97,12 +97,12 @@ impl Scanner {
         (found.chunks, !found.is_cut)
     }
 
-    /// Remembers that chunks are kept.
+    /// Records that chunks are stored.
     pub(super) fn remember(&mut self, steps: &[(u64, u64)]) -> io::Result<()> {
         self.offsets.advance(steps)
     }
 
-    /// Takes note of runs that are new since the last look.
+    /// Finds runs that are new since the last scan.
     fn find_runs(&mut self) {
         for dag in entries(&self.tasks, std::fs::FileType::is_dir) {
             let Ok(changed) = fs::symlink_metadata(&dag).and_then(|metadata| metadata.modified()) else {
@@ -132,7 +132,7 @@ impl Scanner {
         }
     }
 
-    /// Which task a file belongs to: its directories are named so.
+    /// The task that a file belongs to, from its directory names.
     fn task(&self, path: &Path) -> String {
         let mut below = path.strip_prefix(&self.tasks).unwrap_or(path).to_owned();
         let name = path.file_name().and_then(|name| attempt(name.to_str()?)).unwrap_or_default().to_owned();
@@ -146,7 +146,7 @@ impl Scanner {
         let name = path.strip_prefix(&self.logs).unwrap_or(path);
         let (file, is_component) = (key(name), matches!(writer, Writer::Component(_)));
         let offset = self.offsets.of(file);
-        // Most files have nothing new: that much is known without opening them.
+        // Most files have nothing new, which their length shows without opening them.
         if fs::symlink_metadata(path)?.len() == offset {
             return Ok(());
         }
@@ -162,7 +162,7 @@ impl Scanner {
         let offset = if metadata.len() < offset { 0 } else { offset };
         let written = next_written(&opened, offset, metadata.len());
         if written > offset {
-            // Nothing was ever written there: a file can be as long as it likes without holding anything.
+            // A hole: a file can be arbitrarily long without any data.
             found.is_cut |= written < metadata.len();
             found.chunks.push(Chunk { file, writer, bytes: Vec::new(), end: written });
             return Ok(());
@@ -180,7 +180,7 @@ impl Scanner {
         found.is_cut |= is_full;
         found.bytes += bytes.len();
         let end = offset + bytes.len() as u64;
-        // The rest of the last block that was written: what follows it never was.
+        // Padding of the last written block before a hole.
         if bytes.iter().all(|byte| *byte == 0) {
             bytes.clear();
         }
@@ -192,8 +192,8 @@ impl Scanner {
     }
 }
 
-/// The attempt that a file of this name belongs to; none where it is no log. What waits for a task outside its process
-/// writes beside the task: `attempt=1.log.trigger.5.log`, or without the end.
+/// The attempt that a file of this name belongs to; `None` if it is not a log. Triggers of a task write next to its
+/// log: `attempt=1.log.trigger.5.log`, or without the suffix.
 fn attempt(name: &str) -> Option<&str> {
     let (attempt, rest) = name.split_once(".log")?;
     let is_log = rest.is_empty() || rest == ".trigger" || rest.starts_with(".trigger.");
@@ -207,17 +207,17 @@ struct Found {
     is_cut: bool,
 }
 
-/// Where the next part of a file is that was written; its end where there is none.
+/// The offset of the next data in a file; its end if there is none.
 fn next_written(file: &File, offset: u64, end: u64) -> u64 {
     match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
         Ok(next) => next,
         Err(rustix::io::Errno::NXIO) => end,
-        // Not every file system can tell.
+        // Not every file system supports this.
         Err(_) => offset,
     }
 }
 
-/// Opens a file below a directory without following a link anywhere on the way.
+/// Opens a file below a directory without following any link.
 fn open_below(directory: &Path, name: &Path) -> io::Result<File> {
     let base = openat2(
         CWD,
@@ -232,14 +232,14 @@ fn open_below(directory: &Path, name: &Path) -> io::Result<File> {
     Ok(opened.into())
 }
 
-/// Gives the part of a component's file that was read back to the disk. Its writer is not disturbed.
+/// Releases the read part of a component's file from disk. Its writer is not disturbed.
 fn release(path: &Path, until: u64) -> io::Result<()> {
     let file = File::options().write(true).open(path)?;
     let whole = until / RELEASED * RELEASED;
     Ok(fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, whole)?)
 }
 
-/// What is in a directory, of one kind; links are neither.
+/// The entries of a directory of one type; links are neither files nor directories.
 fn entries(directory: &Path, is_wanted: fn(&fs::FileType) -> bool) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries

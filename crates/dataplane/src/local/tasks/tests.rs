@@ -43,11 +43,11 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
     const TWO: &[(&str, u32)] = &[("default", 1), ("heavy", 2)];
     let none = || Broker::None;
     let own = || Broker::Own("/usr/bin/redis-server".into());
-    let given = || Broker::Given(Hidden::new("redis://broker/0".into()));
+    let given = || Broker::Given(Secret::new("redis://broker/0".into()));
     let together = Some("no broker");
     let instead_of_celery = Some("LocalExecutor on this machine instead of CELERY");
     let instead_of_platform = Some("LocalExecutor on this machine instead of PLATFORM");
-    let one_by_one = Some("one after the other");
+    let one_by_one = Some("one at a time");
     // Executor, queues, major version, SQLite, broker: Airflow's executor, tasks at once, workers, what is said.
     let cases = [
         (Celery, ONE, 3, true, none(), "LocalExecutor", 2, 0, instead_of_celery),
@@ -86,25 +86,25 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
 }
 
 pub(crate) fn own_broker() -> OwnBroker {
-    OwnBroker { socket: "/data here/tmp/broker.sock".into(), password: Hidden::new("password".into()) }
+    OwnBroker { socket: "/data here/tmp/broker.sock".into(), password: Secret::new("password".into()) }
 }
 
 #[test]
-fn a_broker_of_ones_own_is_reached_here_and_with_its_password() {
+fn an_own_broker_is_reached_on_this_machine_with_its_password() {
     let own = Broker::Own("/usr/bin/redis-server".into());
     let environment = environment(Executor::Celery, &[("default", 1), ("heavy", 1)]);
     let tasks = Tasks::new(&environment, 3, true, &own, &own_broker());
     let celery = tasks.celery.unwrap();
     assert_eq!(celery.broker.reveal(), "redis+socket://:password@/data%20here/tmp/broker.sock");
     assert_eq!(celery.own_broker.as_deref(), Some(std::path::Path::new("/usr/bin/redis-server")));
-    let given = Broker::Given(Hidden::new("redis://elsewhere/3".into()));
+    let given = Broker::Given(Secret::new("redis://elsewhere/3".into()));
     let tasks = Tasks::new(&environment, 3, true, &given, &own_broker());
     let celery = tasks.celery.unwrap();
     assert_eq!((celery.broker.reveal(), celery.own_broker), ("redis://elsewhere/3", None));
 }
 
 #[test]
-fn no_queue_asks_for_more_than_the_machine_has_or_for_nothing() {
+fn no_queue_gets_more_tasks_than_the_machine_can_run_or_none() {
     let at_once = |queues: &[(&str, u32)]| {
         Tasks::new(&environment(Executor::Celery, queues), 3, true, &Broker::None, &own_broker()).parallelism
     };

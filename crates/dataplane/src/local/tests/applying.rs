@@ -1,4 +1,4 @@
-//! What is wanted becomes so, and nothing is disturbed that need not be.
+//! Environments reach the desired state, and nothing is restarted without need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,23 +6,23 @@ use std::path::Path;
 
 use podium_domain::deployments::plan::Rollout;
 
-use super::bed::Bed;
+use super::fixture::Fixture;
 use super::services::key;
-use crate::blocking::here;
+use crate::blocking::allow_blocking;
 use crate::local::components;
 use crate::local::identity::Identity;
-use crate::local::process::numbers;
+use crate::local::process::pids;
 use crate::local::settings::EnvironmentKeys;
 use crate::local::tasks::tests::queue;
-use crate::{DataPlane as _, Environment, Hidden, Line, Setting};
+use crate::{DataPlane as _, Environment, Line, Secret, Setting};
 
 fn setting(key: &str, value: &str) -> Setting {
-    Setting { key: key.into(), value: Hidden::new(value.into()), is_secret: false }
+    Setting { key: key.into(), value: Secret::new(value.into()), is_secret: false }
 }
 
 /// The components that run in other processes than before.
-fn restarted(bed: &Bed, before: &BTreeMap<String, Identity>) -> BTreeSet<String> {
-    let now = bed.processes();
+fn restarted(fixture: &Fixture, before: &BTreeMap<String, Identity>) -> BTreeSet<String> {
+    let now = fixture.processes();
     now.into_iter()
         .filter(|(name, identity)| before.get(name) != Some(identity))
         .map(|(name, _)| name)
@@ -30,35 +30,34 @@ fn restarted(bed: &Bed, before: &BTreeMap<String, Identity>) -> BTreeSet<String>
 }
 
 #[tokio::test]
-async fn an_environment_comes_up_and_shows_the_way_to_its_web_server() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    assert_eq!(plane.observe(bed.id).await, Ok(None));
-    let seen = bed.bring_up(&plane, &bed.environment(1)).await;
+async fn an_environment_starts_and_publishes_its_web_server() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    assert_eq!(plane.observe(fixture.id).await, Ok(None));
+    let seen = fixture.bring_up(&plane, &fixture.environment(1)).await;
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["apiserver", "scheduler", "dag-processor", "triggerer"]);
     assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.2"));
-    let note = "Tasks run with Airflow's LocalExecutor on this machine instead of CELERY: it has one queue, which needs \
-                no workers of its own.";
+    let note = "Tasks run with Airflow's LocalExecutor on this machine instead of CELERY: it has one queue, which needs no separate workers.";
     assert_eq!(seen.note, Some(note.into()));
     assert!(!seen.is_hibernating);
-    let door = plane.door(bed.id).await.unwrap().unwrap();
-    assert!(door.address.ip().is_loopback());
-    assert_eq!(door.line, Line::Three);
-    std::net::TcpStream::connect(door.address).unwrap();
-    assert!(bed.processes().values().all(Identity::is_alive));
+    let web_server = plane.web_server(fixture.id).await.unwrap().unwrap();
+    assert!(web_server.address.ip().is_loopback());
+    assert_eq!(web_server.line, Line::Three);
+    std::net::TcpStream::connect(web_server.address).unwrap();
+    assert!(fixture.processes().values().all(Identity::is_alive));
     assert!(names.iter().all(|name| components::source(name) == Some(name)));
 }
 
 #[tokio::test]
-async fn processes_start_with_what_is_usual_and_not_with_what_the_control_plane_keeps_to() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(1)).await;
+async fn processes_start_with_usual_limits_and_not_those_of_the_control_plane() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
     let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     let open_files = hard.unwrap_or(u64::MAX).min(65536).to_string();
     for program in ["api-server", "scheduler", "dag-processor", "triggerer"] {
-        let [start] = &bed.starts(program)[..] else { panic!("{program} is not started once") };
+        let [start] = &fixture.starts(program)[..] else { panic!("{program} is not started once") };
         assert_eq!(start.umask, "0022", "{program}");
         assert_eq!(start.open_files, open_files, "{program}");
     }
@@ -66,10 +65,10 @@ async fn processes_start_with_what_is_usual_and_not_with_what_the_control_plane_
 
 #[tokio::test]
 async fn no_secret_is_on_the_disk_or_on_a_command_line() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    let mut environment = bed.environment(1);
-    let planted = |what: &str| format!("planted-{what}-{}", bed.id);
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    let mut environment = fixture.environment(1);
+    let planted = |what: &str| format!("planted-{what}-{}", fixture.id);
     environment.variables = vec![setting("TOKEN", &planted("variable"))];
     environment.objects.variables = vec![setting("OTHER", &planted("object"))];
     environment.objects.connections = vec![setting("warehouse", &planted("connection"))];
@@ -78,29 +77,32 @@ async fn no_secret_is_on_the_disk_or_on_a_command_line() {
         "metrics",
         &format!(r#"{{"authType":"AUTH_TOKEN","basicToken":"{}"}}"#, planted("metrics")),
     )];
-    bed.bring_up(&plane, &environment).await;
-    let keys = EnvironmentKeys::new(|purpose| Hidden::new(key(bed.id, purpose)));
+    fixture.bring_up(&plane, &environment).await;
+    let keys = EnvironmentKeys::new(|purpose| Secret::new(key(fixture.id, purpose)));
     let mut secrets: Vec<String> = ["variable", "object", "connection", "airflow-variable", "metrics"]
         .iter()
         .map(|what| planted(what))
         .collect();
-    secrets.extend([format!("planted-key-database-{}", bed.id), format!("planted-key-broker-{}", bed.id)]);
-    secrets.extend([keys.fernet, keys.door, keys.session].iter().map(|key| key.reveal().to_owned()));
+    secrets.extend([
+        format!("planted-key-database-{}", fixture.id),
+        format!("planted-key-broker-{}", fixture.id),
+    ]);
+    secrets.extend([keys.fernet, keys.token_signing, keys.session].iter().map(|key| key.reveal().to_owned()));
     let holds = |bytes: &[u8]| {
         secrets
             .iter()
             .find(|secret| bytes.windows(secret.len()).any(|window| window == secret.as_bytes()))
             .cloned()
     };
-    let told = fs::read(format!("/proc/{}/environ", bed.processes()["scheduler"].pid)).unwrap();
+    let told = fs::read(format!("/proc/{}/environ", fixture.processes()["scheduler"].pid)).unwrap();
     assert!(holds(&told).is_some(), "it must have been told");
     let mut files = 0;
-    visit(&bed.plane(), &mut |path| {
+    visit(&fixture.plane(), &mut |path| {
         files += 1;
         assert_eq!(holds(&fs::read(path).unwrap()), None, "{}", path.display());
     });
     assert!(files > 10, "{files}");
-    for pid in here(numbers) {
+    for pid in allow_blocking(pids) {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         assert_eq!(holds(&line), None, "{}", String::from_utf8_lossy(&line));
     }
@@ -119,31 +121,31 @@ fn visit(directory: &Path, see: &mut impl FnMut(&Path)) {
 }
 
 #[tokio::test]
-async fn what_is_applied_again_disturbs_nothing_and_neither_does_new_code() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
+async fn applying_again_or_deploying_code_restarts_nothing() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
     let release = |generation, version: &str| {
-        let mut environment = bed.environment(generation);
+        let mut environment = fixture.environment(generation);
         environment.release.dag_version = Some(version.into());
         environment
     };
-    bed.bring_up(&plane, &release(1, "v1")).await;
-    let before = bed.processes();
-    let current = bed.place().code().join("dags/current");
+    fixture.bring_up(&plane, &release(1, "v1")).await;
+    let before = fixture.processes();
+    let current = fixture.place().code().join("dags/current");
     assert_eq!(fs::read_to_string(current.join("dag.py")).unwrap(), "v1");
-    bed.bring_up(&plane, &release(1, "v1")).await;
-    let seen = bed.bring_up(&plane, &release(2, "v2")).await;
+    fixture.bring_up(&plane, &release(1, "v1")).await;
+    let seen = fixture.bring_up(&plane, &release(2, "v2")).await;
     assert_eq!(seen.running.dag_version.as_deref(), Some("v2"));
     assert_eq!(fs::read_to_string(current.join("dag.py")).unwrap(), "v2");
-    assert_eq!(bed.processes(), before);
-    assert_eq!(bed.starts("scheduler").len(), 1);
+    assert_eq!(fixture.processes(), before);
+    assert_eq!(fixture.starts("scheduler").len(), 1);
 }
 
 #[tokio::test]
-async fn a_change_restarts_those_who_must_hear_of_it() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    let mut environment = bed.environment(1);
+async fn a_change_restarts_only_the_components_that_it_affects() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    let mut environment = fixture.environment(1);
     let change = |environment: &Environment, change: &dyn Fn(&mut Environment)| {
         let mut changed = environment.clone();
         changed.generation += 1;
@@ -151,28 +153,29 @@ async fn a_change_restarts_those_who_must_hear_of_it() {
         changed
     };
     environment.worker_queues = vec![queue("default", 1)];
-    bed.bring_up(&plane, &environment).await;
-    let before = bed.processes();
+    fixture.bring_up(&plane, &environment).await;
+    let before = fixture.processes();
     let environment = change(&environment, &|wanted| {
         wanted.objects.connections = vec![setting("warehouse", r#"{"conn_type":"http"}"#)];
     });
-    bed.bring_up(&plane, &environment).await;
+    fixture.bring_up(&plane, &environment).await;
     let readers = ["dag-processor", "scheduler", "triggerer"].map(str::to_owned);
     assert_eq!(
-        restarted(&bed, &before),
+        restarted(&fixture, &before),
         BTreeSet::from(readers),
         "the web server shows no connections of code"
     );
     assert!(!before["scheduler"].is_alive());
-    let before = bed.processes();
+    let before = fixture.processes();
     let environment = change(&environment, &|wanted| wanted.worker_queues[0].concurrency = 2);
-    bed.bring_up(&plane, &environment).await;
-    assert_eq!(restarted(&bed, &before), BTreeSet::from(["scheduler".to_owned()]));
-    let limits: Vec<String> = bed.starts("scheduler").into_iter().map(|start| start.parallelism).collect();
+    fixture.bring_up(&plane, &environment).await;
+    assert_eq!(restarted(&fixture, &before), BTreeSet::from(["scheduler".to_owned()]));
+    let limits: Vec<String> =
+        fixture.starts("scheduler").into_iter().map(|start| start.parallelism).collect();
     assert_eq!(limits, ["1", "1", "2"]);
 }
 
-impl crate::conformance::Reopened for Bed {
+impl crate::conformance::Reopened for Fixture {
     type Plane = crate::local::Local;
 
     fn open(&self) -> Self::Plane {
@@ -185,39 +188,39 @@ impl crate::conformance::Reopened for Bed {
 }
 
 #[tokio::test]
-async fn it_does_what_every_plane_must() {
-    crate::conformance::conforms(&Bed::new().with_runtime("3.3.2")).await;
+async fn it_passes_the_conformance_test() {
+    crate::conformance::conforms(&Fixture::new().with_runtime("3.3.2")).await;
 }
 
 #[tokio::test]
-async fn whoever_was_overtaken_changes_nothing() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(5)).await;
-    let before = bed.processes();
-    let mut older = bed.environment(4);
+async fn an_overtaken_caller_changes_nothing() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(5)).await;
+    let before = fixture.processes();
+    let mut older = fixture.environment(4);
     older.is_hibernating = true;
     plane.apply(&older).await.unwrap();
-    let seen = plane.observe(bed.id).await.unwrap().unwrap();
+    let seen = plane.observe(fixture.id).await.unwrap().unwrap();
     assert_eq!((seen.generation, seen.is_hibernating, seen.rollout), (5, false, Rollout::Done));
     drop(plane);
-    let plane = bed.open();
+    let plane = fixture.open();
     plane.apply(&older).await.unwrap();
-    let seen = plane.observe(bed.id).await.unwrap().unwrap();
+    let seen = plane.observe(fixture.id).await.unwrap().unwrap();
     assert_eq!((seen.generation, seen.is_hibernating), (-1, false), "not after a restart either");
-    bed.bring_up(&plane, &bed.environment(5)).await;
-    assert_eq!(bed.processes(), before);
+    fixture.bring_up(&plane, &fixture.environment(5)).await;
+    assert_eq!(fixture.processes(), before);
 }
 
 #[tokio::test]
-async fn an_environment_of_the_older_line_says_what_it_cannot_do() {
-    let bed = Bed::new().with_runtime("2.11.2");
-    let plane = bed.open();
-    let mut environment = bed.environment(1);
+async fn an_environment_of_the_2_x_line_reports_its_limitations() {
+    let fixture = Fixture::new().with_runtime("2.11.2");
+    let plane = fixture.open();
+    let mut environment = fixture.environment(1);
     environment.runtime_version = "2.11.2".into();
-    let seen = bed.bring_up(&plane, &environment).await;
+    let seen = fixture.bring_up(&plane, &environment).await;
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["webserver", "scheduler", "triggerer"]);
-    assert!(seen.note.unwrap().as_str().contains("one after the other"));
-    assert_eq!(plane.door(bed.id).await.unwrap().unwrap().line, Line::Two);
+    assert!(seen.note.unwrap().as_str().contains("one at a time"));
+    assert_eq!(plane.web_server(fixture.id).await.unwrap().unwrap().line, Line::Two);
 }

@@ -1,37 +1,37 @@
-//! An environment that another machine runs by now is ended here, and nothing of it is deleted.
+//! An environment that another machine now runs is stopped here, and nothing of it is deleted.
 
 use std::fs;
 
-use super::bed::Bed;
+use super::fixture::Fixture;
 use crate::DataPlane as _;
 
 #[tokio::test]
-async fn what_another_machine_runs_is_ended_here_and_kept_aside() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(1)).await;
+async fn an_environment_of_another_machine_is_stopped_and_set_aside() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
     assert!(plane.is_bound_to_machine());
-    assert_eq!(plane.kept(), [bed.id]);
-    let processes = bed.processes();
+    assert_eq!(plane.local_environments(), [fixture.id]);
+    let processes = fixture.processes();
     drop(plane);
-    let plane = bed.open();
-    assert_eq!(plane.kept(), [bed.id], "also after a restart");
-    let root = bed.place().root;
+    let plane = fixture.open();
+    assert_eq!(plane.local_environments(), [fixture.id], "also after a restart");
+    let root = fixture.place().root;
     // The same environment, which another plane of this machine runs.
-    let (name, value) = crate::local::settings::mark(bed.id);
+    let (name, value) = crate::local::settings::marker(fixture.id);
     let mut other = std::process::Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
-    plane.set_aside(bed.id).await.unwrap();
+    plane.set_aside(fixture.id).await.unwrap();
     assert!(processes.values().all(|identity| !identity.is_alive()));
     assert_eq!(other.try_wait().unwrap(), None, "what another plane runs is let be");
     other.kill().unwrap();
     other.wait().unwrap();
-    assert_eq!((plane.kept(), plane.observe(bed.id).await), (vec![], Ok(None)));
+    assert_eq!((plane.local_environments(), plane.observe(fixture.id).await), (vec![], Ok(None)));
     assert!(!root.exists());
-    let aside = bed.plane().join("set-aside").join(format!("{}.1", bed.id));
+    let aside = fixture.plane().join("set-aside").join(format!("{}.1", fixture.id));
     assert!(fs::exists(aside.join("database/airflow.db")).unwrap(), "nothing is deleted");
-    plane.set_aside(bed.id).await.unwrap();
-    bed.bring_up(&plane, &bed.environment(1)).await;
-    plane.set_aside(bed.id).await.unwrap();
+    plane.set_aside(fixture.id).await.unwrap();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    plane.set_aside(fixture.id).await.unwrap();
     assert!(aside.with_extension("2").exists(), "as often as it takes");
-    assert_eq!(bed.open().kept(), []);
+    assert_eq!(fixture.open().local_environments(), []);
 }

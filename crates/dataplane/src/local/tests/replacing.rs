@@ -1,4 +1,4 @@
-//! Changes reach those whom they concern, and hurt nothing that runs.
+//! Changes reach the affected components, and interrupt nothing that runs.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,217 +10,223 @@ use std::time::Duration;
 use podium_api::enums::Executor;
 use podium_domain::deployments::plan::Rollout;
 
-use super::bed::{Bed, detail, eventually, program, trouble};
+use super::fixture::{Fixture, detail, eventually, program, trouble};
 use crate::local::tasks::tests::queue;
 use crate::local::{Broker, Local};
-use crate::{DataPlane as _, Environment, Hidden, Setting};
+use crate::{DataPlane as _, Environment, Secret, Setting};
 
-fn with_variable(bed: &Bed, generation: i64, key: &str, value: &str) -> Environment {
-    let mut environment = bed.environment(generation);
+fn with_variable(fixture: &Fixture, generation: i64, key: &str, value: &str) -> Environment {
+    let mut environment = fixture.environment(generation);
     environment.variables =
-        vec![Setting { key: key.into(), value: Hidden::new(value.into()), is_secret: false }];
+        vec![Setting { key: key.into(), value: Secret::new(value.into()), is_secret: false }];
     environment
 }
 
 /// Waits until a change waits for running tasks.
-async fn until_it_drains(bed: &Bed, plane: &Local) -> String {
-    let waits = |why: String| why.starts_with("running tasks end before");
-    let seen = bed.until(plane, |seen| trouble(seen, "scheduler").is_some_and(waits)).await;
+async fn until_it_drains(fixture: &Fixture, plane: &Local) -> String {
+    let waits = |why: String| why.starts_with("waiting for running tasks to finish before");
+    let seen = fixture.until(plane, |seen| trouble(seen, "scheduler").is_some_and(waits)).await;
     assert_eq!(seen.rollout, Rollout::Underway);
     trouble(&seen, "scheduler").unwrap()
 }
 
 #[tokio::test]
 async fn a_scheduler_restarts_once_its_tasks_have_ended() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(1)).await;
-    let before = bed.processes();
-    fs::write(bed.path("told").join("busy"), "").unwrap();
-    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
-    until_it_drains(&bed, &plane).await;
-    eventually(|| bed.starts("triggerer").len() == 2).await;
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    let before = fixture.processes();
+    fs::write(fixture.path("told").join("busy"), "").unwrap();
+    plane.apply(&with_variable(&fixture, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&fixture, &plane).await;
+    eventually(|| fixture.starts("triggerer").len() == 2).await;
     assert!(before["scheduler"].is_alive(), "its tasks run");
     assert!(before["apiserver"].is_alive(), "it does not concern that one");
-    assert!(bed.place().drain().exists(), "no further task is taken");
-    bed.untell("busy");
-    bed.bring_up(&plane, &with_variable(&bed, 2, "CITY", "Oslo")).await;
+    assert!(fixture.place().drain().exists(), "no further task is taken");
+    fixture.clear_script("busy");
+    fixture.bring_up(&plane, &with_variable(&fixture, 2, "CITY", "Oslo")).await;
     assert!(!before["scheduler"].is_alive());
-    assert_eq!(bed.starts("scheduler").len(), 2);
-    assert!(!bed.place().drain().exists(), "tasks are taken again");
+    assert_eq!(fixture.starts("scheduler").len(), 2);
+    assert!(!fixture.place().drain().exists(), "tasks are taken again");
 }
 
 #[tokio::test]
 async fn tasks_that_outlast_the_grace_are_not_waited_for() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(1)).await;
-    fs::write(bed.path("told").join("busy"), "").unwrap();
-    let mut changed = with_variable(&bed, 2, "CITY", "Oslo");
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    fs::write(fixture.path("told").join("busy"), "").unwrap();
+    let mut changed = with_variable(&fixture, 2, "CITY", "Oslo");
     changed.drain_grace = Some(Duration::from_millis(10));
-    bed.bring_up(&plane, &changed).await;
-    assert_eq!(bed.starts("scheduler").len(), 2);
+    fixture.bring_up(&plane, &changed).await;
+    assert_eq!(fixture.starts("scheduler").len(), 2);
 }
 
 #[tokio::test]
-async fn a_change_that_is_taken_back_ends_the_drain_and_restarts_nothing() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(1)).await;
-    let before = bed.processes();
-    fs::write(bed.path("told").join("busy"), "").unwrap();
-    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
-    until_it_drains(&bed, &plane).await;
-    bed.bring_up(&plane, &bed.environment(3)).await;
-    assert!(!bed.place().drain().exists());
-    assert_eq!(bed.processes()["scheduler"], before["scheduler"]);
+async fn a_reverted_change_ends_the_drain_and_restarts_nothing() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    let before = fixture.processes();
+    fs::write(fixture.path("told").join("busy"), "").unwrap();
+    plane.apply(&with_variable(&fixture, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&fixture, &plane).await;
+    fixture.bring_up(&plane, &fixture.environment(3)).await;
+    assert!(!fixture.place().drain().exists());
+    assert_eq!(fixture.processes()["scheduler"], before["scheduler"]);
 }
 
 #[tokio::test]
-async fn a_drain_goes_on_after_a_restart_of_the_control_plane() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(1)).await;
-    let before = bed.processes();
-    fs::write(bed.path("told").join("busy"), "").unwrap();
-    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
-    until_it_drains(&bed, &plane).await;
+async fn a_drain_continues_after_a_restart_of_the_control_plane() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    let before = fixture.processes();
+    fs::write(fixture.path("told").join("busy"), "").unwrap();
+    plane.apply(&with_variable(&fixture, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&fixture, &plane).await;
     drop(plane);
-    assert!(bed.place().drain().exists());
-    let plane = bed.open();
-    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
-    until_it_drains(&bed, &plane).await;
+    assert!(fixture.place().drain().exists());
+    let plane = fixture.open();
+    plane.apply(&with_variable(&fixture, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&fixture, &plane).await;
     assert!(before["scheduler"].is_alive());
-    bed.untell("busy");
-    bed.bring_up(&plane, &with_variable(&bed, 2, "CITY", "Oslo")).await;
-    assert_eq!(bed.starts("scheduler").len(), 2);
+    fixture.clear_script("busy");
+    fixture.bring_up(&plane, &with_variable(&fixture, 2, "CITY", "Oslo")).await;
+    assert_eq!(fixture.starts("scheduler").len(), 2);
 }
 
 #[tokio::test]
-async fn tasks_are_taken_again_while_what_is_wanted_next_cannot_be_made() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(1)).await;
-    fs::write(bed.path("told").join("busy"), "").unwrap();
-    plane.apply(&with_variable(&bed, 2, "CITY", "Oslo")).await.unwrap();
-    until_it_drains(&bed, &plane).await;
-    let mut unknown = with_variable(&bed, 3, "CITY", "Oslo");
+async fn tasks_are_accepted_again_while_the_next_state_cannot_be_prepared() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    fs::write(fixture.path("told").join("busy"), "").unwrap();
+    plane.apply(&with_variable(&fixture, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&fixture, &plane).await;
+    let mut unknown = with_variable(&fixture, 3, "CITY", "Oslo");
     unknown.runtime_version = "9.9.9".into();
     plane.apply(&unknown).await.unwrap();
-    bed.until(&plane, |seen| trouble(seen, "runtime").is_some()).await;
-    eventually(|| !bed.place().drain().exists()).await;
+    fixture.until(&plane, |seen| trouble(seen, "runtime").is_some()).await;
+    eventually(|| !fixture.place().drain().exists()).await;
 }
 
 #[tokio::test]
-async fn workers_that_are_given_up_finish_before_another_executor_takes_their_tasks() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open_with(|options, _| {
-        options.broker = Broker::Given(Hidden::new("redis://127.0.0.1:1/0".into()));
+async fn discarded_workers_finish_before_another_executor_runs_their_tasks() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open_with(|options, _| {
+        options.broker = Broker::Given(Secret::new("redis://127.0.0.1:1/0".into()));
     });
-    let mut environment = bed.environment(1);
+    let mut environment = fixture.environment(1);
     environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
-    fs::write(bed.path("told").join("working"), "").unwrap();
-    bed.tell(
+    fs::write(fixture.path("told").join("working"), "").unwrap();
+    fixture.set_script(
         "celery",
         "touch \"$PODIUM_STATUS/$PODIUM_COMPONENT.progress\"; trap '' TERM; \
          while [ -e \"$told/working\" ]; do sleep 0.02; done; exit 0",
     );
-    bed.bring_up(&plane, &environment).await;
-    let before = bed.processes();
+    fixture.bring_up(&plane, &environment).await;
+    let before = fixture.processes();
     assert!(before.contains_key("worker-heavy"), "{before:?}");
-    let mut changed = bed.environment(2);
+    let mut changed = fixture.environment(2);
     changed.executor = Executor::Kubernetes;
     plane.apply(&changed).await.unwrap();
-    bed.until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("workers finish")))
+    fixture
+        .until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("workers to finish")))
         .await;
     assert!(before["scheduler"].is_alive() && before["worker-heavy"].is_alive());
-    bed.untell("working");
-    bed.bring_up(&plane, &changed).await;
+    fixture.clear_script("working");
+    fixture.bring_up(&plane, &changed).await;
     assert!(!before["scheduler"].is_alive() && !before["worker-heavy"].is_alive());
-    assert_eq!(bed.starts("scheduler").len(), 2);
+    assert_eq!(fixture.starts("scheduler").len(), 2);
 }
 
 #[tokio::test]
 async fn a_broker_is_replaced_once_all_its_workers_have_ended() {
-    let bed = Bed::new().with_runtime("3.3.2");
+    let fixture = Fixture::new().with_runtime("3.3.2");
     // It is started by a shell, which is the one that is kept.
-    let noting = format!("echo \"$PPID|-|broker|||\" >>'{}'", bed.path("journal").display());
+    let noting = format!("echo \"$PPID|-|broker|||\" >>'{}'", fixture.path("journal").display());
     for name in ["older-broker", "newer-broker"] {
-        program(&bed.path(name), &format!("#!/bin/sh\n{noting}\ncat >/dev/null\nexec sleep 100000\n"));
+        program(&fixture.path(name), &format!("#!/bin/sh\n{noting}\ncat >/dev/null\nexec sleep 100000\n"));
     }
-    let open = |name: &str| bed.open_with(|options, _| options.broker = Broker::Own(bed.path(name)));
+    let open = |name: &str| fixture.open_with(|options, _| options.broker = Broker::Own(fixture.path(name)));
     let wanted = |generation, city| {
-        let mut environment = with_variable(&bed, generation, "CITY", city);
+        let mut environment = with_variable(&fixture, generation, "CITY", city);
         environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
         environment
     };
     for worker in ["worker-default", "worker-heavy"] {
-        fs::write(bed.path("told").join(worker), "").unwrap();
+        fs::write(fixture.path("told").join(worker), "").unwrap();
     }
-    bed.tell(
+    fixture.set_script(
         "celery",
         "touch \"$PODIUM_STATUS/$PODIUM_COMPONENT.progress\"; trap '' TERM; \
          while [ -e \"$told/$PODIUM_COMPONENT\" ]; do sleep 0.02; done; exit 0",
     );
     let plane = open("older-broker");
-    bed.bring_up(&plane, &wanted(1, "Oslo")).await;
-    let before = bed.processes();
+    fixture.bring_up(&plane, &wanted(1, "Oslo")).await;
+    let before = fixture.processes();
     drop(plane);
     let plane = open("newer-broker");
     plane.apply(&wanted(2, "Rome")).await.unwrap();
-    bed.until(&plane, |seen| trouble(seen, "worker-heavy").is_some_and(|why| why.contains("ending"))).await;
-    bed.untell("worker-default");
-    bed.until(&plane, |seen| trouble(seen, "worker-default").is_some_and(|why| why.contains("broker"))).await;
+    fixture
+        .until(&plane, |seen| trouble(seen, "worker-heavy").is_some_and(|why| why.contains("exiting")))
+        .await;
+    fixture.clear_script("worker-default");
+    fixture
+        .until(&plane, |seen| trouble(seen, "worker-default").is_some_and(|why| why.contains("broker")))
+        .await;
     assert!(!before["worker-default"].is_alive());
     for name in ["broker", "scheduler", "worker-heavy"] {
         assert!(before[name].is_alive(), "{name}");
     }
-    assert_eq!(bed.starts("celery").len(), 2, "a newer one has nobody to listen to yet");
+    assert_eq!(fixture.starts("celery").len(), 2, "a newer one has nobody to listen to yet");
     // Those that come next work as usual.
-    bed.untell("celery");
-    bed.untell("worker-heavy");
-    bed.bring_up(&plane, &wanted(2, "Rome")).await;
-    let now = bed.processes();
+    fixture.clear_script("celery");
+    fixture.clear_script("worker-heavy");
+    fixture.bring_up(&plane, &wanted(2, "Rome")).await;
+    let now = fixture.processes();
     assert_eq!(now.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
     for name in ["broker", "scheduler", "worker-default", "worker-heavy"] {
         assert!(now[name] != before[name] && !before[name].is_alive(), "{name}");
     }
-    assert_eq!((bed.starts("celery").len(), bed.starts("scheduler").len()), (4, 2));
+    assert_eq!((fixture.starts("celery").len(), fixture.starts("scheduler").len()), (4, 2));
 }
 
 #[tokio::test]
-async fn going_to_sleep_and_changing_the_runtime_wait_for_tasks_too() {
-    let bed = Bed::new().with_runtime("3.3.1").with_runtime("3.3.2");
-    let plane = bed.open();
+async fn hibernating_and_changing_the_runtime_wait_for_tasks_too() {
+    let fixture = Fixture::new().with_runtime("3.3.1").with_runtime("3.3.2");
+    let plane = fixture.open();
     let wanted = |generation, version: &str, is_hibernating| {
-        let mut environment = bed.environment(generation);
+        let mut environment = fixture.environment(generation);
         environment.runtime_version = version.into();
         environment.is_hibernating = is_hibernating;
         environment
     };
-    bed.bring_up(&plane, &wanted(1, "3.3.1", false)).await;
-    let before = bed.processes();
-    fs::write(bed.path("told").join("busy"), "").unwrap();
+    fixture.bring_up(&plane, &wanted(1, "3.3.1", false)).await;
+    let before = fixture.processes();
+    fs::write(fixture.path("told").join("busy"), "").unwrap();
     plane.apply(&wanted(2, "3.3.2", false)).await.unwrap();
-    assert!(until_it_drains(&bed, &plane).await.contains("before the runtime changes"));
+    assert!(until_it_drains(&fixture, &plane).await.contains("before the runtime changes"));
     plane.apply(&wanted(3, "3.3.1", true)).await.unwrap();
-    bed.until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("goes to sleep")))
+    fixture
+        .until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("hibernating")))
         .await;
     assert!(before.values().all(crate::local::identity::Identity::is_alive));
-    bed.untell("busy");
-    let seen = bed.until(&plane, |seen| seen.rollout == Rollout::Done).await;
+    fixture.clear_script("busy");
+    let seen = fixture.until(&plane, |seen| seen.rollout == Rollout::Done).await;
     assert!(seen.is_hibernating);
-    bed.bring_up(&plane, &wanted(4, "3.3.1", false)).await;
-    assert!(!bed.place().drain().exists());
+    fixture.bring_up(&plane, &wanted(4, "3.3.1", false)).await;
+    assert!(!fixture.place().drain().exists());
 }
 
 #[tokio::test]
-async fn a_newer_web_server_takes_over_without_a_refused_request() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(1)).await;
-    let before = bed.processes();
-    let address = plane.door(bed.id).await.unwrap().unwrap().address;
+async fn a_new_web_server_takes_over_without_a_refused_request() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    let before = fixture.processes();
+    let address = plane.web_server(fixture.id).await.unwrap().unwrap().address;
     let is_over = Arc::new(AtomicBool::new(false));
     let asking = std::thread::spawn({
         let is_over = Arc::clone(&is_over);
@@ -239,35 +245,37 @@ async fn a_newer_web_server_takes_over_without_a_refused_request() {
             answered
         }
     });
-    bed.tell("api-server", "while [ ! -e \"$told/go\" ]; do sleep 0.01; done");
+    fixture.set_script("api-server", "while [ ! -e \"$told/go\" ]; do sleep 0.01; done");
     let key = "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG";
-    plane.apply(&with_variable(&bed, 2, key, "7")).await.unwrap();
-    bed.until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("newer"))).await;
-    eventually(|| bed.starts("api-server").len() == 2).await;
+    plane.apply(&with_variable(&fixture, 2, key, "7")).await.unwrap();
+    fixture
+        .until(&plane, |seen| trouble(seen, "apiserver").is_some_and(|why| why.contains("replacement")))
+        .await;
+    eventually(|| fixture.starts("api-server").len() == 2).await;
     assert!(before["apiserver"].is_alive(), "it serves until the newer one does");
-    assert!(plane.door(bed.id).await.unwrap().is_some());
-    fs::write(bed.path("told").join("go"), "").unwrap();
-    bed.bring_up(&plane, &with_variable(&bed, 2, key, "7")).await;
+    assert!(plane.web_server(fixture.id).await.unwrap().is_some());
+    fs::write(fixture.path("told").join("go"), "").unwrap();
+    fixture.bring_up(&plane, &with_variable(&fixture, 2, key, "7")).await;
     assert!(!before["apiserver"].is_alive());
     is_over.store(true, Ordering::Relaxed);
     assert!(asking.join().unwrap() > 0);
 }
 
 #[tokio::test]
-async fn a_web_server_that_cannot_be_replaced_goes_on_serving() {
-    let bed = Bed::new().with_runtime("3.3.2");
-    let plane = bed.open();
-    bed.bring_up(&plane, &bed.environment(1)).await;
-    let before = bed.processes();
-    bed.tell("api-server", "echo ValueError: no such setting; exit 1");
+async fn a_web_server_that_cannot_be_replaced_keeps_serving() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    let before = fixture.processes();
+    fixture.set_script("api-server", "echo ValueError: no such setting; exit 1");
     let key = "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG";
-    plane.apply(&with_variable(&bed, 2, key, "x")).await.unwrap();
-    let seen = bed
+    plane.apply(&with_variable(&fixture, 2, key, "x")).await.unwrap();
+    let seen = fixture
         .until(&plane, |seen| detail(seen, "apiserver").is_some_and(|why| why.contains("no such setting")))
         .await;
     assert_eq!(seen.rollout, Rollout::Underway);
-    assert!(before["apiserver"].is_alive() && plane.door(bed.id).await.unwrap().is_some());
-    bed.untell("api-server");
-    bed.bring_up(&plane, &bed.environment(3)).await;
+    assert!(before["apiserver"].is_alive() && plane.web_server(fixture.id).await.unwrap().is_some());
+    fixture.clear_script("api-server");
+    fixture.bring_up(&plane, &fixture.environment(3)).await;
     assert!(!before["apiserver"].is_alive(), "somebody else took its place");
 }

@@ -1,4 +1,4 @@
-//! What a plane is given in these tests.
+//! The services of a plane in these tests.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use podium_api::DeploymentId;
 
 use crate::local::{Archive, Archives, Logs};
-use crate::{Answer, LogLine};
+use crate::{LogLine, PlaneFuture};
 
 /// A key that shows wherever it is written.
 pub(crate) fn key(id: DeploymentId, purpose: &str) -> String {
@@ -15,10 +15,10 @@ pub(crate) fn key(id: DeploymentId, purpose: &str) -> String {
 }
 
 /// Has every version: one file with its name.
-pub(crate) struct Shelf;
+pub(crate) struct ArchiveFixture;
 
-impl Archives for Shelf {
-    fn open<'a>(&'a self, _: DeploymentId, version: &'a str) -> Answer<'a, Option<Archive>> {
+impl Archives for ArchiveFixture {
+    fn open<'a>(&'a self, _: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {
         let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         let mut header = tar::Header::new_gnu();
         header.set_size(version.len() as u64);
@@ -31,16 +31,16 @@ impl Archives for Shelf {
 
 /// Takes every line, and keeps what it says.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<Vec<String>>);
+pub(crate) struct KeptLines(Mutex<Vec<String>>);
 
-impl Kept {
+impl KeptLines {
     pub(crate) fn texts(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 }
 
-impl Logs for Kept {
-    fn append(&self, lines: Vec<LogLine>) -> Answer<'_, ()> {
+impl Logs for KeptLines {
+    fn append(&self, lines: Vec<LogLine>) -> PlaneFuture<'_, ()> {
         self.0.lock().unwrap().extend(lines.into_iter().map(|line| line.text));
         Box::pin(async { Ok(()) })
     }

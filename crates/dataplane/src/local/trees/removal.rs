@@ -1,5 +1,5 @@
-//! Removes a tree with a handful of descriptors, however deep it is: directories that are not empty are moved up to the
-//! top, so that nothing is ever further down than two levels.
+//! Removes a tree with a few descriptors, however deep it is: non-empty directories are moved up to the top, so that
+//! nothing is ever more than two levels down.
 
 use std::ffi::CStr;
 use std::io::{self, ErrorKind};
@@ -10,20 +10,20 @@ use rustix::fs::{AtFlags, CWD, FileType, RawDir, SeekFrom, renameat, seek, unlin
 use rustix::io::Errno;
 
 use super::{NAMES, is_dots, make_accessible, open_directory};
-use crate::blocking::not_on_a_worker;
+use crate::blocking::assert_may_block;
 
-/// How much was left by a removal that was to do so much and no more.
+/// What a bounded removal left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Left {
+pub(in super::super) enum Remaining {
     /// Nothing.
     Nothing,
-    /// Something; to be gone on with.
+    /// Something: call it again.
     Something,
 }
 
-/// Removes a file, or a directory and everything in it; none is fine.
+/// Removes a file, or a directory and everything in it; it may be missing.
 pub(in super::super) fn remove(path: &Path) -> io::Result<()> {
-    not_on_a_worker();
+    assert_may_block();
     let none_is_fine = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => Ok(()),
         _ => Err(error),
@@ -38,48 +38,48 @@ pub(in super::super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what is in a directory but for one name, in at most so many steps; no directory is fine. An error says why
-/// something cannot be removed, and comes after everything else is gone.
-pub(in super::super) fn clear(directory: &Path, kept: Option<&CStr>, steps: u64) -> io::Result<Left> {
-    not_on_a_worker();
+/// Removes the contents of a directory except one name, in at most this many steps; the directory may be missing. An
+/// error says why something cannot be removed, and is returned after everything else is gone.
+pub(in super::super) fn clear(directory: &Path, kept: Option<&CStr>, steps: u64) -> io::Result<Remaining> {
+    assert_may_block();
     let root = match open_directory(CWD, directory) {
-        Err(Errno::NOENT) => return Ok(Left::Nothing),
+        Err(Errno::NOENT) => return Ok(Remaining::Nothing),
         root => root?,
     };
-    let mut clearing = Clearing { root, kept, moved: 0, steps: 0, most: steps, trouble: None };
+    let mut removal = Removal { root, kept, moved: 0, steps: 0, most: steps, error: None };
     loop {
-        let before = clearing.steps;
-        clearing.trouble = None;
-        let is_empty = clearing.pass()?;
+        let before = removal.steps;
+        removal.error = None;
+        let is_empty = removal.pass()?;
         if is_empty {
-            return Ok(Left::Nothing);
+            return Ok(Remaining::Nothing);
         }
-        if clearing.is_over() {
-            return Ok(Left::Something);
+        if removal.is_over() {
+            return Ok(Remaining::Something);
         }
-        if clearing.steps == before {
-            return Err(clearing.trouble.unwrap_or(Errno::NOTEMPTY).into());
+        if removal.steps == before {
+            return Err(removal.error.unwrap_or(Errno::NOTEMPTY).into());
         }
     }
 }
 
-struct Clearing<'a> {
+struct Removal<'a> {
     root: OwnedFd,
     kept: Option<&'a CStr>,
-    /// How many names were given to what was moved up.
+    /// How many entries were moved up.
     moved: u64,
     steps: u64,
     most: u64,
     /// Why something could not be removed.
-    trouble: Option<Errno>,
+    error: Option<Errno>,
 }
 
-impl Clearing<'_> {
+impl Removal<'_> {
     fn is_over(&self) -> bool {
         self.steps >= self.most
     }
 
-    /// Goes through the top once; tells whether nothing was there.
+    /// Processes the top level once; returns whether it was empty.
     fn pass(&mut self) -> io::Result<bool> {
         let root = self.root.try_clone()?;
         seek(&root, SeekFrom::Start(0))?;
@@ -97,20 +97,20 @@ impl Clearing<'_> {
                 break;
             }
             if !self.take(&root, name, entry.file_type()) {
-                self.hollow(name);
+                self.empty_and_remove(name);
             }
         }
         Ok(is_empty)
     }
 
-    /// Removes an entry; tells whether that is all, which is not so for a directory with something in it.
+    /// Removes an entry; returns `false` for a non-empty directory.
     fn take(&mut self, above: &OwnedFd, name: &CStr, kind: FileType) -> bool {
         let as_file = match kind {
             FileType::Directory => Err(Errno::ISDIR),
             _ => unlinkat(above, name, AtFlags::empty()),
         };
         let taken = match as_file {
-            // Not every system says it in the same way.
+            // Systems report directories with different errors.
             Err(Errno::ISDIR | Errno::PERM) => unlinkat(above, name, AtFlags::REMOVEDIR),
             taken => taken,
         };
@@ -118,23 +118,23 @@ impl Clearing<'_> {
             Ok(()) => self.steps += 1,
             Err(Errno::NOENT) => {}
             Err(Errno::NOTEMPTY | Errno::EXIST) => return false,
-            Err(error) => self.trouble = Some(error),
+            Err(error) => self.error = Some(error),
         }
         true
     }
 
-    /// Empties a directory at the top, and removes it: what it holds that is not empty is moved to the top.
-    fn hollow(&mut self, name: &CStr) {
+    /// Empties a top-level directory and removes it; non-empty directories in it are moved to the top.
+    fn empty_and_remove(&mut self, name: &CStr) {
         if let Err(error) = self.empty(name) {
-            self.trouble = Some(error);
+            self.error = Some(error);
             return;
         }
         let root = self.root.as_fd();
         match unlinkat(root, name, AtFlags::REMOVEDIR) {
             Ok(()) => self.steps += 1,
-            // Something was put there meanwhile, or could not be taken away: that is known already.
+            // Something was added in the meantime, or could not be removed, which is recorded already.
             Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => {}
-            Err(error) => self.trouble = Some(error),
+            Err(error) => self.error = Some(error),
         }
     }
 
@@ -155,7 +155,7 @@ impl Clearing<'_> {
                 match self.move_up(&directory, name) {
                     Ok(()) => self.steps += 1,
                     Err(Errno::NOENT) => {}
-                    Err(error) => self.trouble = Some(error),
+                    Err(error) => self.error = Some(error),
                 }
             }
         }
@@ -168,9 +168,9 @@ impl Clearing<'_> {
             let free = format!(".removed-{}", self.moved);
             self.moved += 1;
             match renameat(from, name, &self.root, free.as_str()) {
-                // Somebody has that name.
+                // The name is taken.
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
-                // It is to get another parent, so it has to be writable itself.
+                // A directory must be writable itself to get another parent.
                 Err(Errno::ACCESS) if !is_opened => {
                     is_opened = true;
                     make_accessible(from, name)?;

@@ -28,7 +28,7 @@ pub(in super::super) fn nest(directory: &Path, levels: usize) {
 fn names(directory: &Path, most: usize) -> (BTreeSet<String>, u64) {
     let (mut walk, mut names) = (Walk::new(directory).unwrap(), BTreeSet::new());
     while !walk
-        .go_on(most, |seen| {
+        .advance(most, |seen| {
             names.insert(seen.name.to_str().unwrap().to_owned());
             Ok(())
         })
@@ -38,21 +38,21 @@ fn names(directory: &Path, most: usize) -> (BTreeSet<String>, u64) {
 }
 
 #[test]
-fn fifteen_thousand_directories_one_in_another_are_walked_and_removed() {
+fn fifteen_thousand_nested_directories_are_walked_and_removed() {
     let directory = tempfile::tempdir().unwrap();
     let tree = directory.path().join("tree");
     fs::create_dir(&tree).unwrap();
     nest(&tree, 15_000);
     for most in [7, usize::MAX] {
         let (mut walk, mut directories, mut bytes) = (Walk::new(&tree).unwrap(), 0, 0);
-        let mut visit = |seen: &Seen<'_>| {
+        let mut visit = |seen: &Entry<'_>| {
             match is_directory(seen.stat.st_mode) {
                 true => directories += 1,
                 false => bytes += seen.stat.st_size,
             }
             Ok(())
         };
-        while !walk.go_on(most, &mut visit).unwrap() {}
+        while !walk.advance(most, &mut visit).unwrap() {}
         assert_eq!((directories, bytes, walk.lost()), (15_000, 9, 0));
     }
     // On the smallest stack that a thread may have.
@@ -90,7 +90,7 @@ fn few_descriptors_are_enough() {
 }
 
 #[test]
-fn links_are_removed_and_not_followed_and_closed_directories_are_opened() {
+fn links_are_not_followed_and_inaccessible_directories_are_opened() {
     let directory = tempfile::tempdir().unwrap();
     let (tree, outside) = (directory.path().join("tree"), directory.path().join("outside"));
     fs::create_dir_all(tree.join("closed/within/further")).unwrap();
@@ -114,7 +114,7 @@ fn links_are_removed_and_not_followed_and_closed_directories_are_opened() {
 }
 
 #[test]
-fn a_removal_goes_on_where_it_was_and_keeps_what_it_is_told_to() {
+fn a_removal_continues_and_spares_the_excluded_name() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["a", "b", "c"] {
         fs::create_dir_all(directory.path().join(name)).unwrap();
@@ -122,7 +122,7 @@ fn a_removal_goes_on_where_it_was_and_keeps_what_it_is_told_to() {
     }
     fs::write(directory.path().join("kept"), "").unwrap();
     let mut rounds = 0;
-    while clear(directory.path(), Some(c"kept"), 5).unwrap() == Left::Something {
+    while clear(directory.path(), Some(c"kept"), 5).unwrap() == Remaining::Something {
         rounds += 1;
         assert!(directory.path().join("kept").exists());
     }
@@ -130,11 +130,11 @@ fn a_removal_goes_on_where_it_was_and_keeps_what_it_is_told_to() {
     let left: Vec<_> =
         fs::read_dir(directory.path()).unwrap().flatten().map(|left| left.file_name()).collect();
     assert_eq!(left, ["kept"]);
-    assert_eq!(clear(&directory.path().join("nothing"), None, 1).unwrap(), Left::Nothing);
+    assert_eq!(clear(&directory.path().join("nothing"), None, 1).unwrap(), Remaining::Nothing);
 }
 
 #[test]
-fn what_moves_away_under_the_walk_does_not_lead_it_elsewhere() {
+fn a_directory_that_is_moved_during_the_walk_does_not_lead_it_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
     let tree = directory.path().join("tree");
     fs::create_dir_all(tree.join("side")).unwrap();
@@ -142,9 +142,9 @@ fn what_moves_away_under_the_walk_does_not_lead_it_elsewhere() {
     nest(&tree, 40);
     let deep: std::path::PathBuf = std::iter::repeat_n("nested", 30).collect();
     let (mut walk, mut seen) = (Walk::new(&tree).unwrap(), Vec::new());
-    let note = |seen: &mut Vec<String>, entry: &Seen<'_>| seen.push(entry.name.to_str().unwrap().to_owned());
+    let note = |seen: &mut Vec<String>, entry: &Entry<'_>| seen.push(entry.name.to_str().unwrap().to_owned());
     while seen.len() < 35 {
-        walk.go_on(1, |entry| {
+        walk.advance(1, |entry| {
             note(&mut seen, entry);
             Ok(())
         })
@@ -152,7 +152,7 @@ fn what_moves_away_under_the_walk_does_not_lead_it_elsewhere() {
     }
     fs::rename(tree.join(deep), directory.path().join("outside/moved")).unwrap();
     while !walk
-        .go_on(1, |entry| {
+        .advance(1, |entry| {
             note(&mut seen, entry);
             Ok(())
         })
@@ -163,7 +163,7 @@ fn what_moves_away_under_the_walk_does_not_lead_it_elsewhere() {
 }
 
 #[test]
-fn what_is_closed_under_the_walk_is_opened_again() {
+fn a_directory_that_becomes_inaccessible_during_the_walk_is_opened_again() {
     // Nothing is closed to the administrator: as somebody else, in a process of its own.
     const INSIDE: &str = "PODIUM_TEST_CLOSED_TREE";
     if let Some(tree) = std::env::var_os(INSIDE) {
@@ -171,7 +171,7 @@ fn what_is_closed_under_the_walk_is_opened_again() {
         let (mut walk, mut names) = (Walk::new(tree).unwrap(), BTreeSet::new());
         loop {
             fs::set_permissions(tree, fs::Permissions::from_mode(0o600)).unwrap();
-            let is_all = walk.go_on(1, |seen| {
+            let is_all = walk.advance(1, |seen| {
                 names.insert(seen.name.to_str().unwrap().to_owned());
                 Ok(())
             });
@@ -196,7 +196,10 @@ fn what_is_closed_under_the_walk_is_opened_again() {
     }
     again
         .arg0("again")
-        .args(["--exact", "local::trees::tests::what_is_closed_under_the_walk_is_opened_again"])
+        .args([
+            "--exact",
+            "local::trees::tests::a_directory_that_becomes_inaccessible_during_the_walk_is_opened_again",
+        ])
         .current_dir("/")
         .env(INSIDE, &tree);
     let output = again.output().unwrap();

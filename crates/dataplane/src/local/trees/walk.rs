@@ -1,5 +1,5 @@
-//! Walks a tree a part at a time, with a bounded number of descriptors: the way back up from far below leads by `..`,
-//! and it is checked that it leads where it came from.
+//! Walks a tree incrementally, with a bounded number of descriptors: the way back up from deep levels is `..`, which is
+//! checked to lead to the same directory.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
@@ -10,19 +10,19 @@ use rustix::io::{Errno, Result};
 
 use super::{NAMES, is_directory, is_dots, open_directory, open_up};
 
-/// The descriptors of so many levels are kept open.
+/// The number of levels whose descriptors are kept open.
 const HELD: usize = 16;
 
-/// A tree that is being walked. Directories come before what is in them; nothing of another file system comes.
+/// A walk in progress. Directories come before their contents; other file systems are skipped.
 pub(in super::super) struct Walk {
     /// The directories from the top to where the walk is.
     levels: Vec<Level>,
-    /// Directories whose rest was not seen, because somebody moved them away, and entries that somebody closed.
+    /// Directories that were moved away during the walk, and inaccessible entries.
     lost: u64,
 }
 
-/// What is seen of one entry.
-pub(in super::super) struct Seen<'a> {
+/// A directory entry.
+pub(in super::super) struct Entry<'a> {
     /// The directory that it is in.
     pub(in super::super) above: &'a OwnedFd,
     pub(in super::super) name: &'a CStr,
@@ -30,26 +30,26 @@ pub(in super::super) struct Seen<'a> {
 }
 
 struct Level {
-    /// Nothing where the way back leads over `..`.
+    /// `None` if the way back is `..`.
     held: Option<OwnedFd>,
     device: u64,
     inode: u64,
-    /// Where to go on reading.
+    /// Where to continue reading.
     position: u64,
 }
 
 /// Why the reading of a directory stopped.
 enum Pause {
-    /// Something is to be walked first.
+    /// A subdirectory has to be walked first.
     Below(CString),
     /// Enough for now.
     Enough,
-    /// That was all.
+    /// The end of the directory.
     End,
 }
 
 impl Walk {
-    /// Begins at a directory; nothing comes where there is none.
+    /// Starts at a directory; a missing one has no entries.
     pub(in super::super) fn new(directory: &Path) -> Result<Self> {
         match open_directory(CWD, directory) {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Self { levels: Vec::new(), lost: 0 }),
@@ -57,22 +57,22 @@ impl Walk {
         }
     }
 
-    /// How many directories were not seen to their end, and entries not at all.
+    /// How many directories and entries were missed.
     pub(in super::super) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Walks on over at most so many entries; tells whether that was all.
-    pub(in super::super) fn go_on(
+    /// Continues over at most this many entries; returns whether the walk is complete.
+    pub(in super::super) fn advance(
         &mut self,
         mut most: usize,
-        mut visit: impl FnMut(&Seen<'_>) -> Result<()>,
+        mut visit: impl FnMut(&Entry<'_>) -> Result<()>,
     ) -> Result<bool> {
         loop {
             let depth = self.levels.len();
             let Some(level) = self.levels.last_mut() else { return Ok(true) };
             let Some(directory) = level.held.take() else {
-                // Only what is walked is open below those that stay open.
+                // The current directory is always open.
                 return Err(Errno::BADF);
             };
             let device = level.device;
@@ -107,7 +107,7 @@ impl Walk {
         }
     }
 
-    /// Goes back to the directory above, or to the nearest one that is still known.
+    /// Goes back to the parent directory, or to the nearest one that is still open.
     fn go_up(&mut self, from: &OwnedFd) {
         self.levels.pop();
         let Some(level) = self.levels.last_mut() else { return };
@@ -142,7 +142,7 @@ impl Level {
         device: u64,
         most: &mut usize,
         lost: &mut u64,
-        visit: &mut impl FnMut(&Seen<'_>) -> Result<()>,
+        visit: &mut impl FnMut(&Entry<'_>) -> Result<()>,
     ) -> Result<Pause> {
         seek(directory, SeekFrom::Start(self.position))?;
         let mut buffer = Vec::with_capacity(NAMES);
@@ -160,7 +160,7 @@ impl Level {
             *most -= 1;
             let look = || statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
             let looked = match look() {
-                // It was closed since it was opened.
+                // Its permissions were removed after it was opened.
                 Err(Errno::ACCESS) => open_up(directory).and_then(|()| look()),
                 looked => looked,
             };
@@ -175,7 +175,7 @@ impl Level {
             if stat.st_dev != device {
                 continue;
             }
-            visit(&Seen { above: directory, name, stat: &stat })?;
+            visit(&Entry { above: directory, name, stat: &stat })?;
             if is_directory(stat.st_mode) {
                 return Ok(Pause::Below(name.to_owned()));
             }
@@ -184,7 +184,7 @@ impl Level {
     }
 }
 
-/// Whether there is nothing any more, or something else.
+/// Whether the entry is gone, or has been replaced.
 fn is_gone(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
 }

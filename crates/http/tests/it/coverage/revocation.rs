@@ -28,7 +28,7 @@ async fn call_under(
     locks: Vec<AdvisoryLock>,
     change: impl FnMut(&Tx) -> podium_app::Result<()> + Send + 'static,
 ) -> u16 {
-    let answer = app.send_under(prepared.call(app).by(caller), locks, change).await;
+    let answer = app.send_during_change(prepared.call(app).by(caller), locks, change).await;
     super::contract::describes(prepared.endpoint, &answer);
     answer.code()
 }

@@ -136,7 +136,7 @@ on_both_engines! {
             );
             assert_eq!(answer.header("retry-after"), "1");
         };
-        let first = app.send_beside(create("a"), locks, touch, second).await;
+        let first = app.send_during_change_and(create("a"), locks, touch, second).await;
         assert_eq!(create("a").send().await.id(), first.id());
     }
 

@@ -171,7 +171,7 @@ impl<'a> Place<'a> {
         if case.is_token {
             let token =
                 app.token(&fresh(app), "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
-            app.make_hold(Subject::Token, token.id, own.clone()).await;
+            app.set_grants(Subject::Token, token.id, own.clone()).await;
             return (token, Grants::for_token(own));
         }
         let user = app.user_with(&fresh(app), own.clone()).await;
@@ -179,7 +179,7 @@ impl<'a> Place<'a> {
         for holding in &case.teams {
             let team_id = app.team(&fresh(app), &[&user]).await;
             let held = self.grants(holding);
-            app.make_hold(Subject::Team, team_id, held.clone()).await;
+            app.set_grants(Subject::Team, team_id, held.clone()).await;
             all.extend(held);
         }
         (user, Grants::new(all))

@@ -66,7 +66,7 @@ on_both_engines! {
             follow(&app, &app.owner, id, "sources=worker&waitSeconds=0").header("last-event-id", &last).send()
         };
         assert_eq!(raw(&again(first.0.to_string()).await.text()), ["1", "2"]);
-        app.app.logs.settle().await.unwrap();
+        app.app.logs.flush().await.unwrap();
         let rest = again(first.0.to_string()).await.text();
         assert_eq!(raw(&rest), ["1", "2"]);
         let last = events(&rest)[1].0;

@@ -2,7 +2,7 @@
 
 use podium_api::{DeploymentId, Id, WorkspaceId};
 use podium_domain::{Grant, On};
-use podium_testkit::{Actor, TestApp, on_both_engines, role};
+use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines, role};
 use serde_json::json;
 
 use super::{change, change_by, dedicated, made, path, read, update};
@@ -197,4 +197,36 @@ on_both_engines! {
         change_by(&app, &token, id, json!({ "workspaceId": there })).await.refused(404);
         assert_eq!(read(&app, id).await["workspaceId"], json!(here));
     }
+}
+
+#[test]
+fn where_a_deployment_is_may_be_remembered_but_not_longer_than_it_is_true() {
+    block_on(async {
+        let app = TestApp::start(Engine::Postgres).await;
+        let other = app.replica().await;
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let id = made(&app, here, json!({})).await;
+        let seer = user(&app, "seer", vec![role(On::Workspace(here), "WORKSPACE_MEMBER")]).await;
+        let (at, deploys) = (path(&app, id), format!("{}/deploys", path(&app, id)));
+        for _ in 0..2 {
+            assert_eq!(
+                (other.get(&seer, &at).await.code(), other.get(&seer, &deploys).await.code()),
+                (200, 200)
+            );
+        }
+        change(&app, id, json!({ "workspaceId": there })).await.ok();
+        assert_eq!((other.get(&seer, &at).await.code(), other.get(&seer, &deploys).await.code()), (404, 404));
+        change(&app, id, json!({ "workspaceId": here })).await.ok();
+        assert_eq!(other.get(&seer, &at).await.code(), 200);
+        // Nobody holds a role on it: no rights change.
+        app.delete(&app.owner, &at).await.ok();
+        for actor in [&seer, &app.owner] {
+            for path in [&at, &deploys] {
+                let gone = other.get(actor, path).await;
+                assert_eq!(gone.refused(404), "There is no such deployment, or you may not see it.");
+            }
+            // Something that the seer would not be allowed to do is answered alike.
+            assert_eq!(other.delete(actor, &at).await.code(), 404);
+        }
+    });
 }

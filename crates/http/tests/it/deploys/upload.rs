@@ -96,8 +96,8 @@ on_both_engines! {
         for (bytes, why) in [
             (Vec::new(), "it is not compressed with gzip"),
             (b"PK\x03\x04".to_vec(), "it is not compressed with gzip"),
-            (whole[..300_000].to_vec(), "its gzip data is damaged, cut off or followed by something else"),
-            (gzip(b"no archive"), "it is not a whole tar archive: it ends before its end mark"),
+            (whole[..300_000].to_vec(), "its gzip data is damaged, truncated or followed by other data"),
+            (gzip(b"no archive"), "it is not a complete tar archive: it ends before its end-of-archive marker"),
             (archive(&[("/etc/passwd", b"")]), "the entry `/etc/passwd` has an absolute path: paths are relative"),
             (archive(&[("dags/../../up", b"")]), "the entry `dags/../../up` has `..` in its path"),
         ] {
@@ -134,7 +134,7 @@ on_both_engines! {
         // What comes after the end of the archive would be unpacked by some programs and not by others.
         let two = [archive(&[("dags/a.py", b"a")]), archive(&[("dags/b.py", b"b")])].concat();
         let message = put(&app, url(&deploy), two).await.refused(400);
-        assert!(message.contains("something follows its end mark"), "{message}");
+        assert!(message.contains("data follows its end-of-archive marker"), "{message}");
     }
 
     async fn a_url_works_by_itself_and_as_it_is(app) {

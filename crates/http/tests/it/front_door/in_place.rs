@@ -146,10 +146,10 @@ on_both_engines! {
         assert!(app.get(&app.owner, &behind.at("/api/v2/dags")).await.refused(503).contains("wake it"));
         app.set_column("deployments", behind.id, "status", "'HEALTHY'").await;
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let door = podium_dataplane::Door {
-            address: nobody, line: Line::Three, key: podium_dataplane::Hidden::new("k".into()),
+        let door = podium_dataplane::WebServer {
+            address: nobody, line: Line::Three, key: podium_dataplane::Secret::new("k".into()),
         };
-        app.plane.script().set_door(behind.id, door);
+        app.plane.script().set_web_server(behind.id, door);
         let away = app.get(&app.owner, &behind.at("/api/v2/dags")).await;
         assert!(away.refused(502).contains("does not respond"));
         assert_eq!(away.header("retry-after"), "5");

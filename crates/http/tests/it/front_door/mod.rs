@@ -14,7 +14,7 @@ mod streams;
 use std::collections::HashMap;
 
 use podium_api::{DeploymentId, Id, WorkspaceId};
-use podium_dataplane::{Door, Hidden, Line};
+use podium_dataplane::{Line, Secret, WebServer};
 use podium_domain::{Grant, On};
 use podium_testkit::{Actor, Answer, TestApp, role};
 use serde_json::json;
@@ -44,8 +44,8 @@ impl Behind {
         let id = made(app, workspace, json!({})).await;
         let namespace = read(app, id).await["namespace"].as_str().unwrap().to_owned();
         let environment = Environment::start().await;
-        let door = Door { address: environment.address, line, key: Hidden::new(KEY.into()) };
-        app.plane.script().set_door(id, door);
+        let door = WebServer { address: environment.address, line, key: Secret::new(KEY.into()) };
+        app.plane.script().set_web_server(id, door);
         Self { id, workspace, namespace, environment }
     }
 

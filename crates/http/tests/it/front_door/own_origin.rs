@@ -64,11 +64,11 @@ on_both_engines! {
         let runs = behind.at("/api/v2/dags/a/dagRuns");
         browser.post(&runs).await.ok();
         let less = vec![role(On::Organization, "ORGANIZATION_MEMBER"), role(on, "WORKSPACE_MEMBER")];
-        app.make_hold(podium_store::grants::Subject::User, ada.id, less).await;
+        app.set_grants(podium_store::grants::Subject::User, ada.id, less).await;
         browser.post(&runs).await.refused(403);
         assert_eq!(browser.get(&runs).await.code(), 200);
         let nothing = vec![role(On::Organization, "ORGANIZATION_MEMBER")];
-        app.make_hold(podium_store::grants::Subject::User, ada.id, nothing).await;
+        app.set_grants(podium_store::grants::Subject::User, ada.id, nothing).await;
         browser.get(&runs).await.refused(404);
     }
 
@@ -230,7 +230,7 @@ fn a_pass_is_invalid_on_every_replica_once_its_session_has_ended() {
                 .send()
         };
         assert_eq!(there().await.code(), 200);
-        app.make_hold(
+        app.set_grants(
             podium_store::grants::Subject::User,
             ada.id,
             vec![role(On::Organization, "ORGANIZATION_MEMBER")],

@@ -119,7 +119,7 @@ fn a_response_of_an_environment_ends_with_the_callers_rights() {
         let mut answer = app.call("GET", &behind.at("/api/v2/dags")).by(&reader).open().await;
         assert_eq!(answer.next().await.as_deref(), Some("first\n"));
         let remove = remove(&app, &reader);
-        let (is_broken, ()) = tokio::join!(answer.breaks_off(), remove);
+        let (is_broken, ()) = tokio::join!(answer.is_aborted(), remove);
         assert!(is_broken, "the environment never ended its answer");
     });
 }
@@ -135,9 +135,9 @@ fn a_body_for_an_environment_is_not_passed_on_once_its_caller_has_lost_its_right
             let call = app.call("POST", &behind.at("/api/v2/dags/a/dagRuns")).by(&author);
             call.json(&json!({ "logical_date": null }))
         };
-        assert_eq!(call().send_late(async {}).await.code(), 200);
+        assert_eq!(call().send_with_delayed_body(async {}).await.code(), 200);
         assert_eq!(behind.environment.seen().len(), 1);
-        let refused = call().send_late(remove(&app, &author)).await;
+        let refused = call().send_with_delayed_body(remove(&app, &author)).await;
         assert!(refused.refused(403).contains("Your rights changed"));
         // The environment may have seen a head, of a request that broke off.
         assert!(behind.environment.seen().iter().all(|request| request["body"] == ""));

@@ -70,7 +70,7 @@ on_both_engines! {
         let first = export.next().await.expect("there is a first part");
         assert!((1..expected.len()).contains(&first.lines().count()));
         app.execute("ALTER TABLE audit_records RENAME TO lost_records").await;
-        assert!(export.breaks_off().await);
+        assert!(export.is_aborted().await);
     }
 
     async fn an_export_has_a_window_that_ends_before_its_end(app) {

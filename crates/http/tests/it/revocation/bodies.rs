@@ -25,7 +25,7 @@ on_both_engines! {
     async fn an_owner_who_is_removed_concurrently_leaves_nothing_behind(app) {
         let leaver = app.member_as("leaver", OrganizationRole::Owner).await;
         let meanwhile = set_roles(&app, &app.owner, &leaver, json!({ "organizationRole": null }));
-        let answer = new_token(&app, &leaver).send_late(meanwhile).await;
+        let answer = new_token(&app, &leaver).send_with_delayed_body(meanwhile).await;
         assert_eq!(answer.refused(404), "There is no such organization, or you may not see it.");
         assert_eq!(tokens(&app).await, 0);
     }
@@ -33,11 +33,11 @@ on_both_engines! {
     async fn an_owner_who_is_demoted_meanwhile_is_a_member(app) {
         let demoted = app.member_as("demoted", OrganizationRole::Owner).await;
         let meanwhile = set_roles(&app, &app.owner, &demoted, json!({ "organizationRole": "ORGANIZATION_MEMBER" }));
-        new_token(&app, &demoted).send_late(meanwhile).await.refused(403);
+        new_token(&app, &demoted).send_with_delayed_body(meanwhile).await.refused(403);
         assert_eq!(tokens(&app).await, 0);
         let promoted = app.member("promoted").await;
         let meanwhile = set_roles(&app, &app.owner, &promoted, json!({ "organizationRole": "ORGANIZATION_OWNER" }));
-        new_token(&app, &promoted).send_late(meanwhile).await.ok();
+        new_token(&app, &promoted).send_with_delayed_body(meanwhile).await.ok();
     }
 
     async fn a_token_that_is_deleted_or_rotated_meanwhile_is_revoked(app) {
@@ -49,7 +49,7 @@ on_both_engines! {
                 let done = app.call(method, &path).by(&app.owner).send().await;
                 assert!(done.status.is_success(), "{}", done.text());
             };
-            let refused = new_token(&app, &token).send_late(meanwhile).await;
+            let refused = new_token(&app, &token).send_with_delayed_body(meanwhile).await;
             assert!(refused.refused(401).contains("revoked"));
             let gone = u64::from(method == "DELETE");
             assert_eq!(tokens(&app).await, before - gone);
@@ -60,14 +60,14 @@ on_both_engines! {
         let owner = app.member_as("owner", OrganizationRole::Owner).await;
         let session = app.session_of(&owner).await;
         let meanwhile = async { drop(app.post(&session, "/v1/auth/sign-out", json!({})).await) };
-        assert!(new_token(&app, &session).send_late(meanwhile).await.refused(401).contains("revoked"));
+        assert!(new_token(&app, &session).send_with_delayed_body(meanwhile).await.refused(401).contains("revoked"));
         let session = app.session_of(&owner).await;
         let body = json!({ "currentPassword": "", "newPassword": "a password that is new" });
         let meanwhile = async { drop(app.post(&owner, "/v1/auth/change-password", body).await) };
-        assert!(new_token(&app, &session).send_late(meanwhile).await.refused(401).contains("revoked"));
+        assert!(new_token(&app, &session).send_with_delayed_body(meanwhile).await.refused(401).contains("revoked"));
         let session = app.session_of(&owner).await;
         let meanwhile = async { app.advance(app.app.config.session) };
-        assert!(new_token(&app, &session).send_late(meanwhile).await.refused(401).contains("expired"));
+        assert!(new_token(&app, &session).send_with_delayed_body(meanwhile).await.refused(401).contains("expired"));
         assert_eq!(tokens(&app).await, 0);
     }
 
@@ -76,14 +76,14 @@ on_both_engines! {
             let call = app.call("POST", &app.path("/allowed-ip-address-ranges")).by(&app.owner).from("192.0.2.1");
             call.json(&json!({ "ipAddressRange": "192.0.2.0/24" })).send().await.ok();
         };
-        new_token(&app, &app.owner).from("198.51.100.1").send_late(meanwhile).await.refused(403);
+        new_token(&app, &app.owner).from("198.51.100.1").send_with_delayed_body(meanwhile).await.refused(403);
     }
 
     async fn errors_in_a_body_are_not_reported_to_a_caller_that_lost_its_rights(app) {
         let leaver = app.member_as("leaver", OrganizationRole::Owner).await;
         let meanwhile = set_roles(&app, &app.owner, &leaver, json!({ "organizationRole": null }));
         let call = app.call("POST", &app.path("/workspaces")).by(&leaver).json(&json!({ "name": "" }));
-        call.send_late(meanwhile).await.refused(404);
+        call.send_with_delayed_body(meanwhile).await.refused(404);
     }
 
     async fn others_may_join_and_leave_concurrently(app) {
@@ -101,6 +101,6 @@ on_both_engines! {
             }
             app.advance(Duration::from_secs(20));
         };
-        call.send_late(meanwhile).await.ok();
+        call.send_with_delayed_body(meanwhile).await.ok();
     }
 }

@@ -33,11 +33,11 @@ on_both_engines! {
         whole.next().await.expect("the first part");
         // What concerns others does not concern it.
         remove(&app, &app.member_as("other", OrganizationRole::Owner).await).await;
-        assert!(!whole.breaks_off().await);
+        assert!(!whole.is_aborted().await);
         let mut part = export().open().await;
         part.next().await.expect("the first part");
         remove(&app, &auditor).await;
-        assert!(part.breaks_off().await);
+        assert!(part.is_aborted().await);
     }
 
     async fn a_stream_of_lines_ends_even_without_new_lines(app) {
@@ -49,7 +49,7 @@ on_both_engines! {
         ]).await;
         let path = app.path(&format!("/deployments/{id}/logs/follow?sources=worker"));
         let stream = app.call("GET", &path).by(&reader).open().await;
-        let (ended, ()) = tokio::join!(stream.breaks_off(), remove(&app, &reader));
+        let (ended, ()) = tokio::join!(stream.is_aborted(), remove(&app, &reader));
         assert!(!ended, "it ends in an orderly way");
     }
 }

@@ -98,11 +98,72 @@ fn one_address_cannot_have_all_connections() {
 #[test]
 fn a_form_that_does_not_come_is_not_waited_for() {
     block_on(async {
-        let served = serve(|settings| settings.body_timeout = SHORT).await;
+        let served = serve(|settings| settings.public_body_timeout = SHORT).await;
         let half = b"POST /sign-in HTTP/1.1\r\nHost: podium\r\nOrigin: https://podium.test\r\nContent-Length: 100\r\n\
                      Connection: close\r\n\r\nuser";
         let (_, said) = say(connect(&served), half.to_vec(), "").await;
         assert!(said.starts_with("HTTP/1.1 408"), "{said}");
+    });
+}
+
+/// The head of a request to a public endpoint; the response to it says that the server awaits the body.
+fn half_a_public_request(path: &str) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: podium\r\nOrigin: https://podium.test\r\nContent-Type: application/json\r\n\
+         Content-Length: 100\r\nExpect: 100-continue\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+const PUBLIC: [&str; 3] = ["/v1/auth/sign-in", "/v1/auth/accept-invite", "/sign-in"];
+
+#[test]
+fn half_sent_public_bodies_do_not_block_new_connections() {
+    block_on(async {
+        for path in PUBLIC {
+            let served = serve(|settings| {
+                (settings.connections, settings.public_body_timeout) = (4, LONG);
+            })
+            .await;
+            let mut held = Vec::new();
+            for _ in 0..3 {
+                let (stream, said) = say(connect(&served), half_a_public_request(path), "\r\n\r\n").await;
+                assert!(said.starts_with("HTTP/1.1 100"), "{said}");
+                held.push(stream);
+            }
+            let (known, said) = say(connect(&served), half_a_request(&served), "\r\n\r\n").await;
+            assert!(said.starts_with("HTTP/1.1 100"), "{said}");
+            let mut newer = Vec::new();
+            for _ in 0..6 {
+                newer.push(is_well(&served).await);
+            }
+            for stream in held {
+                assert_eq!(say(stream, Vec::new(), "").await.1, "", "it was closed to make room");
+            }
+            let (_, said) = say(known, b"{\"name\":\"Data\"}".to_vec(), "}").await;
+            assert!(said.starts_with("HTTP/1.1 200"), "an authenticated request is not closed: {said}");
+        }
+    });
+}
+
+#[test]
+fn public_bodies_have_a_shorter_deadline_and_a_smaller_limit() {
+    block_on(async {
+        let served = serve(|settings| settings.public_body_timeout = SHORT).await;
+        for path in PUBLIC {
+            let (stream, said) = say(connect(&served), half_a_public_request(path), "\r\n\r\n").await;
+            assert!(said.starts_with("HTTP/1.1 100"), "{said}");
+            assert!(say(stream, b"half".to_vec(), "").await.1.starts_with("HTTP/1.1 408"), "{path}");
+        }
+        let sign_in = |username: &str, password: &str| {
+            let body = format!("{{\"username\":\"{username}\",\"password\":\"{password}\"}}");
+            served.app.call("POST", "/v1/auth/sign-in").header("content-type", "application/json").body(body)
+        };
+        // The longest valid name and password, in their longest JSON encoding.
+        let longest = |count| r"\ud83d\ude00".repeat(count);
+        sign_in(&longest(254), &longest(1024)).send().await.refused(401);
+        let message = sign_in("nobody", &"x".repeat(16 * 1024)).send().await.refused(413);
+        assert!(message.contains("at most 16384 bytes"), "{message}");
     });
 }
 
@@ -219,7 +280,11 @@ fn unread_responses_on_one_connection_share_a_limit() {
 fn half_sent_bodies_of_one_address_are_bounded_together() {
     block_on(async {
         let few = Waiting { connection: 100_000, address: 100_000, all: 400_000 };
-        let served = serve(|settings| (settings.waiting, settings.body_timeout) = (few, LONG)).await;
+        let served = serve(|settings| {
+            (settings.waiting, settings.public_body_timeout) = (few, LONG);
+            settings.public_body_limit = settings.body_limit;
+        })
+        .await;
         let half = |length: usize| {
             let body = "x".repeat(length);
             let head = "POST /v1/auth/sign-in HTTP/1.1\r\nHost: podium\r\nConnection: close\r\nContent-Type: \

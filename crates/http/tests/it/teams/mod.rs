@@ -93,6 +93,17 @@ on_both_engines! {
         assert_eq!(app.get(&ada, &app.path("/audit-logs")).await.code(), 200, "a member is an owner now");
     }
 
+    async fn others_are_remembered_when_a_team_begins_without_members(app) {
+        let epoch = async || app.column("organizations", app.organization_id, "authorization_epoch").await;
+        let (ada, before) = (app.member("ada").await, epoch().await);
+        app.post(&app.owner, &app.path("/teams"), json!({ "name": "Empty" })).await.ok();
+        app.post(&app.owner, &app.path("/teams"), json!({ "name": "Also empty", "memberIds": [] })).await.ok();
+        assert_eq!(epoch().await, before, "nobody has more rights than before");
+        let body = json!({ "name": "Crew", "memberIds": [ada.id] });
+        app.post(&app.owner, &app.path("/teams"), body).await.ok();
+        assert_ne!(epoch().await, before);
+    }
+
     async fn names_are_unique_without_regard_to_case(app) {
         let all = app.path("/teams");
         let crew = app.team("Crew", &[]).await;

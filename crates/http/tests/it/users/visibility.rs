@@ -57,7 +57,7 @@ on_both_engines! {
         ];
         let ada = app.user_with("ada", held.clone()).await;
         let team = app.team("Team", &[&ada]).await;
-        app.make_hold(podium_store::grants::Subject::Team, team, held).await;
+        app.set_grants(podium_store::grants::Subject::Team, team, held).await;
         let plain = app.member("plain").await;
         let colleague = app.user_with("colleague", vec![member(), role(On::Workspace(open), "WORKSPACE_MEMBER")]).await;
         let manager = app.user_with("manager", vec![member(), role(On::Workspace(secret), "WORKSPACE_OWNER")]).await;
@@ -98,7 +98,7 @@ on_both_engines! {
         let team = app.team("Team", &[]).await;
         let on_it = On::Deployment { id: deployment, workspace_id: secret };
         let held = vec![member(), role(on_it, "DEPLOYMENT_ADMIN")];
-        app.make_hold(podium_store::grants::Subject::Team, team, held).await;
+        app.set_grants(podium_store::grants::Subject::Team, team, held).await;
         let plain = app.member("plain").await;
         for filter in [
             format!("/users?workspaceId={secret}"),

@@ -15,8 +15,8 @@ fn with_membership(mut held: Vec<Grant>) -> Vec<Grant> {
     held
 }
 
-async fn make_hold(app: &TestApp, actor: &Actor, held: Vec<Grant>) {
-    app.make_hold(Subject::User, actor.id, with_membership(held)).await;
+async fn set_grants(app: &TestApp, actor: &Actor, held: Vec<Grant>) {
+    app.set_grants(Subject::User, actor.id, with_membership(held)).await;
 }
 
 async fn once(app: &TestApp, by: &Actor, path: &str, body: &Value) -> Answer {
@@ -36,17 +36,17 @@ on_both_engines! {
         let body = json!({ "name": "ci", "scope": "WORKSPACE", "entityId": here, "role": "WORKSPACE_OPERATOR" });
         let made = once(&app, &maker, "/tokens", &body).await.ok();
         // Other rights come and go.
-        make_hold(&app, &maker, vec![operator.clone()]).await;
+        set_grants(&app, &maker, vec![operator.clone()]).await;
         assert_eq!(once(&app, &maker, "/tokens", &body).await.ok(), made);
         let lacking = [in_workspace(here, "WORKSPACE_AUTHOR"), in_workspace(there, "WORKSPACE_OWNER")];
         for held in lacking.map(|role| vec![role]).into_iter().chain([vec![]]) {
-            make_hold(&app, &maker, held).await;
+            set_grants(&app, &maker, held).await;
             let refused = once(&app, &maker, "/tokens", &body).await;
             // The token that was made is one that it may not see now.
             refused.refused(404);
             assert!(!refused.text().contains(made["token"].as_str().unwrap()));
         }
-        make_hold(&app, &maker, vec![operator]).await;
+        set_grants(&app, &maker, vec![operator]).await;
         assert_eq!(once(&app, &maker, "/tokens", &body).await.ok(), made);
     }
 
@@ -59,7 +59,7 @@ on_both_engines! {
         assert_eq!(once(&app, &owner, &path, &Value::Null).await.ok(), rotated);
         // An operator may rotate tokens, though none that can do more than it can.
         for (name, status) in [("WORKSPACE_OPERATOR", 403), ("WORKSPACE_MEMBER", 404)] {
-            make_hold(&app, &owner, vec![in_workspace(workspace, name)]).await;
+            set_grants(&app, &owner, vec![in_workspace(workspace, name)]).await;
             once(&app, &owner, &path, &Value::Null).await.refused(status);
         }
     }
@@ -87,13 +87,13 @@ on_both_engines! {
             once(&app, &operator, path, body).await.ok();
             once(&app, &operator, path, body).await.ok();
         }
-        make_hold(&app, &operator, vec![in_workspace(workspace, "WORKSPACE_AUTHOR")]).await;
+        set_grants(&app, &operator, vec![in_workspace(workspace, "WORKSPACE_AUTHOR")]).await;
         for (path, body) in &calls {
             // An author sees objects, and no tokens.
             let status = if path.starts_with("/tokens") { 404 } else { 403 };
             assert_eq!(once(&app, &operator, path, body).await.code(), status, "{path}");
         }
-        make_hold(&app, &operator, vec![]).await;
+        set_grants(&app, &operator, vec![]).await;
         for (path, body) in &calls {
             assert_eq!(once(&app, &operator, path, body).await.code(), 404, "{path}");
         }
@@ -107,10 +107,10 @@ on_both_engines! {
         let given = json!([{ "workspaceId": workspace, "role": "WORKSPACE_AUTHOR" }]);
         let body = json!({ "organizationRole": "ORGANIZATION_MEMBER", "workspaceRoles": given });
         for path in [format!("/users/{user_id}/roles"), format!("/teams/{team_id}/roles")] {
-            make_hold(&app, &owner, vec![in_workspace(workspace, "WORKSPACE_OWNER")]).await;
+            set_grants(&app, &owner, vec![in_workspace(workspace, "WORKSPACE_OWNER")]).await;
             let given = once(&app, &owner, &path, &body).await.ok();
             assert_eq!(once(&app, &owner, &path, &body).await.ok(), given);
-            make_hold(&app, &owner, vec![in_workspace(workspace, "WORKSPACE_AUTHOR")]).await;
+            set_grants(&app, &owner, vec![in_workspace(workspace, "WORKSPACE_AUTHOR")]).await;
             once(&app, &owner, &path, &body).await.refused(403);
         }
     }

@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_passes_unpacks_inside(entries in prop::collection::vec(entry(), 1..12)) {
+    fn a_valid_archive_unpacks_inside_its_directory(entries in prop::collection::vec(entry(), 1..12)) {
         let passing = passing(entries);
         let outside = tempfile::tempdir().unwrap();
         let inside = outside.path().canonicalize().unwrap().join("inside");

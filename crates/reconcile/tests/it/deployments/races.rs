@@ -1,4 +1,4 @@
-//! Callers change their minds while a step runs.
+//! Deployments are changed while a step is running.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ on_both_engines! {
         assert_eq!(app.stored_deployment(id).await.expect("there is one").stamp.version, 2);
     }
 
-    async fn what_was_seen_of_an_older_generation_is_not_recorded(app) {
+    async fn an_observation_of_an_older_generation_is_not_recorded(app) {
         let app = Arc::new(app);
         let id = app.new_deployment(app.workspace("Data").await).await;
         app.settle().await;
@@ -86,7 +86,7 @@ on_both_engines! {
         assert_eq!(app.pending_work().await, []);
     }
 
-    async fn who_outlives_its_lease_does_no_harm(app) {
+    async fn a_step_that_outlives_its_lease_does_no_harm(app) {
         let app = Arc::new(app);
         let plane = Gated::new(&app);
         let (slow, other) = (plane.loops(&app), plane.loops(&app));
@@ -109,7 +109,7 @@ on_both_engines! {
         assert_eq!((app.status(id).await, app.pending_work().await), (before, vec![]));
     }
 
-    async fn who_outlives_its_lease_leaves_no_orphan(app) {
+    async fn a_step_that_outlives_its_lease_leaves_no_orphan(app) {
         let app = Arc::new(app);
         let plane = Gated::new(&app);
         let (slow, other) = (plane.loops(&app), plane.loops(&app));

@@ -1,10 +1,10 @@
-//! Every call to the plane fails once, loses its answer once, and is the last one that a process makes before it dies.
-//! Whichever it is, the end is the same.
+//! Every call to the plane fails once, loses its response once, and is the last one before a process dies. The final
+//! state is always the same.
 
 use podium_api::enums::DeploymentStatus::{Healthy, Hibernating};
 use podium_api::{DeploymentId, WorkspaceId};
 use podium_dataplane::Fault;
-use podium_dataplane::simulated::Upset;
+use podium_dataplane::simulated::InjectedFault;
 use podium_domain::deployments::HibernationOverride;
 use podium_reconcile::{Loops, Options};
 use podium_testkit::{TestApp, on_both_engines};
@@ -99,17 +99,17 @@ on_both_engines! {
     async fn every_call_may_fail(app) {
         app.plane.script().keep_journal();
         let workspace = app.workspace("Data").await;
-        let upsets = [
-            Upset::Fail(Fault::Failed("no room".into())),
-            Upset::Fail(Fault::Unreachable("no route to host".into())),
-            Upset::LoseAnswer,
+        let injected = [
+            InjectedFault::Fail(Fault::Failed("no room".into())),
+            InjectedFault::Fail(Fault::Unreachable("no route to host".into())),
+            InjectedFault::LoseResponse,
         ];
         for scenario in ALL {
             let length = scenario.length(&app, workspace).await;
             assert!(length > 0, "{scenario:?}");
-            for (call, upset) in (0..length).flat_map(|call| upsets.iter().map(move |upset| (call, upset))) {
+            for (call, upset) in (0..length).flat_map(|call| injected.iter().map(move |upset| (call, upset))) {
                 let id = scenario.begin(&app, workspace).await;
-                app.plane.script().upset_after(id.id(), call, upset.clone());
+                app.plane.script().inject_after(id.id(), call, upset.clone());
                 let how = format!("call {call} meets {upset:?}");
                 app.settle().await;
                 if app.pending_work().await.is_empty() {
@@ -129,7 +129,7 @@ on_both_engines! {
             for call in 0..length {
                 let id = scenario.begin(&app, workspace).await;
                 let before = app.plane.script().hung();
-                app.plane.script().upset_after(id.id(), call, Upset::Hang);
+                app.plane.script().inject_after(id.id(), call, InjectedFault::Hang);
                 let died = async {
                     while app.plane.script().hung() == before {
                         tokio::task::yield_now().await;

@@ -5,7 +5,7 @@ use std::process::Child;
 use rustix::thread::UnshareFlags;
 
 use super::*;
-use crate::local::network::{holding, program};
+use crate::local::network::{holder, program};
 
 const FIRST: u32 = 1_999_900_000;
 
@@ -62,11 +62,11 @@ fn heard(user: u32, ports: &[u16]) -> Vec<String> {
 fn leave_network() -> bool {
     #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
     let left = rustix::thread::unshare(UnshareFlags::NEWNET);
-    left.is_ok() && holding::raise_loopback().is_ok()
+    left.is_ok() && holder::raise_loopback().is_ok()
 }
 
 #[test]
-fn environments_with_users_of_their_own_do_not_reach_each_other_on_loopback() {
+fn environments_with_own_users_cannot_reach_each_other_on_loopback() {
     let tried = std::thread::spawn(|| {
         let Some(nft) = program("nft") else { return Some("nft is not installed (package nftables)".into()) };
         if !leave_network() {

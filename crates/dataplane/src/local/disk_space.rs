@@ -1,0 +1,57 @@
+//! Archives that stop unpacking when the disk runs full.
+
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use podium_api::DeploymentId;
+
+use super::services::{Archive, Archives};
+use crate::PlaneFuture;
+
+/// Free space is checked after this many bytes of an archive, which may unpack to two hundred times as many.
+const CHECK_EVERY: usize = 64 * 1024;
+
+/// Archives that fail once less than the reserve is free.
+pub(super) struct SpaceCheckedArchives<'a> {
+    pub(super) archives: &'a dyn Archives,
+    /// Where they are unpacked.
+    pub(super) directory: &'a Path,
+    pub(super) reserve: u64,
+}
+
+impl Archives for SpaceCheckedArchives<'_> {
+    fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {
+        let (directory, reserve) = (self.directory.to_owned(), self.reserve);
+        Box::pin(async move {
+            let opened = self.archives.open(deployment_id, version).await?;
+            let watched = |inner| {
+                Box::new(SpaceCheckedReader { inner, directory, reserve, since_check: CHECK_EVERY })
+                    as Archive
+            };
+            Ok(opened.map(watched))
+        })
+    }
+}
+
+struct SpaceCheckedReader {
+    inner: Archive,
+    directory: PathBuf,
+    reserve: u64,
+    since_check: usize,
+}
+
+impl Read for SpaceCheckedReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.since_check >= CHECK_EVERY {
+            self.since_check = 0;
+            let disk = rustix::fs::statvfs(&self.directory)?;
+            if disk.f_bavail.saturating_mul(disk.f_frsize) < self.reserve {
+                return Err(io::Error::new(ErrorKind::StorageFull, "the disk is full"));
+            }
+        }
+        let most = buffer.len().min(CHECK_EVERY);
+        let count = self.inner.read(&mut buffer[..most])?;
+        self.since_check += count;
+        Ok(count)
+    }
+}

@@ -1,0 +1,98 @@
+//! Resource metrics of components, from the kernel and their supervisors.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+
+use podium_api::Timestamp;
+use podium_domain::deployments::plan::Health;
+
+use super::health::HealthReport;
+use super::plane::{Plane, UNREADABLE_COMPONENT};
+use super::process::{group_of, pids};
+use super::state::State;
+use crate::{ComponentMetrics, EnvironmentMetrics};
+
+/// Measurements of a supervised environment.
+#[derive(Default)]
+pub(super) struct Measurements(Mutex<Counts>);
+
+#[derive(Clone, Default)]
+struct Counts {
+    heartbeats: BTreeMap<String, Timestamp>,
+    disk: Option<u64>,
+}
+
+impl Measurements {
+    /// Records heartbeats of components.
+    pub(super) fn note_heartbeats(&self, heard: &HealthReport) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.heartbeats.extend(heard.heartbeats().map(|(name, at)| (name.to_owned(), at)));
+    }
+
+    /// Records the measured disk usage.
+    pub(super) fn note_disk(&self, bytes: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).disk = Some(bytes);
+    }
+
+    fn get(&self) -> Counts {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The metrics of every environment of a plane.
+pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
+    let seen: Vec<_> = {
+        let supervisors = plane.supervisors();
+        supervisors
+            .iter()
+            .map(|(id, handle)| (*id, handle.view.get().components, handle.view.measurements.get()))
+            .collect()
+    };
+    let memory = memory_of_groups();
+    let metrics = seen.into_iter().map(|(id, components, counts)| {
+        let state = State::read(&plane.layout.environment(id).state()).ok().flatten().unwrap_or_default();
+        let component = |component: podium_domain::deployments::plan::Component| ComponentMetrics {
+            is_up: component.health == Health::Up,
+            restarts: Some(state.restarts.get(&component.name).copied().unwrap_or(0)),
+            memory: state
+                .processes
+                .get(&component.name)
+                .filter(|started| started.identity.is_alive())
+                .and_then(|started| memory.get(&started.identity.pid).copied()),
+            heartbeat_at: counts.heartbeats.get(&component.name).copied(),
+            name: component.name,
+        };
+        EnvironmentMetrics {
+            id,
+            components: components.into_iter().map(component).collect(),
+            disk: counts.disk,
+        }
+    });
+    let unreadable = plane.unreadable_ids().into_iter().map(|id| {
+        let down = ComponentMetrics {
+            name: UNREADABLE_COMPONENT.into(),
+            is_up: false,
+            restarts: None,
+            memory: None,
+            heartbeat_at: None,
+        };
+        EnvironmentMetrics { id, components: vec![down], disk: None }
+    });
+    let mut metrics: Vec<EnvironmentMetrics> = metrics.chain(unreadable).collect();
+    metrics.sort_by_key(|metrics| metrics.id);
+    metrics
+}
+
+/// The resident memory of every process group in bytes. Memory that members share is counted for each of them.
+fn memory_of_groups() -> HashMap<i32, u64> {
+    let page = rustix::param::page_size() as u64;
+    let mut groups = HashMap::new();
+    for pid in pids() {
+        let Some(group) = group_of(pid) else { continue };
+        let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+        let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+        *groups.entry(group).or_default() += pages * page;
+    }
+    groups
+}

@@ -1,0 +1,112 @@
+//! Creates a cluster, owned by the user that it runs as.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use podium_domain::Reason;
+use tokio::process::Command;
+
+use super::{ADMIN, Cluster, Programs};
+use crate::blocking::blocking_exclusive;
+use crate::local::command::run;
+use crate::local::layout::write_whole;
+
+/// The text for users if it cannot be created.
+const NOT_MADE: &str = "the metadata database cluster cannot be created";
+
+impl Cluster {
+    /// Creates the cluster atomically if there is none.
+    pub(super) async fn make(self: &Arc<Self>, programs: &Programs) -> Result<(), Reason> {
+        let fail = |error: io::Error| Reason::of_io(NOT_MADE, &error);
+        let cluster = Arc::clone(self);
+        let begun = blocking_exclusive(&self.directory, move || cluster.begin()).await;
+        let Some((secret, maker)) = begun? else { return Ok(()) };
+        let (data, draft) = (self.data(), self.draft());
+        let mut initdb = self.command(&programs.program("initdb"), maker);
+        initdb.args(["--username", ADMIN, "--auth", "scram-sha-256", "--encoding", "UTF8"]);
+        initdb.args(["--locale", "C", "--pwfile"]).arg(&secret).arg("--pgdata").arg(&draft);
+        let mut initdb = Command::from(initdb);
+        initdb.kill_on_drop(true);
+        let made = run(initdb, |_| {}).await;
+        let cluster = Arc::clone(self);
+        let settled = blocking_exclusive(&self.directory, move || {
+            fs::remove_file(&secret)?;
+            if made.is_ok() {
+                cluster.give_all(&draft)?;
+                fs::rename(&draft, &data)?;
+            }
+            Ok(made)
+        });
+        settled.await.map_err(fail)?.map_err(|error| Reason::new(NOT_MADE, error))
+    }
+
+    /// Prepares the creation of a cluster; `None` if there is one already. Returns the password file and the user that
+    /// creates it.
+    fn begin(&self) -> Result<Option<(PathBuf, Option<u32>)>, Reason> {
+        let fail = |error: io::Error| Reason::of_io(NOT_MADE, &error);
+        let (data, draft) = (self.data(), self.draft());
+        fs::create_dir_all(&self.directory).map_err(fail)?;
+        fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o711)).map_err(fail)?;
+        self.give(&self.directory).map_err(fail)?;
+        if data.join("PG_VERSION").exists() {
+            self.give_all(&data).map_err(fail)?;
+            return Ok(None);
+        }
+        if draft.exists() {
+            fs::remove_dir_all(&draft).map_err(fail)?;
+        }
+        let maker = self.user.map(|_| named_user()).transpose()?;
+        fs::create_dir(&draft).map_err(fail)?;
+        fs::set_permissions(&draft, fs::Permissions::from_mode(0o700)).map_err(fail)?;
+        let secret = self.directory.join("password");
+        write_whole(&secret, self.password.reveal().as_bytes(), 0o600).map_err(fail)?;
+        for path in [&draft, &secret] {
+            maker.map_or(Ok(()), |maker| lchown(path, Some(maker), Some(maker))).map_err(fail)?;
+        }
+        Ok(Some((secret, maker)))
+    }
+
+    fn draft(&self) -> PathBuf {
+        self.directory.join("draft")
+    }
+
+    fn give(&self, path: &Path) -> io::Result<()> {
+        self.user.map_or(Ok(()), |user| lchown(path, Some(user), Some(user)))
+    }
+
+    /// Changes the owner of a cluster that came from elsewhere to the user that it runs as here.
+    fn give_all(&self, path: &Path) -> io::Result<()> {
+        let Some(user) = self.user.filter(|user| fs::metadata(path).is_ok_and(|found| found.uid() != *user))
+        else {
+            return Ok(());
+        };
+        let mut left = vec![path.to_owned()];
+        let mut all = Vec::new();
+        while let Some(next) = left.pop() {
+            if fs::symlink_metadata(&next)?.is_dir() {
+                for entry in fs::read_dir(&next)? {
+                    left.push(entry?.path());
+                }
+            }
+            all.push(next);
+        }
+        // The directory itself last: its owner shows whether all of it was changed.
+        all.iter().rev().try_for_each(|path| lchown(path, Some(user), Some(user)))
+    }
+}
+
+/// A user with an entry in /etc/passwd: initdb requires one, the server does not.
+fn named_user() -> Result<u32, Reason> {
+    let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let user = |name: &str| {
+        let line = known.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split(':').nth(1)?.parse().ok().filter(|user| *user != 0)
+    };
+    ["postgres", "nobody"]
+        .into_iter()
+        .find_map(user)
+        .ok_or_else(|| Reason::from("this machine has no user `postgres` or `nobody`").within(NOT_MADE))
+}

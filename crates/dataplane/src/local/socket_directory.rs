@@ -1,0 +1,93 @@
+//! A directory for a socket, with a short path, passable for everyone and owned by us.
+//!
+//! A socket path has at most 107 bytes, and a data directory may be anywhere.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest::{SHA256, digest};
+
+/// How many names are tried if others own the first ones.
+const NAMES: u8 = 16;
+
+/// The socket directory that belongs to another directory. It is named after that one, so that later starts find it
+/// again, and created if it is missing: the machine may clean up such places.
+pub(super) fn of(directory: &Path, user: Option<u32>) -> io::Result<PathBuf> {
+    let hash = digest(&SHA256, directory.as_os_str().as_encoded_bytes());
+    let hash: String = hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let is_root = rustix::process::geteuid().is_root();
+    // Not /tmp: confined environments have a private one.
+    let places = if is_root { ["/run", "/var/tmp"] } else { ["/var/tmp", "/dev/shm"] };
+    // A service manager provides a directory that outlives this process, and may deny access to the others.
+    let given =
+        std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from).filter(|given| is_root && given.is_dir());
+    let place = places.into_iter().map(PathBuf::from).find(|place| place.is_dir());
+    let above = given.or(place).unwrap_or_else(|| "/tmp".into());
+    let owner = user.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    for number in 0..NAMES {
+        let name = if number == 0 { format!("podium-{hash}") } else { format!("podium-{hash}-{number}") };
+        let path = above.join(name);
+        if is_ours(&path, owner)? {
+            return Ok(path);
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        format!("{}/podium-{hash} is somebody else's", above.display()),
+    ))
+}
+
+/// Creates the directory; returns whether it belongs to the owner.
+fn is_ours(path: &Path, owner: u32) -> io::Result<bool> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => chown(path, Some(owner), Some(owner))?,
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Err(_) => {}
+    }
+    let metadata = fs::symlink_metadata(path)?;
+    let is_owners = metadata.is_dir() && metadata.uid() == owner;
+    // Created by root, and interrupted before the owner was changed.
+    if metadata.is_dir() && metadata.uid() == 0 && owner != 0 && rustix::process::geteuid().is_root() {
+        chown(path, Some(owner), Some(owner))?;
+    } else if !is_owners {
+        return Ok(false);
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o711))?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_stable_and_short_and_is_recreated() {
+        let me = rustix::process::geteuid().as_raw();
+        let cluster = tempfile::tempdir().unwrap();
+        let first = of(cluster.path(), None).unwrap();
+        assert!(
+            first.as_os_str().len() < 40,
+            "a path of a socket has at most 107 bytes: {}",
+            first.display()
+        );
+        assert_eq!(fs::metadata(&first).unwrap().permissions().mode() & 0o777, 0o711);
+        assert_eq!(fs::metadata(&first).unwrap().uid(), me);
+        fs::remove_dir(&first).unwrap();
+        assert_eq!(of(cluster.path(), None).unwrap(), first);
+        fs::remove_dir(&first).unwrap();
+    }
+
+    #[test]
+    fn a_directory_of_another_owner_is_not_used() {
+        let cluster = tempfile::tempdir().unwrap();
+        let first = of(cluster.path(), None).unwrap();
+        fs::remove_dir(&first).unwrap();
+        std::os::unix::fs::symlink("/etc", &first).unwrap();
+        let other = of(cluster.path(), None).unwrap();
+        assert_ne!(other, first);
+        fs::remove_file(&first).unwrap();
+        fs::remove_dir(&other).unwrap();
+    }
+}

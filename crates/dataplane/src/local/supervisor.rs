@@ -1,0 +1,333 @@
+//! Supervises one environment: starts it, watches it, restarts what exits, hibernates it, removes it.
+
+mod drain;
+mod history;
+mod liveness;
+mod network;
+mod prepare;
+mod processes;
+mod removal;
+mod replace;
+mod stopping;
+mod watch;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use podium_api::{DeploymentId, Timestamp};
+use podium_domain::deployments::plan::{Component, Health, Rollout};
+use podium_domain::{Reason, UserText};
+use tokio::sync::watch::{Receiver, Sender};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::Instant;
+
+use self::drain::Drain;
+use self::history::Failure;
+use super::isolation::Isolation;
+use super::layout::Place;
+use super::orphans::OrphanProcesses;
+use super::plane::Plane;
+use super::process::Process;
+use super::program::{Program, ReplaceStrategy};
+use super::services::Services;
+use super::socket::Socket;
+use super::state::{State, StateFile};
+use super::tail::Tail;
+use super::timing::Timing;
+use super::view::{Status, View};
+use crate::Environment;
+use crate::blocking::blocking;
+
+/// What a supervisor is to do.
+#[derive(Clone)]
+pub(super) enum Order {
+    /// Leave running processes alone until the desired state is known.
+    Hold,
+    /// Bring the environment to this state.
+    Run(Arc<Environment>),
+    /// Remove the environment.
+    Remove,
+}
+
+/// The handle of a supervisor. Dropping it ends the supervisor; the environment's processes keep running.
+pub(super) struct Handle {
+    pub(super) orders: Sender<Order>,
+    pub(super) view: Arc<View>,
+    pub(super) state_file: Arc<StateFile>,
+    /// The generation in the saved state when it started.
+    pub(super) generation: i64,
+    /// Why the environment must not run, if it must not.
+    stop_reason: Arc<Mutex<Option<UserText>>>,
+    task: AbortHandle,
+}
+
+impl Handle {
+    /// Whether its environment is being removed.
+    pub(super) fn is_removing(&self) -> bool {
+        matches!(*self.orders.borrow(), Order::Remove)
+    }
+
+    /// Why its environment must not run, if it must not.
+    pub(super) fn stop_reason(&self) -> Option<UserText> {
+        self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stops its environment for a reason, or lets it run again.
+    pub(super) fn set_stop_reason(&self, why: Option<UserText>) {
+        *self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        // Wakes the supervisor with the same order.
+        self.orders.send_modify(|_| {});
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.task.abort();
+        // A write or start in progress is finished, but nothing new begins.
+        self.state_file.end();
+    }
+}
+
+/// A supervised process.
+struct SupervisedProcess {
+    process: Process,
+    fingerprint: String,
+    /// When it was started; the epoch if an earlier control plane started it.
+    started_at: Timestamp,
+    since: Instant,
+    strategy: ReplaceStrategy,
+    /// The length of its log when it was started.
+    log_start: u64,
+    /// Whether it has been healthy since its start.
+    was_healthy: bool,
+    /// Since when it has been unhealthy.
+    unhealthy_since: Option<Instant>,
+    /// When it is killed after SIGTERM.
+    kill_at: Option<Instant>,
+}
+
+/// The supervisor of an environment.
+pub(super) struct Supervisor {
+    plane: Arc<Plane>,
+    id: DeploymentId,
+    place: Place,
+    /// Known once the host has been examined.
+    isolation: Isolation,
+    tail: Option<JoinHandle<()>>,
+    state: State,
+    state_file: Arc<StateFile>,
+    processes: BTreeMap<String, SupervisedProcess>,
+    /// Process groups whose leaders are gone.
+    leaderless: Vec<i32>,
+    /// Failures of components since the last order.
+    failures: HashMap<String, Failure>,
+    /// The listening socket of its web servers.
+    socket: Option<Socket>,
+    /// The programs that ran last; they are restarted if they exit while the newly desired state cannot be prepared.
+    last_programs: Vec<Program>,
+    /// Why the environment must not run, if it must not.
+    stop_reason: Arc<Mutex<Option<UserText>>>,
+    /// The drain in progress.
+    drain: Option<Drain>,
+    /// Whether a web server has responded.
+    has_answered: bool,
+    /// The web server whose task API is initialized.
+    warmed_up: Option<i32>,
+    orders: Receiver<Order>,
+    view: Arc<View>,
+}
+
+impl Supervisor {
+    /// Starts to supervise an environment, from its saved state.
+    pub(super) fn start(plane: &Arc<Plane>, id: DeploymentId, state: State, order: Order) -> Handle {
+        let status = Status {
+            generation: None,
+            is_hibernating: state.is_hibernating,
+            rollout: Rollout::Underway,
+            components: Vec::new(),
+            running: state.running.clone(),
+            note: None,
+            web_port: None,
+        };
+        let view = Arc::new(View::new(id, plane.notifier.clone(), status));
+        let (orders, received) = tokio::sync::watch::channel(order);
+        let place = plane.layout.environment(id);
+        let state_file = Arc::new(StateFile::new(place.state(), state.is_removed));
+        let generation = state.generation;
+        let stop_reason = Arc::default();
+        let mut supervisor = Self {
+            plane: Arc::clone(plane),
+            id,
+            place,
+            isolation: Isolation::NONE,
+            tail: None,
+            state,
+            state_file: Arc::clone(&state_file),
+            processes: BTreeMap::new(),
+            leaderless: Vec::new(),
+            failures: HashMap::new(),
+            socket: None,
+            last_programs: Vec::new(),
+            stop_reason: Arc::clone(&stop_reason),
+            drain: None,
+            has_answered: false,
+            warmed_up: None,
+            orders: received,
+            view: Arc::clone(&view),
+        };
+        supervisor.adopt();
+        let task = tokio::spawn(supervisor.supervise()).abort_handle();
+        Handle { orders, view, state_file, generation, stop_reason, task }
+    }
+
+    fn timing(&self) -> Timing {
+        self.plane.timing
+    }
+
+    fn orphans(&self) -> OrphanProcesses {
+        let orphans = OrphanProcesses::of(self.id, self.isolation.user(), &self.plane.cgroups);
+        // If environments have their own users, the user alone identifies their processes.
+        if !self.isolation.shares_user() {
+            return orphans;
+        }
+        let components = self.processes.values().map(|kept| kept.process.identity.pid);
+        orphans.using(self.place.root.clone()).beside(components)
+    }
+
+    async fn supervise(mut self) {
+        loop {
+            let order = self.orders.borrow_and_update().clone();
+            match order {
+                Order::Hold => self.follow_logs().await,
+                Order::Run(environment) => self.run(&environment).await,
+                Order::Remove => {
+                    if self.remove().await {
+                        return;
+                    }
+                }
+            }
+            if !self.has_changed() && self.orders.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn has_changed(&self) -> bool {
+        self.orders.has_changed().unwrap_or(true)
+    }
+
+    /// Starts to copy the environment's logs to the log store.
+    async fn follow_logs(&mut self) {
+        let logs = self.place.logs();
+        if self.tail.is_some() || !blocking(move || logs.is_dir()).await {
+            return;
+        }
+        let Services { logs, clock, .. } = &self.plane.services;
+        let following = Tail::follow(self.id, self.place.clone(), Arc::clone(logs), Arc::clone(clock));
+        self.tail = Some(tokio::spawn(following));
+    }
+
+    /// Brings an environment to the desired state and keeps it there until another order arrives.
+    async fn run(&mut self, environment: &Environment) {
+        self.state.generation = environment.generation;
+        self.state.is_hibernating = environment.is_hibernating;
+        self.state.namespace.clone_from(&environment.namespace);
+        self.failures.clear();
+        self.view.change(|status| {
+            status.generation = Some(environment.generation);
+            status.is_hibernating = environment.is_hibernating;
+            status.rollout = Rollout::Underway;
+        });
+        self.kill_orphans().await;
+        if environment.is_hibernating {
+            let _ = self.refresh_isolation().await;
+            if !self.drain_before("hibernating", environment).await {
+                return;
+            }
+            // Workers finish their tasks on SIGTERM; a scheduler has been drained already.
+            let has_workers = self.processes.values().any(|kept| kept.strategy == ReplaceStrategy::Finish);
+            let grace = if has_workers { self.drain_grace(environment) } else { self.timing().grace };
+            let mut orders = self.orders.clone();
+            tokio::select! {
+                () = self.stop_all(grace) => {}
+                _ = orders.changed() => return,
+            }
+            self.state.running = environment.running();
+            self.save_state().await;
+            let running = self.state.running.clone();
+            return self.view.change(|status| {
+                status.rollout = Rollout::Done;
+                status.components = Vec::new();
+                status.running = running;
+                status.note = None;
+            });
+        }
+        if let Some(why) = self.stop_reason() {
+            return self.stop_and_report(environment, why).await;
+        }
+        let mut orders = self.orders.clone();
+        while !self.has_changed() {
+            self.save_state().await;
+            let prepared = tokio::select! {
+                prepared = self.prepare(environment) => prepared,
+                _ = orders.changed() => return,
+            };
+            // A migration is not interrupted by new orders.
+            let prepared = match prepared {
+                Ok(mut prepared) => match self.drain_for_migration(environment, &prepared).await {
+                    true => self.migrate(environment, &mut prepared).await.map(|()| prepared),
+                    false => return,
+                },
+                Err((what, why)) => {
+                    self.report_startup_failure(what, why).await;
+                    self.keep_running(self.timing().retry).await;
+                    continue;
+                }
+            };
+            match prepared {
+                Ok(prepared) => {
+                    self.follow_logs().await;
+                    self.last_programs.clone_from(&prepared.programs);
+                    self.watch(environment, &prepared).await;
+                }
+                Err((what, why)) => {
+                    self.report_startup_failure(what, why).await;
+                    let _ = tokio::time::timeout(self.timing().retry, orders.changed()).await;
+                }
+            }
+        }
+    }
+
+    async fn report_startup_failure(&mut self, what: &str, why: Reason) {
+        tracing::warn!(id = %self.id, what, %why, "an environment cannot be started yet");
+        // The running processes accept tasks again until they can be replaced.
+        self.end_drain().await;
+        self.view.wait_for(what, why);
+    }
+
+    async fn save_state(&self) {
+        if let Err(error) = self.state_file.write(&self.state).await {
+            tracing::error!(id = %self.id, %error, "the state of an environment cannot be saved");
+        }
+    }
+
+    fn show(&self, rollout: Rollout, components: Vec<(String, Result<(), Reason>)>) {
+        let component = |(name, health): (String, Result<(), Reason>)| Component {
+            name,
+            health: health.map_or_else(Health::Down, |()| Health::Up),
+        };
+        let components = components.into_iter().map(component).collect();
+        self.view.change(|status| {
+            status.rollout = rollout;
+            status.components = components;
+        });
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        if let Some(tail) = self.tail.take() {
+            tail.abort();
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Drains: lets running tasks finish before the processes that run them restart.
+//!
+//! While a request file exists the executor accepts no further tasks, and reports when none is running any more. The
+//! file outlives the control plane, so a drain continues across restarts.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use podium_api::Timestamp;
+use podium_domain::UserText;
+use rustix::fs::{Mode, OFlags};
+use tokio::time::Instant;
+
+use super::Supervisor;
+use crate::Environment;
+use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
+use crate::local::layout::write_whole;
+use crate::local::program::ReplaceStrategy;
+
+/// A drain in progress.
+pub(super) struct Drain {
+    /// The id of the request, which the executor repeats when it is done.
+    request: String,
+    /// When waiting ends.
+    deadline: Instant,
+    /// The same as a timestamp, for users.
+    until: Timestamp,
+}
+
+impl Supervisor {
+    /// How long tasks may take to finish.
+    pub(super) fn drain_grace(&self, environment: &Environment) -> Duration {
+        environment.drain_grace.unwrap_or(self.timing().drain)
+    }
+
+    /// Asks the executor to accept no further tasks, unless that was done before; returns until when to wait for the
+    /// running ones.
+    pub(super) async fn begin_drain(&mut self, grace: Duration) -> Timestamp {
+        if let Some(drain) = &self.drain {
+            return drain.until;
+        }
+        let now = (self.plane.services.clock)();
+        // A drain from before a restart of the control plane continues.
+        let path = self.place.drain();
+        let asked = blocking_exclusive(&self.place.control(), move || {
+            let begun = fs::read_to_string(&path).ok().and_then(|text| text.parse().ok());
+            let begun = begun.map_or(now, Timestamp::from_millis);
+            (begun, write_whole(&path, begun.millis().to_string().as_bytes(), 0o644))
+        });
+        let (begun, written) = asked.await;
+        let request = begun.millis().to_string();
+        if let Err(error) = written {
+            tracing::error!(id = %self.id, %error, "tasks cannot be drained");
+        }
+        let until = begun + grace;
+        let left = u64::try_from(until.millis() - now.millis()).unwrap_or(0);
+        let deadline = Instant::now() + Duration::from_millis(left).min(grace);
+        self.drain = Some(Drain { request, deadline, until });
+        until
+    }
+
+    /// Whether no task is running any more, or waiting has ended.
+    pub(super) async fn is_drained(&self) -> bool {
+        let Some(drain) = &self.drain else { return false };
+        let (path, length) = (self.place.status().join("drained"), drain.request.len());
+        let said = blocking(move || read_untrusted(&path, length)).await;
+        said.as_deref() == Some(drain.request.as_bytes()) || Instant::now() >= drain.deadline
+    }
+
+    /// Lets the executor accept tasks again.
+    pub(super) async fn end_drain(&mut self) {
+        self.drain = None;
+        let path = self.place.drain();
+        match blocking_exclusive(&self.place.control(), move || fs::remove_file(path)).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::error!(id = %self.id, %error, "a drain cannot be ended");
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits for running tasks before everything stops; returns `false` if another order has arrived.
+    pub(super) async fn drain_before(&mut self, what: &'static str, environment: &Environment) -> bool {
+        let scheduler = self.processes.get("scheduler").filter(|kept| kept.kill_at.is_none());
+        if scheduler.is_none_or(|kept| kept.strategy != ReplaceStrategy::Drain) {
+            return true;
+        }
+        let until = self.begin_drain(self.drain_grace(environment)).await;
+        self.view.wait_for("scheduler", waiting(what, until));
+        let mut orders = self.orders.clone();
+        while !self.is_drained().await {
+            let Some(scheduler) = self.processes.get("scheduler") else { break };
+            tokio::select! {
+                () = scheduler.process.ended() => break,
+                () = tokio::time::sleep(self.timing().startup_poll) => {}
+                _ = orders.changed() => return false,
+            }
+        }
+        true
+    }
+}
+
+/// Reads the beginning of a file that untrusted code owns: without following a link, and without blocking on a pipe.
+fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
+    assert_may_block();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, OFlags::RDONLY | flags, Mode::empty()).ok()?);
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    let mut bytes = Vec::new();
+    file.take(length as u64 + 1).read_to_end(&mut bytes).ok().filter(|_| is_file)?;
+    Some(bytes)
+}
+
+/// A text for users that says what is being waited for.
+pub(super) fn waiting(what: &'static str, until: Timestamp) -> UserText {
+    UserText::filled(
+        "waiting for running tasks to finish before {}, until {} at the latest",
+        &[&what, &until],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn untrusted_files_are_read_without_blocking_or_following_links() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "1234567").unwrap();
+        assert_eq!(read_untrusted(&at("file"), 7).as_deref(), Some(&b"1234567"[..]));
+        assert_eq!(
+            read_untrusted(&at("file"), 3).map(|bytes| bytes.len()),
+            Some(4),
+            "no more than is needed"
+        );
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        assert_eq!(read_untrusted(&at("link"), 7), None);
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        assert!(made.success());
+        assert_eq!(read_untrusted(&at("pipe"), 7), None);
+        assert_eq!(read_untrusted(&at("nothing"), 7), None);
+    }
+}

@@ -1,0 +1,281 @@
+//! Prepares everything that processes need before they start: the runtime, directories, code, the database, ports.
+
+use std::sync::Arc;
+
+use podium_api::enums::SchedulerSize;
+use podium_domain::options::{self, Version};
+use podium_domain::{Given, Reason, UserText};
+
+use super::Supervisor;
+use crate::Environment;
+use crate::blocking::{blocking, blocking_exclusive};
+use crate::local::broker::OwnBroker;
+use crate::local::cgroups::Bounds;
+use crate::local::code;
+use crate::local::components::programs;
+use crate::local::database::{Database, Kind, Location, migration, run_within};
+use crate::local::disk_space::SpaceCheckedArchives;
+use crate::local::host::Host;
+use crate::local::isolation::{FileAccess, Isolation};
+use crate::local::metadata::Metadata;
+use crate::local::network::is_network;
+use crate::local::options::Broker;
+use crate::local::ports;
+use crate::local::program::Program;
+use crate::local::runtimes::Runtime;
+use crate::local::settings::{self, EnvironmentKeys, SettingsContext};
+use crate::local::socket::Socket;
+use crate::local::state::State;
+use crate::local::tasks::Tasks;
+
+/// CPU and memory of a web server, in thousandths of a CPU and bytes.
+const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30, processes: None };
+
+/// What is to run.
+pub(super) struct Prepared {
+    pub(super) programs: Vec<Program>,
+    pub(super) major: u32,
+    pub(super) note: Option<UserText>,
+    /// Whether tasks run inside the scheduler, which sends no heartbeats meanwhile.
+    pub(super) is_sequential: bool,
+    runtime: Runtime,
+    /// The variables of platform programs, such as migrations.
+    variables: settings::Variables,
+}
+
+/// What could not be prepared, and why.
+type PrepareError = (&'static str, Reason);
+
+impl Supervisor {
+    /// Creates everything that is missing. It can be cancelled at any point and started again.
+    pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, PrepareError> {
+        self.refresh_isolation().await.map_err(|why| ("runtime", why))?;
+        let runtime = self.runtime(&environment.runtime_version).await?;
+        let (place, isolation) = (self.place.clone(), self.isolation.clone());
+        blocking_exclusive(&self.place.root, move || place.make(&isolation))
+            .await
+            .map_err(|error| ("directories", Reason::of_io("they cannot be created", &error)))?;
+        self.open_socket().await.map_err(|error| ("ports", Reason::of_io("no port is available", &error)))?;
+        let bounds = Bounds { processes: self.plane.options.environment_processes, ..bounds(environment) };
+        let (plane, id) = (Arc::clone(&self.plane), self.id);
+        if let Err(error) = blocking(move || plane.cgroups.bound(id, bounds)).await {
+            tracing::warn!(id = %self.id, %error, "CPU, memory and process limits could not be set");
+        }
+        let mut all = self.ensure_network().await.map_err(|why| ("network", why))?;
+        let archives = &SpaceCheckedArchives {
+            archives: &*self.plane.services.archives,
+            directory: &self.place.code(),
+            reserve: self.plane.options.disk_reserve,
+        };
+        let release = &environment.release;
+        let placed = async {
+            code::install_dags(archives, self.id, &self.place, release.dag_version.as_deref()).await?;
+            code::install_bundles(archives, self.id, &self.place, &release.bundles).await
+        };
+        placed.await.map_err(|why| ("code", why))?;
+        self.choose_database(&runtime).await;
+        let database = self.database(&environment.namespace).await.map_err(|why| ("database", why))?;
+        let url = database.url();
+        self.restore_metadata().await.map_err(|why| ("database", why))?;
+        if self.state.migrated_for.is_none() {
+            database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
+        }
+        let (place, user) = (self.place.clone(), self.isolation.user());
+        let key = self.plane.key(self.id, "broker");
+        let own_broker = blocking(move || OwnBroker::of(&place, user, key)).await;
+        let own_broker = own_broker
+            .map_err(|error| ("broker", Reason::of_io("there is no directory for its socket", &error)))?;
+        let tasks = Tasks::new(
+            environment,
+            runtime.version.major(),
+            matches!(database.at, Location::File),
+            &self.plane.options.broker,
+            &own_broker,
+        );
+        let context = SettingsContext {
+            environment,
+            place: &self.place,
+            runtime: &runtime,
+            support: &self.plane.layout.support(),
+            public_url: &self.plane.options.public_url,
+            database: &url,
+            tasks: &tasks,
+            web_port: self.state.web_port,
+            keys: self.keys(),
+        };
+        all.extend(programs(&context, &own_broker));
+        let variables = settings::platform(&context);
+        Ok(Prepared {
+            programs: all,
+            major: runtime.version.major(),
+            is_sequential: tasks.is_sequential,
+            note: tasks.note,
+            runtime,
+            variables,
+        })
+    }
+
+    /// Restores its metadata database from the dump of a backup, once.
+    async fn restore_metadata(&self) -> Result<(), Reason> {
+        let saved = self.place.saved_metadata();
+        let path = saved.clone();
+        if !blocking(move || path.exists()).await {
+            return Ok(());
+        }
+        self.view.wait_for("database", "restoring the metadata database from the backup");
+        Metadata::of_plane(&self.plane).restore(self.id, &saved).await?;
+        let removed = blocking(move || std::fs::remove_file(&saved)).await;
+        removed.map_err(|error| Reason::of_io("the restored dump cannot be removed", &error))
+    }
+
+    /// Determines the isolation of this environment.
+    pub(super) async fn refresh_isolation(&mut self) -> Result<(), Reason> {
+        let host = self.plane.host().await?;
+        self.isolation = self.in_own_network(self.isolation_on(host).await?, &host.network);
+        Ok(())
+    }
+
+    /// Its isolation on this host, except for its network.
+    pub(super) async fn isolation_on(&self, host: &Host) -> Result<Isolation, Reason> {
+        let mut read = self.place.read();
+        read.extend(host.read.iter().cloned());
+        // Server sockets and trusted certificates have to be readable.
+        let (databases, state) = (self.plane.databases.clone(), self.state.clone());
+        read.extend(blocking(move || databases.required_paths(&state)).await);
+        let mut write = self.place.own();
+        if matches!(self.plane.options.broker, Broker::Own(_)) {
+            let (place, user) = (self.place.clone(), host.isolation.user_of(self.state.slot));
+            let directory = blocking(move || OwnBroker::directory(&place, user)).await;
+            let lacking = |error| Reason::of_io("there is no directory for its broker's socket", &error);
+            write.extend(directory.map_err(lacking)?);
+        }
+        let access = FileAccess { write, read, temporary: self.place.temporary() };
+        Ok(host.isolation.of_environment(self.state.slot, &access))
+    }
+
+    async fn runtime(&self, version: &str) -> Result<Runtime, PrepareError> {
+        let host = self.plane.host().await.map_err(|why| ("runtime", why))?;
+        let tell = |progress| self.view.wait_for("runtime", progress);
+        self.plane.runtimes.ensure(host, version, tell).await.map_err(|why| ("runtime", why))
+    }
+
+    fn keys(&self) -> EnvironmentKeys {
+        EnvironmentKeys::new(|purpose| self.plane.key(self.id, purpose))
+    }
+
+    async fn database<'a>(&'a self, namespace: &'a str) -> Result<Database<'a>, Reason> {
+        Ok(Database {
+            at: self.plane.databases.of(&self.state).await?,
+            place: &self.place,
+            namespace,
+            password: self.plane.key(self.id, "database"),
+            support: self.plane.support(),
+        })
+    }
+
+    /// Saves that a database will be on a server before it is created, so that it is dropped in any case.
+    async fn choose_database(&mut self, runtime: &Runtime) {
+        let State { migrated_for, server_runtime, is_private, .. } = &mut self.state;
+        let is_new = migrated_for.is_none() && server_runtime.is_none();
+        let kind = self.plane.databases.kind;
+        if is_new && kind != Kind::Files {
+            *server_runtime = Some(runtime.version.to_string());
+            *is_private = kind == Kind::Private;
+            self.save_state().await;
+        }
+    }
+
+    /// Why its database server is down, if that is the plane's own.
+    pub(super) fn database_failure(&self) -> Option<Reason> {
+        self.state.is_private.then(|| self.plane.databases.cluster.failure()).flatten()
+    }
+
+    /// Drops the database of an environment that is being removed.
+    pub(super) async fn drop_database(&self) -> Result<(), Reason> {
+        let Some(version) = &self.state.server_runtime else { return Ok(()) };
+        let database = self.database(&self.state.namespace).await?;
+        let runtime = self.plane.runtimes.ensure(self.plane.host().await?, version, |_| {}).await?;
+        database.drop(&runtime).await
+    }
+
+    /// Whether the database has to be migrated to another runtime first.
+    fn must_migrate(&self, prepared: &Prepared) -> bool {
+        let version = prepared.runtime.version.to_string();
+        self.state.migrated_for.as_ref().is_some_and(|before| *before != version)
+    }
+
+    /// Drains running tasks if a migration is needed; returns whether to continue.
+    pub(super) async fn drain_for_migration(
+        &mut self,
+        environment: &Environment,
+        prepared: &Prepared,
+    ) -> bool {
+        !self.must_migrate(prepared) || self.drain_before("changing the runtime", environment).await
+    }
+
+    /// Migrates the database to the runtime while nothing uses it.
+    pub(super) async fn migrate(
+        &mut self,
+        environment: &Environment,
+        prepared: &mut Prepared,
+    ) -> Result<(), PrepareError> {
+        let Prepared { runtime, variables, programs, .. } = prepared;
+        let version = runtime.version.to_string();
+        let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
+            self.state.migrated_for = Some(version);
+            self.save_state().await;
+            return Ok(());
+        };
+        let going =
+            UserText::filled("migrating from Apache Airflow {} to {}", &[&Given(&before), &Given(&version)]);
+        self.view.wait_for("database", going);
+        // Only the newer of the two can migrate in both directions.
+        let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
+        let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };
+        self.stop_all(self.drain_grace(environment)).await;
+        // Its network was stopped with everything else, and the database may be reached through it.
+        let network = self.ensure_network().await.map_err(|why| ("network", why))?;
+        programs.retain(|program| !is_network(&program.name));
+        programs.splice(..0, network);
+        let arguments = migration(&newer, runtime);
+        let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
+        migrated
+            .map_err(|error| ("database", Reason::new("the metadata database cannot be migrated", error)))?;
+        self.state.migrated_for = Some(version);
+        self.save_state().await;
+        Ok(())
+    }
+
+    /// Opens the web server's socket. Web servers whose socket is not held here are stopped: another process could take
+    /// over their port, and with it the requests sent there.
+    async fn open_socket(&mut self) -> std::io::Result<()> {
+        if self.socket.is_some() {
+            return Ok(());
+        }
+        self.stop_web_servers().await;
+        // Other processes may have been configured with the port.
+        let is_known = !self.processes.is_empty() || ports::is_in_our_range(self.state.web_port);
+        let context = if is_known { self.state.web_port } else { 0 };
+        let avoided = self.plane.options.task_ports.as_ref();
+        let socket = Socket::open(ports::candidates(context, self.state.slot, avoided))?;
+        self.state.web_port = socket.port()?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+}
+
+/// All components together: the scheduler, the web server, and a worker of each queue.
+fn bounds(environment: &Environment) -> Bounds {
+    let scheduler = match (environment.scheduler_size, environment.scheduler_au) {
+        (Some(size), _) => options::scheduler(size),
+        (None, Some(units)) => options::au(units),
+        (None, None) => options::scheduler(SchedulerSize::Small),
+    };
+    let workers = environment.worker_queues.iter().filter_map(|queue| queue.machine);
+    let sizes = workers.map(|machine| options::machine(machine).size).chain([scheduler]);
+    sizes.fold(WEB_SERVER, |all, size| Bounds {
+        millicores: all.millicores + size.cpu.thousandths(),
+        memory: all.memory + size.memory.thousandths() * (1 << 30) / 1000,
+        ..all
+    })
+}

@@ -1,0 +1,253 @@
+//! Watches a started environment: processes that exit are restarted, with growing pauses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::select_all;
+use podium_domain::deployments::plan::{Component, Health, Rollout};
+use podium_domain::{Reason, UserText};
+use tokio::time::Instant;
+
+use super::Supervisor;
+use super::prepare::Prepared;
+use crate::Environment;
+use crate::blocking::blocking;
+use crate::local::components::{RETIRING, is_web};
+use crate::local::process::last_error_line;
+use crate::local::program::Program;
+use crate::local::settings;
+
+/// The health of components, by name.
+type Healths = Vec<(String, Result<(), Reason>)>;
+
+/// The result of a health check.
+struct HealthCheck {
+    healths: Healths,
+    /// Whether a web server responded.
+    has_answered: bool,
+    /// The web server whose task API is initialized.
+    warmed_up: Option<i32>,
+}
+
+impl Supervisor {
+    /// Keeps the programs running until another order arrives, or something has to be prepared again.
+    pub(super) async fn watch(&mut self, environment: &Environment, prepared: &Prepared) {
+        let timing = self.timing();
+        let base = format!(
+            "http://127.0.0.1:{}{}",
+            self.state.web_port,
+            settings::base_path(&environment.namespace)
+        );
+        let mut given_up = Instant::now() + timing.startup_timeout;
+        let mut is_done = false;
+        let mut orders = self.orders.clone();
+        while !self.has_changed() {
+            // Its socket was lost with it: prepare another one.
+            if self.socket.is_none() && self.web_server().is_none() {
+                return;
+            }
+            if self.has_lost_network() {
+                return;
+            }
+            let outdated = self.replace_outdated(environment, prepared).await;
+            if !outdated.is_empty() {
+                given_up = Instant::now() + timing.startup_timeout;
+            }
+            self.start_missing(&prepared.programs).await;
+            // Responses may take long; exits are handled in the meantime.
+            let looked = tokio::select! {
+                check_health = self.check_health(&base, prepared) => Ok(check_health),
+                name = self.any_exit() => Err(Some(name)),
+                () = self.next_restart(&prepared.programs) => Err(None),
+                _ = orders.changed() => return,
+            };
+            let check_health = match looked {
+                Ok(check_health) => check_health,
+                Err(Some(name)) => {
+                    self.handle_exit(&name, &prepared.programs).await;
+                    continue;
+                }
+                Err(None) => continue,
+            };
+            (self.has_answered, self.warmed_up) =
+                (check_health.has_answered || self.has_answered, check_health.warmed_up.or(self.warmed_up));
+            self.publish_web_server();
+            self.restart_hung(&check_health.healths).await;
+            let healths: Healths = check_health
+                .healths
+                .into_iter()
+                .map(|(name, health)| {
+                    let retiring = (name == "apiserver").then(|| outdated.get(RETIRING)).flatten();
+                    let waits = outdated.get(&name).or(retiring);
+                    (name, waits.map_or(health, |why| Err(why.clone().into())))
+                })
+                .collect();
+            let are_up = healths.iter().all(|(_, health)| health.is_ok()) && outdated.is_empty();
+            if !is_done && (are_up || Instant::now() > given_up) {
+                is_done = true;
+                self.state.running = environment.running();
+                self.save_state().await;
+                let (running, note) = (self.state.running.clone(), prepared.note.clone());
+                self.view.change(|status| (status.running, status.note) = (running, note));
+            }
+            self.show(if is_done { Rollout::Done } else { Rollout::Underway }, healths);
+            let pause = if are_up { timing.steady_poll } else { timing.startup_poll };
+            let ended = tokio::select! {
+                name = self.any_exit() => Some(name),
+                () = tokio::time::sleep(pause) => None,
+                () = self.next_restart(&prepared.programs) => None,
+                _ = orders.changed() => return,
+            };
+            if let Some(name) = ended {
+                self.handle_exit(&name, &prepared.programs).await;
+            }
+        }
+    }
+
+    /// Keeps the last programs running for a while, or until another order arrives.
+    pub(super) async fn keep_running(&mut self, length: Duration) {
+        let until = Instant::now() + length;
+        let programs = self.last_programs.clone();
+        let mut orders = self.orders.clone();
+        loop {
+            self.start_missing(&programs).await;
+            let ended = tokio::select! {
+                name = self.any_exit() => Some(name),
+                () = self.next_restart(&programs), if !programs.is_empty() => None,
+                () = tokio::time::sleep_until(until) => return,
+                _ = orders.changed() => return,
+            };
+            if let Some(name) = ended {
+                self.handle_exit(&name, &programs).await;
+            }
+        }
+    }
+
+    /// Starts programs that are not running and whose pause is over.
+    async fn start_missing(&mut self, programs: &[Program]) {
+        for program in programs {
+            let failure = self.failures.get(&program.name);
+            let must_wait =
+                failure.and_then(|failure| failure.start_at).is_some_and(|at| at > Instant::now());
+            if self.processes.contains_key(&program.name)
+                || must_wait
+                || self.must_not_start_yet(&program.name, programs)
+            {
+                continue;
+            }
+            if let Err(error) = self.start_program(program).await {
+                let timing = self.timing();
+                let failure = self.failures.entry(program.name.clone()).or_default();
+                failure.fail(Reason::of_io("it cannot be started", &error), &timing);
+            }
+        }
+    }
+
+    /// Waits until an exited program may restart.
+    async fn next_restart(&self, programs: &[Program]) {
+        let may_start =
+            |name: &str| !self.processes.contains_key(name) && !self.must_not_start_yet(name, programs);
+        let missing = self.failures.iter().filter(|(name, _)| may_start(name));
+        match missing.filter_map(|(_, failure)| failure.start_at).min() {
+            Some(at) => tokio::time::sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until any process exits; returns its name.
+    async fn any_exit(&self) -> String {
+        if self.processes.is_empty() {
+            return std::future::pending().await;
+        }
+        let ends = self.processes.iter().map(|(name, kept)| {
+            let ended = kept.process.ended();
+            async move {
+                ended.await;
+                name.clone()
+            }
+            .boxed()
+        });
+        select_all(ends).await.0
+    }
+
+    /// Kills what is left of an exited process's group, and records when it restarts.
+    async fn handle_exit(&mut self, name: &str, programs: &[Program]) {
+        let Some(kept) = self.processes.get(name) else { return };
+        kept.process.kill().await;
+        let (is_steady, is_expected, log_start) =
+            (kept.since.elapsed() > self.timing().stable_after, kept.kill_at.is_some(), kept.log_start);
+        self.remove_process(name).await;
+        let Some(program) = programs.iter().find(|program| program.name == name) else { return };
+        if is_expected {
+            return;
+        }
+        let log = program.log.clone();
+        let words = blocking(move || last_error_line(&log, log_start)).await;
+        let why =
+            words.map_or_else(|| "it exited".into(), |words| Reason::new("it exited, see its log", words));
+        let why = self.record_failure(name, why, is_steady).await;
+        self.view.change(|status| {
+            let health = Health::Down(why);
+            match status.components.iter_mut().find(|component| component.name == name) {
+                Some(component) => component.health = health,
+                None => status.components.push(Component { name: name.to_owned(), health }),
+            }
+        });
+    }
+
+    /// Checks the health of each component.
+    async fn check_health(&self, base: &str, prepared: &Prepared) -> HealthCheck {
+        let heard = match self.why_not_serving(prepared.major).await {
+            None => self.plane.health_client.check(base, prepared.major).await,
+            Some(why) => Err(why.into()),
+        };
+        if let Ok(heard) = &heard {
+            self.view.measurements.note_heartbeats(heard);
+        }
+        let web = self.web_server();
+        let is_warm = match &heard {
+            Ok(_) if prepared.major >= 3 && self.warmed_up != web => {
+                self.plane.health_client.warm_up(base).await
+            }
+            _ => Ok(()),
+        };
+        let progress_times = self.progress_times().await;
+        let (plane, id) = (Arc::clone(&self.plane), self.id);
+        let crowd = blocking(move || plane.cgroups.is_crowded(id)).await;
+        let health = |program: &Program| {
+            let name = program.name.as_str();
+            let Some(kept) = self.processes.get(name) else {
+                let failure = self.failures.get(name).map(|failure| failure.why.clone());
+                return (
+                    program.name.clone(),
+                    Err(failure.unwrap_or_else(|| "it has not started yet".into())),
+                );
+            };
+            let alive =
+                self.liveness(name, kept, heard.as_ref().ok(), &progress_times, prepared.is_sequential);
+            let health = match &heard {
+                Ok(_) if is_web(name) => alive.and_then(|()| is_warm.clone()),
+                Err(why) if is_web(name) => alive.and_then(|()| Err(why.clone())),
+                // Without a health report a component is not reported as unhealthy.
+                _ => alive,
+            };
+            // A component that failed and is not healthy again keeps its failure reason.
+            let failed = self.failures.get(name).filter(|_| !kept.was_healthy).map(|failure| &failure.why);
+            (program.name.clone(), health.map_err(|why| failed.cloned().unwrap_or(why)))
+        };
+        let database = self.database_failure().map(|why| ("database".to_owned(), Err(why)));
+        let crowd = crowd.map(|most| {
+            let why = UserText::filled(
+                "it has reached its limit of {} processes and threads and cannot start more",
+                &[&most],
+            );
+            ("processes".to_owned(), Err(why.into()))
+        });
+        HealthCheck {
+            healths: prepared.programs.iter().map(health).chain(database).chain(crowd).collect(),
+            has_answered: heard.is_ok() && web.is_some(),
+            warmed_up: (heard.is_ok() && is_warm.is_ok()).then_some(web).flatten(),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The thread that flushes lines to segments, merges small segments, and deletes expired ones.
+//!
+//! It runs tasks in the order in which the writer sends them; so a journal file is deleted only after everything in it
+//! is in segments. While it is idle it merges segments of past hours.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use podium_api::{DeploymentId, Timestamp};
+
+use crate::hour::Hour;
+use crate::segment::{Builder, Encoder, Name};
+use crate::shared::Shared;
+use crate::tails::Cut;
+use crate::writer::{Done, send_result};
+use crate::{journal, merge, missing_is_none};
+
+/// The pause after a failed write, at first and at most.
+const WAIT: Duration = Duration::from_millis(100);
+const MOST_WAIT: Duration = Duration::from_secs(10);
+
+/// A task of the thread.
+pub(crate) enum Task {
+    /// Flush a piece of a tail to a segment.
+    Flush(Arc<Cut>),
+    /// Delete the journal files up to this one.
+    DropJournal(u64),
+    /// Delete the lines of a deployment below a number.
+    Remove { deployment_id: DeploymentId, below: u64, done: Done },
+    /// Delete days that ended before a time.
+    Expire { before: Timestamp, now: Timestamp, done: Done },
+    /// Report that all earlier tasks are done.
+    Barrier(Done),
+}
+
+/// Starts the thread; it ends when the senders are dropped, or immediately when the store is closed.
+pub(crate) fn start(shared: Arc<Shared>) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
+    let (sender, tasks) = channel();
+    let flusher = Flusher { shared, encoder: Encoder::new()?, to_merge: VecDeque::new(), hour: None };
+    let thread =
+        std::thread::Builder::new().name("log segments".into()).spawn(move || flusher.run(&tasks))?;
+    Ok((sender, thread))
+}
+
+struct Flusher {
+    shared: Arc<Shared>,
+    encoder: Encoder,
+    /// Deployments whose segments are still to be merged.
+    to_merge: VecDeque<DeploymentId>,
+    /// The hour in which expiry last ran.
+    hour: Option<Hour>,
+}
+
+impl Flusher {
+    fn run(mut self, tasks: &Receiver<Task>) {
+        while let Some(task) = self.next(tasks) {
+            if self.shared.stops() {
+                // Everything else is in the journal.
+                return;
+            }
+            match task {
+                Task::Flush(cut) => self.flush(&cut),
+                Task::DropJournal(generation) => {
+                    if let Err(error) = journal::drop_up_to(&self.shared.journal(), generation) {
+                        tracing::warn!(%error, "a file of the log journal cannot be deleted yet");
+                    }
+                }
+                Task::Remove { deployment_id, below, done } => {
+                    send_result(vec![done], &self.remove(deployment_id, below));
+                }
+                Task::Expire { before, now, done } => send_result(vec![done], &self.expire(before, now)),
+                Task::Barrier(done) => send_result(vec![done], &Ok(())),
+            }
+        }
+    }
+
+    /// The next task; segments are merged while there is none.
+    fn next(&mut self, tasks: &Receiver<Task>) -> Option<Task> {
+        loop {
+            match tasks.try_recv() {
+                Ok(task) => return Some(task),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
+            let Some(id) = self.to_merge.pop_front() else { return tasks.recv().ok() };
+            let now = self.hour;
+            let over = |name: &Name| now.is_some_and(|now| name.hour < now);
+            if let Err(error) = merge::merge_finished_hours(&self.shared, &mut self.encoder, id, over) {
+                tracing::warn!(%error, deployment = %id, "log segments cannot be merged yet");
+            }
+        }
+    }
+
+    /// Flushes a piece to a segment, retrying until it succeeds: the journal depends on it.
+    fn flush(&mut self, cut: &Arc<Cut>) {
+        let mut wait = WAIT;
+        while let Err(error) = self.write(cut) {
+            tracing::error!(%error, "a log segment cannot be written; retrying");
+            self.shared.failed(&error);
+            if self.shared.stops() {
+                return;
+            }
+            std::thread::park_timeout(wait);
+            wait = (wait * 2).min(MOST_WAIT);
+        }
+        self.shared.tails.remove_flushed(cut);
+        self.shared.flushed(cut.weight);
+        if let Err(error) = merge::merge_small(&self.shared, &mut self.encoder, cut.key) {
+            tracing::warn!(%error, deployment = %cut.key.0, "log segments cannot be merged yet");
+        }
+    }
+
+    fn write(&mut self, cut: &Cut) -> io::Result<()> {
+        let (id, hour) = cut.key;
+        let mut segment = Builder::new(&mut self.encoder, &self.shared.directory(id), hour)?;
+        for block in &cut.blocks {
+            segment.add(block)?;
+        }
+        let Some(segment) = segment.finish(false)? else { return Ok(()) };
+        let name = segment.name;
+        segment.publish(name)
+    }
+
+    fn remove(&self, deployment_id: DeploymentId, below: u64) -> io::Result<()> {
+        let directory = self.shared.directory(deployment_id);
+        for name in Name::list_all(&directory)?.iter().filter(|name| name.first < below) {
+            missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
+        }
+        Name::drop_unfinished(&directory)?;
+        // The directory stays if it contains newer segments or other files.
+        let _ = fs::remove_dir(directory);
+        Ok(())
+    }
+
+    /// Deletes expired days; once an hour, because whole days are deleted and all directories have to be listed.
+    fn expire(&mut self, before: Timestamp, now: Timestamp) -> io::Result<()> {
+        if self.hour == Some(Hour::of(now)) {
+            return Ok(());
+        }
+        let deployments = self.shared.deployments()?;
+        for id in &deployments {
+            let directory = self.shared.directory(*id);
+            let names = Name::list_all(&directory)?;
+            let mut left = names.len();
+            for name in names.iter().filter(|name| name.hour.day_ends() <= before) {
+                missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
+                left -= 1;
+            }
+            if left == 0 {
+                Name::drop_unfinished(&directory)?;
+                let _ = fs::remove_dir(directory);
+            }
+        }
+        self.hour = Some(Hour::of(now));
+        self.to_merge = deployments.into();
+        Ok(())
+    }
+}
