@@ -154,9 +154,9 @@ impl Pool {
         self.commits.load(Ordering::Acquire)
     }
 
-    /// Whether rows are as they were read.
+    /// Whether rows are as they were read, and what was read is on disk.
     pub(crate) fn unchanged(&self, rows: &RowsRead) -> bool {
-        self.changes.unchanged(rows, u64::MAX - 1)
+        self.durable.is_caught_up() && self.changes.unchanged(rows, u64::MAX - 1)
     }
 
     /// Waits until everything that readers may have seen is on disk.
