@@ -45,7 +45,7 @@ impl App {
     ///
     /// ```compile_fail,E0061
     /// async fn take(app: &podium_app::App, account: podium_store::users::Account) {
-    ///     let _ = app.reset_password(account, "correct horse battery staple".into()).await;
+    ///     let _ = app.reset_password(account, String::from("correct horse battery staple")).await;
     /// }
     /// ```
     pub async fn reset_password(&self, system: &System, account: Account, password: String) -> Result<()> {
