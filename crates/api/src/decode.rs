@@ -260,11 +260,11 @@ impl Check {
 
 /// The value of a type, from what was checked.
 pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Vec<FieldError>> {
-    serde_json::from_value(value).map_err(invalid)
+    serde_json::from_value(value).map_err(|error| invalid(&error))
 }
 
 /// What passed the check, and is nothing that the type knows.
-fn invalid(error: serde_json::Error) -> Vec<FieldError> {
+fn invalid(error: &serde_json::Error) -> Vec<FieldError> {
     vec![FieldError::new("", "invalid", error.to_string())]
 }
 

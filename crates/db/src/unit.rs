@@ -93,8 +93,11 @@ where
     (Box::new(Pending { work, done }), answer)
 }
 
+/// Tells the receiver that the result is stored.
+pub(crate) type Done = oneshot::Sender<Result<()>>;
+
 /// A function that stores a result, a sender that tells when it is there, and the receiver.
-pub(crate) fn answering<T, E>() -> (impl FnMut(Result<T, E>), oneshot::Sender<Result<()>>, Answer<T, E>) {
+pub(crate) fn answering<T, E>() -> (impl FnMut(Result<T, E>), Done, Answer<T, E>) {
     let (done, told) = oneshot::channel();
     let slot = Slot::default();
     let kept = Arc::clone(&slot);

@@ -1,8 +1,8 @@
 //! Credentials: the hash of every valid token's value.
 
 use podium_api::{
-    AgentTokenId, CredentialId, DeploymentId, OrganizationId, SessionId, SubjectId, Timestamp, TokenId, UserId,
-    WorkspaceId,
+    AgentTokenId, CredentialId, DeploymentId, OrganizationId, SessionId, SubjectId, Timestamp, TokenId,
+    UserId, WorkspaceId,
 };
 use podium_db::{Conn, Guard, Result, Tx, params, statements};
 

@@ -73,7 +73,7 @@ pub trait Render<R, T> {
 #[cfg(test)]
 mod tests {
     use crate::listing::Table;
-    use crate::{MIGRATIONS, deployments, statements, workspaces};
+    use crate::{MIGRATIONS, deployments, workspaces};
 
     use super::*;
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn no_statement_changes_rows_without_a_report() {
-        let statements = statements();
+        let statements = crate::all_statements();
         let texts = statements.iter().map(|sql| sql.text()).chain(MIGRATIONS.iter().map(|one| one.sqlite));
         for text in texts {
             for unreported in ["REPLACE", "WITHOUT ROWID", "VACUUM"] {

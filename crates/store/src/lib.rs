@@ -77,6 +77,10 @@ const MIGRATIONS: &[Migration] = &[
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
 /// it, so only the system gets them.
 pub fn statements(_: &System) -> Vec<&'static Sql> {
+    all_statements()
+}
+
+fn all_statements() -> Vec<&'static Sql> {
     let fixed = [
         agent_tokens::STATEMENTS,
         allowed_ip_address_ranges::STATEMENTS,

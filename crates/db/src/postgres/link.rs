@@ -44,6 +44,9 @@ pub(super) struct Gathered {
     hash: u64,
 }
 
+/// The replies to gathered units; `None` for a unit that has to send its statement itself.
+pub(super) type Replies = Vec<Option<Result<Reply, Failure>>>;
+
 /// What gathered statements were answered with.
 pub(super) struct Reply {
     pub(super) answers: Vec<Answer>,
@@ -83,9 +86,9 @@ impl Link {
     }
 
     /// Adds a condition.
-    pub(super) fn guard(&mut self, guard: Arc<Guard>) -> Result<(), Failure> {
+    pub(super) fn guard(&mut self, guard: &Arc<Guard>) -> Result<(), Failure> {
         let params: Vec<Value<'_>> = guard.params.iter().map(Owned::as_value).collect();
-        self.add(Step::Guard(Arc::clone(&guard)), guard.sql, &params).map(drop)
+        self.add(Step::Guard(Arc::clone(guard)), guard.sql, &params).map(drop)
     }
 
     /// Adds a statement that nobody waits for.
@@ -159,7 +162,7 @@ impl Link {
     pub(super) fn replies(
         &mut self,
         gathered: Vec<Option<Gathered>>,
-    ) -> (Vec<Option<Result<Reply, Failure>>>, Result<(), Failure>) {
+    ) -> (Replies, Result<(), Failure>) {
         let steps = std::mem::take(&mut self.steps);
         let (answers, done) =
             if steps.is_empty() { (Vec::new(), Ok(())) } else { self.wire.exchange(&self.runtime) };
