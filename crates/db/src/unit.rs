@@ -97,6 +97,7 @@ where
 pub(crate) type Done = oneshot::Sender<Result<()>>;
 
 /// A function that stores a result, a sender that tells when it is there, and the receiver.
+#[expect(clippy::type_complexity, reason = "a closure has no name that a type could be made of")]
 pub(crate) fn answering<T, E>() -> (impl FnMut(Result<T, E>), Done, Answer<T, E>) {
     let (done, told) = oneshot::channel();
     let slot = Slot::default();

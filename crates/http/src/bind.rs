@@ -37,8 +37,11 @@ pub(crate) enum Handler {
     MembersOnly(GuardedHandler<MembersOnly>),
     Permitted(GuardedHandler<Permitted>),
     #[cfg(test)]
-    Fake(Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = HttpResult> + Send>> + Send + Sync>),
+    Fake(Box<FakeHandler>),
 }
+
+#[cfg(test)]
+type FakeHandler = dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = HttpResult> + Send>> + Send + Sync;
 
 impl Handler {
     pub(crate) async fn handle(&self, incoming: Incoming) -> HttpResult {

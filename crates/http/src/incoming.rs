@@ -227,7 +227,7 @@ pub(crate) async fn read_public(
     within: Duration,
     connection: Option<&Arc<Connection>>,
 ) -> Result<Bytes, Failure> {
-    let awaited = connection.map(|connection| connection.await_public_body());
+    let awaited = connection.map(Connection::await_public_body);
     let read = read_whole(body, limit, within).await;
     match awaited.map(AwaitedBody::end) {
         Some(Err(Shed)) => Err(no_room()),

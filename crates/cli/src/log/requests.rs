@@ -1,9 +1,9 @@
-//! The line of a request, written the short way: there is one for each, and the general way took as long as finding the
-//! answer. It looks like every other line.
+//! A fast formatter for the log line of a request. Every request writes one, and the general formatter took as long as
+//! answering the request. The output is the same.
 
 use std::cell::RefCell;
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -13,12 +13,12 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 const TARGET: &str = "podium::request";
-/// How long `2026-11-16T12:00:00.` is, which is the same for a second.
+/// The length of `2026-11-16T12:00:00.`, which stays the same for a second.
 const SECOND: usize = 20;
-/// The same with millionths and the zone.
+/// The length with microseconds and the zone.
 const MOMENT: usize = 27;
 
-/// Writes lines of requests the short way, and others as `F` does.
+/// Formats the lines of requests itself, and leaves all others to `F`.
 pub(super) struct Short<F>(pub(super) F);
 
 impl<S, N, F> FormatEvent<S, N> for Short<F>
@@ -55,18 +55,22 @@ where
     }
 }
 
-/// Writes the time; what is the same for a second is put together once.
+#[expect(clippy::disallowed_methods, reason = "lines of the log carry the machine's time")]
+fn wall_clock() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Writes the time; the part that stays the same for a second is formatted once.
 fn write_time(writer: &mut Writer<'_>) -> fmt::Result {
     thread_local! {
         static KNOWN: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = wall_clock();
     KNOWN.with_borrow_mut(|(second, text)| {
         if *second != now.as_secs() {
             text.clear();
             time::SystemTime.format_time(&mut Writer::new(text))?;
-            let after = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            if text.len() != MOMENT || after.as_secs() != now.as_secs() {
+            if text.len() != MOMENT || wall_clock().as_secs() != now.as_secs() {
                 *second = 0;
                 return writer.write_str(text);
             }
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_writes_the_same_line() {
+    fn the_fast_formatter_writes_the_same_line() {
         let (short, long) = (lines(true), lines(false));
         assert_eq!(short, long);
         assert_eq!(short.lines().count(), 6, "{short}");

@@ -140,7 +140,7 @@ impl Link {
             Some(guard) => Some(match self.place_of(&guard) {
                 Some(place) => place,
                 None => {
-                    self.guard(guard)?;
+                    self.guard(&guard)?;
                     self.steps.len() - 1
                 }
             }),
@@ -159,10 +159,7 @@ impl Link {
 
     /// Sends what was gathered. `None` is for those who have to ask by themselves: they asked for nothing, or something
     /// before them failed.
-    pub(super) fn replies(
-        &mut self,
-        gathered: Vec<Option<Gathered>>,
-    ) -> (Replies, Result<(), Failure>) {
+    pub(super) fn replies(&mut self, gathered: Vec<Option<Gathered>>) -> (Replies, Result<(), Failure>) {
         let steps = std::mem::take(&mut self.steps);
         let (answers, done) =
             if steps.is_empty() { (Vec::new(), Ok(())) } else { self.wire.exchange(&self.runtime) };

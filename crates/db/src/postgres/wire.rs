@@ -236,7 +236,8 @@ impl Wire {
                 }
                 self.input.reserve(length + 1 - self.input.len());
             }
-            let count = self.stream.receive(runtime, &mut self.room).map_err(|error| Failure::lost(&error))?;
+            let count =
+                self.stream.receive(runtime, &mut self.room).map_err(|error| Failure::lost(&error))?;
             if count == 0 {
                 return Err(Failure::Lost("the server closed the connection".to_owned()));
             }
