@@ -25,7 +25,7 @@ use podium_store::{
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, OrConflict, Result};
-use crate::rendered::Made;
+use crate::rendered::{Inline, Made};
 
 use variables::Variables;
 
@@ -54,7 +54,10 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
             let (paging, ids, name_keys, workspace_ids) = &*listing;
             let reach = cx.grants().visible_deployments();
             let listed = deployments::ListFilter { reach: &reach, ids, name_keys, workspace_ids };
-            Ok(deployments::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, cx)?)
+            let inline = Inline::new(cx, walk_far);
+            let landmarks = &cx.app().landmarks;
+            let page = deployments::list(conn, cx.scope(), &listed, paging, landmarks, walk_far, &inline);
+            Ok(inline.page(page)?)
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };

@@ -7,6 +7,7 @@
 //!   from the database.
 //! * Everywhere, the row that was read has the same fingerprint.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -14,13 +15,14 @@ use podium_api::deployments::Deployment;
 use podium_api::workspaces::Workspace;
 use podium_api::{Id, One, OrganizationId, Shown, WorkspaceId};
 use podium_db::{Conn, Db, Error, Result, RowsRead};
-use podium_store::{LazyRow, Scope};
+use podium_store::{LazyRow, Render, Scope};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::App;
+use crate::cx::Cx;
 
 /// Maximum size of the cache of one kind of resource, in bytes.
 const MEMORY: u64 = 32 * 1024 * 1024;
@@ -71,6 +73,45 @@ impl Cacheable for Workspace {
 impl Cacheable for Deployment {
     fn rendered(app: &App) -> &Rendered<Self> {
         &app.rendered_deployments
+    }
+}
+
+/// How many bytes of rows are rendered on an async worker, which must not be held for long.
+const INLINE: usize = 256 * 1024;
+
+/// Renders a page until its rows become too large for an async worker.
+pub(crate) struct Inline<'a> {
+    cx: &'a Cx<Scope>,
+    bytes: Cell<usize>,
+    limit: usize,
+}
+
+impl<'a> Inline<'a> {
+    /// On a thread that may block there is no limit.
+    pub(crate) fn new(cx: &'a Cx<Scope>, may_block: bool) -> Self {
+        Self { cx, bytes: Cell::new(0), limit: if may_block { usize::MAX } else { INLINE } }
+    }
+
+    /// The page; `None` if it has to be read where it may block.
+    pub(crate) fn page<P>(&self, page: Result<Option<P>>) -> Result<Option<P>> {
+        if self.bytes.get() > self.limit { Ok(None) } else { page }
+    }
+}
+
+impl<R, T> Render<R, T> for Inline<'_>
+where
+    Cx<Scope>: Render<R, T>,
+{
+    fn cached(&self, conn: &Conn, id: Id) -> Option<T> {
+        self.cx.cached(conn, id)
+    }
+
+    fn render(&self, row: &LazyRow<'_, R>) -> Result<T> {
+        self.bytes.set(self.bytes.get() + row.size()?);
+        if self.bytes.get() > self.limit {
+            return Err(Error::other("the page is too large to be read on a worker"));
+        }
+        self.cx.render(row)
     }
 }
 

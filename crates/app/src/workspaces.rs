@@ -13,7 +13,7 @@ use podium_store::{
 
 use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
-use crate::rendered::Made;
+use crate::rendered::{Inline, Made};
 
 const MAX_NAME: usize = 50;
 const MAX_REGION: usize = 100;
@@ -33,7 +33,10 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Workspace
             let (paging, ids, name_keys) = &*listing;
             let reach = cx.grants().visible_workspaces();
             let listed = workspaces::ListFilter { reach: &reach, ids, name_keys };
-            Ok(workspaces::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, cx)?)
+            let inline = Inline::new(cx, walk_far);
+            let landmarks = &cx.app().landmarks;
+            let page = workspaces::list(conn, cx.scope(), &listed, paging, landmarks, walk_far, &inline);
+            Ok(inline.page(page)?)
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };

@@ -1,13 +1,25 @@
 //! One row of a result, read by position. Columns are never looked up by name: the statement lists them.
 
 use std::cell::RefCell;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::LazyLock;
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::xxh3_128_with_secret;
 
 use crate::{Error, JoinedRow, Result, RowsRead, Value};
 
 /// Size of the per-thread buffer for hashing a row.
 const KEPT: usize = 64 * 1024;
+
+/// Known to this process alone: without it nobody can construct two rows with the same fingerprint.
+static SECRET: LazyLock<[u8; 192]> = LazyLock::new(|| {
+    let random = RandomState::new();
+    let mut secret = [0; 192];
+    for (number, word) in secret.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&random.hash_one(number).to_le_bytes());
+    }
+    secret
+});
 
 /// A row, valid while its closure runs.
 pub struct Row<'r>(pub(crate) Kind<'r>);
@@ -43,8 +55,8 @@ impl Row<'_> {
 
     /// A hash of all columns: rows that differ in anything have different ones.
     ///
-    /// It is neither a secret nor a signature. Caches that use it as a key also include the row's id, so that somebody
-    /// who can make two rows collide gains no more than a stale view of their own row.
+    /// It is keyed, because callers choose the texts of rows: with a public hash they could construct two rows that share
+    /// one, and hide a change from everybody who reads a cache. It means nothing to another process.
     pub fn fingerprint(&self) -> Result<u128> {
         thread_local! {
             static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -54,9 +66,21 @@ impl Row<'_> {
             for index in 0..self.len() {
                 self.append(index, bytes)?;
             }
-            let print = xxh3_128(bytes);
+            let print = fingerprint_of(bytes);
             bytes.shrink_to(KEPT);
             Ok(print)
+        })
+    }
+
+    /// How many bytes of text and binary data it holds.
+    pub fn size(&self) -> Result<usize> {
+        (0..self.len()).try_fold(0, |size, index| {
+            Ok(size
+                + match self.value(index)? {
+                    Value::Text(text) => text.len(),
+                    Value::Blob(blob) => blob.len(),
+                    _ => 0,
+                })
         })
     }
 
@@ -104,6 +128,10 @@ impl Row<'_> {
             Kind::Postgres(row) => row.column(index),
         }
     }
+}
+
+fn fingerprint_of(bytes: &[u8]) -> u128 {
+    xxh3_128_with_secret(bytes, &*SECRET)
 }
 
 /// Names only the kinds: the value of a column may be secret.
@@ -169,5 +197,19 @@ impl FromColumn for Vec<u8> {
 impl<T: FromColumn> FromColumn for Option<T> {
     fn from_column(value: Value<'_>) -> Option<Self> {
         if matches!(value, Value::Null) { Some(None) } else { T::from_column(value).map(Some) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use xxhash_rust::xxh3::xxh3_128;
+
+    #[test]
+    fn fingerprints_cannot_be_computed_without_the_secret() {
+        for length in [0, 1, 16, 128, 240, 4096] {
+            let bytes = vec![b'a'; length];
+            assert_eq!(super::fingerprint_of(&bytes), super::fingerprint_of(&bytes));
+            assert_ne!(super::fingerprint_of(&bytes), xxh3_128(&bytes), "{length}");
+        }
     }
 }

@@ -51,6 +51,11 @@ impl<'r, T> LazyRow<'r, T> {
         self.row.fingerprint()
     }
 
+    /// How many bytes of text and binary data it holds.
+    pub fn size(&self) -> Result<usize> {
+        self.row.size()
+    }
+
     /// The rows that it was joined from; `None` if their changes would not be reported.
     pub fn rows_read(&self) -> Result<Option<RowsRead>> {
         self.row.rows_read(self.layout.rows)

@@ -10,6 +10,10 @@ use crate::refusal::Fields;
 
 pub use reserved::refused;
 
+/// How many bytes the keys and values of a deployment's variables may have together. Processes receive all of them when
+/// they start, and systems limit that; and every reply that shows a deployment contains them.
+const MAX_BYTES: usize = 256 * 1024;
+
 /// Whether this can be the name of an environment variable.
 pub fn is_key(key: &str) -> bool {
     let mut bytes = key.bytes();
@@ -80,6 +84,14 @@ pub(super) fn check(
         };
         variables.extend(next);
     }
+    let bytes = |variable: &EnvironmentVariable| {
+        let secret = variable.secret.as_ref().map_or(0, |secret| secret.0.len() / 4 * 3);
+        variable.key.len() + variable.value.as_ref().map_or(0, String::len) + secret
+    };
+    if variables.iter().map(bytes).sum::<usize>() > MAX_BYTES {
+        let message = format!("must have at most {MAX_BYTES} bytes of keys and values together");
+        fields.push("environmentVariables", "maxLength", message);
+    }
     variables.sort_by(|a, b| a.key.cmp(&b.key));
     variables
 }
@@ -97,6 +109,27 @@ mod tests {
         for key in ["", "9a", "a b", "a=b", "ä", "-a"] {
             assert!(!is_key(key), "{key}");
         }
+    }
+
+    #[test]
+    fn variables_are_bounded_together() {
+        let requested = |count: usize| -> Vec<_> {
+            let one = |number| DeploymentEnvironmentVariableRequest {
+                key: format!("KEY_{number:03}"),
+                value: Some("v".repeat(4089)),
+                is_secret: false,
+            };
+            (0..count).map(one).collect()
+        };
+        let check = |count| {
+            let mut fields = Fields::new();
+            check(&requested(count), &[], Timestamp::from_millis(1), &Spelled, &mut fields);
+            fields.into_result()
+        };
+        assert!(check(64).is_ok());
+        let Err(crate::Refusal::Invalid { fields, .. }) = check(65) else { panic!("it is too much") };
+        assert_eq!(fields[0].field, "environmentVariables");
+        assert_eq!(fields[0].message, "must have at most 262144 bytes of keys and values together");
     }
 
     #[test]

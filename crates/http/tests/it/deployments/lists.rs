@@ -50,6 +50,25 @@ on_both_engines! {
         assert_eq!(shown().await, [json!("Science"), json!("UNHEALTHY"), json!("Somebody Else")]);
     }
 
+    async fn a_page_that_is_too_large_for_a_worker_is_complete_too(app) {
+        let workspace = app.workspace("Analytics").await;
+        let mut ids = Vec::new();
+        for name in ["a", "b", "c", "d"] {
+            let variable = |number| json!({ "key": format!("KEY_{number}"), "value": "v".repeat(4000), "isSecret": false });
+            let variables: Vec<_> = (0..30).map(variable).collect();
+            ids.push(made(&app, workspace, json!({ "name": name, "environmentVariables": variables })).await);
+            app.advance(Duration::from_secs(1));
+        }
+        let list = app.get(&app.owner, &app.path("/deployments")).await.ok();
+        let mut expected = Vec::new();
+        for id in ids.into_iter().rev() {
+            expected.push(read(&app, id).await);
+        }
+        assert_eq!(list["deployments"], json!(expected));
+        assert_eq!(list["totalCount"], 4);
+        assert_eq!(app.get(&app.owner, &app.path("/deployments")).await.ok(), list);
+    }
+
     async fn nothing_is_an_empty_list(app) {
         let list = app.get(&app.owner, &app.path("/deployments")).await.ok();
         assert_eq!(list, json!({ "deployments": [], "limit": 20, "offset": 0, "totalCount": 0 }));
