@@ -333,7 +333,7 @@ impl Server {
             Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
         incoming.connection.clone_from(&peer.connection);
         let answering = async {
-            let answer = route.handler.handle(incoming).await;
+            let answer = Box::pin(route.handler.handle(incoming)).await;
             answer.unwrap_or_else(|failure| failure.into_response(request_id))
         };
         let response = self.counted(&route.meter, answering, request_id, started).await;

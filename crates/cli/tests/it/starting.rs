@@ -71,7 +71,7 @@ fn another_secret_key_is_refused() {
     installation.serve(&[]).stop();
     let key = installation.data_dir().join("secret-key");
     let right = std::fs::read(&key).unwrap();
-    let expected = "podium: the secret key is not the one that this database was made with: \
+    let expected = "podium: the secret key is not the one this database was created with: \
                     set PODIUM_SECRET_KEY, or restore the key file\n";
     let serve = ["serve", "--listen", "127.0.0.1:0"];
     std::fs::write(&key, "another key, which is long enough to be one").unwrap();

@@ -44,11 +44,11 @@ on_both_engines! {
             assert_eq!(before["name"], (number - 1).to_string());
             let body = json!({ "name": number.to_string(), "description": "", "cicdEnforcedDefault": false });
             app.post(&app.owner, &at, body).await.ok();
-            assert_eq!(names(&app, &app.owner, "workspaces").await, [number.to_string()]);
+            assert_eq!(names(&app, &app.owner, "workspaces").await, [number.to_string().as_str(), "Default"]);
         }
         app.delete(&app.owner, &at).await.ok();
         app.get(&app.owner, &at).await.refused(404);
-        assert!(names(&app, &app.owner, "workspaces").await.is_empty());
+        assert_eq!(names(&app, &app.owner, "workspaces").await, ["Default"]);
     }
 
     async fn a_deployment_that_was_moved_is_judged_by_its_new_workspace(app) {

@@ -180,8 +180,7 @@ fn the_start_reports_a_data_directory_below_a_world_readable_one_correctly() {
         assert!(!told.contains(data.to_str().expect("text")), "{told}");
         assert_eq!(told.contains("environments are isolated"), has_users || confines_files(), "{told}");
         if has_users || confines_files() {
-            let how =
-                if has_users { "each runs under a user of its own" } else { "the kernel confines each" };
+            let how = if has_users { "each runs as its own user" } else { "the kernel confines each" };
             assert!(told.contains(how), "{told}");
         }
         assert!(!data.join("local/proof").exists(), "what was tried is cleared away");

@@ -96,7 +96,7 @@ async fn bundles_are_at_their_mount_paths_until_they_are_removed() {
     let why = install_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
     assert_eq!(
         *why.user_text(),
-        "the bundle at transform/shop cannot be mounted: something else is there already"
+        "the bundle at transform/shop cannot be mounted: another file or directory is already there"
     );
 }
 
@@ -166,7 +166,7 @@ async fn bundles_at_the_reference_home_are_below_the_home_here() {
     }
     let both = [bundle(&("a", "b1")), bundle(&("a/b", "b2"))];
     let why = install_bundles(&shelf, id(), &place, &both).await.unwrap_err();
-    assert_eq!(*why.user_text(), "the bundle at a/b cannot be mounted: it lies inside another bundle");
+    assert_eq!(*why.user_text(), "the bundle at a/b cannot be mounted: the path is inside another bundle");
 }
 
 #[test]

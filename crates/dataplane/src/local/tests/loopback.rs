@@ -88,13 +88,13 @@ async fn a_web_servers_port_is_outside_the_ephemeral_range() {
 async fn nothing_is_sent_to_a_socket_that_is_not_held() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     // The next start cannot take it back, as where the kernel forbids that.
-    fs::write(fixture.path("told").join("secret-socket"), "").unwrap();
+    fs::write(fixture.path("told").join("hidden-socket"), "").unwrap();
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     let before =
         (fixture.processes()["apiserver"].clone(), plane.web_server(fixture.id).await.unwrap().unwrap());
     drop(plane);
-    fixture.clear_script("secret-socket");
+    fixture.clear_script("hidden-socket");
     let plane = fixture.open();
     assert_eq!(plane.web_server(fixture.id).await.unwrap(), None, "whoever listens there may be anybody");
     fixture.bring_up(&plane, &fixture.environment(1)).await;

@@ -117,7 +117,7 @@ async fn a_start_continues_if_the_state_of_an_environment_is_unreadable() {
     fs::write(fixture.place().state(), "{").unwrap();
     let plane = fixture.open();
     let seen = plane.observe(fixture.id).await.unwrap().unwrap();
-    assert_eq!(trouble(&seen, "state").unwrap(), "it cannot be taken over: invalid data");
+    assert_eq!(trouble(&seen, "state").unwrap(), "the environment cannot be taken over: invalid data");
     assert!(detail(&seen, "state").unwrap().contains("state.json cannot be read"), "{seen:?}");
     assert_eq!(metrics(&plane)[0].components[0].name, "state");
     let refused = plane.apply(&fixture.environment(2)).await.unwrap_err();

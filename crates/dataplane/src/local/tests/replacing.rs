@@ -207,7 +207,7 @@ async fn hibernating_and_changing_the_runtime_wait_for_tasks_too() {
     let before = fixture.processes();
     fs::write(fixture.path("told").join("busy"), "").unwrap();
     plane.apply(&wanted(2, "3.3.2", false)).await.unwrap();
-    assert!(until_it_drains(&fixture, &plane).await.contains("before the runtime changes"));
+    assert!(until_it_drains(&fixture, &plane).await.contains("before changing the runtime"));
     plane.apply(&wanted(3, "3.3.1", true)).await.unwrap();
     fixture
         .until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("hibernating")))

@@ -146,7 +146,7 @@ fn a_verdict_has_the_reason_and_what_runs() {
     assert_eq!(seen("down"), ("Not working: triggerer (it ran out of memory).".into(), Some(running())));
     assert_eq!(seen("empty").0, "No component is running.");
     assert_eq!(seen("starting").0, "Waiting for: triggerer (it ran out of memory).");
-    assert_eq!(seen("silent"), ("The data plane does not respond: no route to host.".into(), None));
+    assert_eq!(seen("unreachable"), ("The data plane does not respond: no route to host.".into(), None));
 }
 
 #[test]
