@@ -140,8 +140,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     Mutation {
         what: "roles of another organization are in force",
         file: "crates/store/src/grants.rs",
-        from: r#"" WHERE g.organization_id = $1 AND (g.subject_id = $2"#,
-        to: r#"" WHERE (g.organization_id = $1 OR 1 = 1) AND (g.subject_id = $2"#,
+        from: r#"EFFECTIVE = concat!("SELECT ", columns!(), " WHERE g.organization_id = $1"#,
+        to: r#"EFFECTIVE = concat!("SELECT ", columns!(), " WHERE (g.organization_id = $1 OR 1 = 1)"#,
         guarded_by: Http("deployments::"),
     },
     Mutation {
