@@ -103,13 +103,13 @@ where
     Cx<Scope>: Render<R, T>,
 {
     fn cached(&self, conn: &Conn, id: Id) -> Option<T> {
-        self.cx.cached(conn, id)
+        Render::cached(self.cx, conn, id)
     }
 
     fn render(&self, row: &LazyRow<'_, R>) -> Result<T> {
         self.bytes.set(self.bytes.get() + row.size()?);
         if self.bytes.get() > self.limit {
-            return Err(Error::other("the page is too large to be read on a worker"));
+            return Err(Error::Other("the page is too large to be read on a worker".into()));
         }
         self.cx.render(row)
     }
