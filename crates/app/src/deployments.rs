@@ -56,8 +56,8 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
             let listed = deployments::ListFilter { reach: &reach, ids, name_keys, workspace_ids };
             let inline = Inline::new(cx, walk_far);
             let landmarks = &cx.app().landmarks;
-            let page = deployments::list(conn, cx.scope(), &listed, paging, landmarks, walk_far, &inline);
-            Ok(inline.page(page)?)
+            let page = deployments::list(conn, cx.scope(), &listed, paging, landmarks, walk_far, &inline)?;
+            Ok(Inline::page(page))
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };

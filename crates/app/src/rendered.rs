@@ -92,26 +92,27 @@ impl<'a> Inline<'a> {
         Self { cx, bytes: Cell::new(0), limit: if may_block { usize::MAX } else { INLINE } }
     }
 
-    /// The page; `None` if it has to be read where it may block.
-    pub(crate) fn page<P>(&self, page: Result<Option<P>>) -> Result<Option<P>> {
-        if self.bytes.get() > self.limit { Ok(None) } else { page }
+    /// The page; `None` if it is too large to be rendered here.
+    pub(crate) fn page<T>(page: Option<(Vec<Option<T>>, u64)>) -> Option<(Vec<T>, u64)> {
+        let (rows, total) = page?;
+        Some((rows.into_iter().collect::<Option<_>>()?, total))
     }
 }
 
-impl<R, T> Render<R, T> for Inline<'_>
+/// Rows beyond the limit are not rendered.
+impl<R, T> Render<R, Option<T>> for Inline<'_>
 where
     Cx<Scope>: Render<R, T>,
 {
-    fn cached(&self, conn: &Conn, id: Id) -> Option<T> {
-        Render::cached(self.cx, conn, id)
+    fn cached(&self, conn: &Conn, id: Id) -> Option<Option<T>> {
+        Render::cached(self.cx, conn, id).map(Some)
     }
 
-    fn render(&self, row: &LazyRow<'_, R>) -> Result<T> {
-        self.bytes.set(self.bytes.get() + row.size()?);
-        if self.bytes.get() > self.limit {
-            return Err(Error::Other("the page is too large to be read on a worker".into()));
+    fn render(&self, row: &LazyRow<'_, R>) -> Result<Option<T>> {
+        if self.bytes.get() <= self.limit {
+            self.bytes.set(self.bytes.get().saturating_add(row.size()?));
         }
-        self.cx.render(row)
+        if self.bytes.get() > self.limit { Ok(None) } else { self.cx.render(row).map(Some) }
     }
 }
 

@@ -35,8 +35,8 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Workspace
             let listed = workspaces::ListFilter { reach: &reach, ids, name_keys };
             let inline = Inline::new(cx, walk_far);
             let landmarks = &cx.app().landmarks;
-            let page = workspaces::list(conn, cx.scope(), &listed, paging, landmarks, walk_far, &inline);
-            Ok(inline.page(page)?)
+            let page = workspaces::list(conn, cx.scope(), &listed, paging, landmarks, walk_far, &inline)?;
+            Ok(Inline::page(page))
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };
