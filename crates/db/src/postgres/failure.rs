@@ -32,7 +32,7 @@ impl std::fmt::Display for Refusal {
 }
 
 impl Failure {
-    pub(super) fn lost(error: std::io::Error) -> Self {
+    pub(super) fn lost(error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
                 Self::Lost("PostgreSQL does not answer".to_owned())

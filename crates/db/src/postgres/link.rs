@@ -50,6 +50,9 @@ pub(super) struct Reply {
     hash: u64,
 }
 
+/// What became of each unit's statements.
+pub(super) type Replies = Vec<Option<Result<Reply, Failure>>>;
+
 impl Link {
     pub(super) fn new(wire: Wire, runtime: Runtime) -> Self {
         Self { wire, runtime, cache: Cache::default(), steps: Vec::new(), misfired: false }
@@ -83,9 +86,9 @@ impl Link {
     }
 
     /// Adds a condition.
-    pub(super) fn guard(&mut self, guard: Arc<Guard>) -> Result<(), Failure> {
+    pub(super) fn guard(&mut self, guard: &Arc<Guard>) -> Result<(), Failure> {
         let params: Vec<Value<'_>> = guard.params.iter().map(Owned::as_value).collect();
-        self.add(Step::Guard(Arc::clone(&guard)), guard.sql, &params).map(drop)
+        self.add(Step::Guard(Arc::clone(guard)), guard.sql, &params).map(drop)
     }
 
     /// Adds a statement that nobody waits for.
@@ -137,7 +140,7 @@ impl Link {
             Some(guard) => Some(match self.place_of(&guard) {
                 Some(place) => place,
                 None => {
-                    self.guard(guard)?;
+                    self.guard(&guard)?;
                     self.steps.len() - 1
                 }
             }),
@@ -156,10 +159,7 @@ impl Link {
 
     /// Sends what was gathered. `None` is for those who have to ask by themselves: they asked for nothing, or something
     /// before them failed.
-    pub(super) fn replies(
-        &mut self,
-        gathered: Vec<Option<Gathered>>,
-    ) -> (Vec<Option<Result<Reply, Failure>>>, Result<(), Failure>) {
+    pub(super) fn replies(&mut self, gathered: Vec<Option<Gathered>>) -> (Replies, Result<(), Failure>) {
         let steps = std::mem::take(&mut self.steps);
         let (answers, done) =
             if steps.is_empty() { (Vec::new(), Ok(())) } else { self.wire.exchange(&self.runtime) };

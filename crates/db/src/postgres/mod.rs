@@ -103,9 +103,9 @@ impl Pool {
         let (unit, answer) = unit::wrap(work);
         let job = Job { unit, mode, guard, locks: locks.into(), deadline: Instant::now() + PATIENCE };
         if matches!(mode, Mode::Read | Mode::Page) {
-            self.short.push(job)?
+            self.short.push(job)?;
         } else {
-            self.jobs.push(job)?
+            self.jobs.push(job)?;
         }
         unit::answer(answer).await
     }

@@ -330,7 +330,7 @@ impl Session {
                 link.frame(if lock.exclusive { &EXCLUSIVE } else { &SHARED }, &[Value::Int(lock.key)])?;
             }
         }
-        guard.map_or(Ok(()), |guard| link.guard(guard))
+        guard.map_or(Ok(()), |guard| link.guard(&guard))
     }
 
     /// Does something with the connection, and notes what comes of it.

@@ -52,9 +52,9 @@ impl Wire {
 
     /// Does something that may take as long as it likes.
     pub(super) fn patiently<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.stream.wait_at_most(None).map_err(Failure::lost)?;
+        self.stream.wait_at_most(None).map_err(|error| Failure::lost(&error))?;
         let done = work(self);
-        self.stream.wait_at_most(Some(SILENCE)).map_err(Failure::lost)?;
+        self.stream.wait_at_most(Some(SILENCE)).map_err(|error| Failure::lost(&error))?;
         done
     }
 
@@ -78,7 +78,7 @@ impl Wire {
         });
         message(&mut out, b'D', |out| string(out, b"S", &name));
         message(&mut out, b'S', |_| {});
-        self.stream.send(runtime, &out).map_err(Failure::lost)?;
+        self.stream.send(runtime, &out).map_err(|error| Failure::lost(&error))?;
         let (mut params, mut columns) = (Vec::new(), Vec::new());
         self.until_ready(runtime, |tag, mut body| {
             match tag {
@@ -158,7 +158,7 @@ impl Wire {
         self.clear();
         let mut answers = Vec::with_capacity(columns.len());
         if let Err(error) = sent {
-            return (answers, Err(Failure::lost(error)));
+            return (answers, Err(Failure::lost(&error)));
         }
         let mut rows = Vec::new();
         let done = self.until_ready(runtime, |tag, body| {
@@ -187,7 +187,7 @@ impl Wire {
     pub(super) fn script(&mut self, runtime: &Runtime, text: &str) -> Result<Answer> {
         let mut out = BytesMut::new();
         message(&mut out, b'Q', |out| string(out, b"", text));
-        self.stream.send(runtime, &out).map_err(Failure::lost)?;
+        self.stream.send(runtime, &out).map_err(|error| Failure::lost(&error))?;
         let mut answer = Answer::default();
         self.until_ready(runtime, |tag, body| {
             if tag == b'D' {
@@ -236,7 +236,8 @@ impl Wire {
                 }
                 self.input.reserve(length + 1 - self.input.len());
             }
-            let count = self.stream.receive(runtime, &mut self.room).map_err(Failure::lost)?;
+            let count =
+                self.stream.receive(runtime, &mut self.room).map_err(|error| Failure::lost(&error))?;
             if count == 0 {
                 return Err(Failure::Lost("the server closed the connection".to_owned()));
             }
