@@ -5,6 +5,7 @@ mod client;
 mod creates;
 mod deployments;
 mod fresh;
+mod instructions;
 pub(crate) mod logs;
 pub(crate) mod postgres;
 
@@ -40,6 +41,8 @@ pub(crate) enum What {
     All,
     /// Reads during commits only.
     Fresh,
+    /// Instructions of those reads only.
+    Instructions,
     /// Durable creates only.
     Creates,
     /// Deployments only.
@@ -60,6 +63,9 @@ fn build() -> Outcome {
 pub(crate) fn run(what: What) -> Outcome {
     build()?;
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
+    if what == What::Instructions {
+        return instructions::run();
+    }
     if matches!(what, What::All | What::Fresh) {
         Bench::start()?.fresh_reads()?;
     }
@@ -128,7 +134,7 @@ impl Bench {
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).doing("making a directory")?;
         let port = free_port()?;
-        let server = serve(&program, &directory, port, database)?;
+        let server = serve(&[], &program, &directory, port, database)?;
         let token =
             fs::read_to_string(directory.join("data/owner-token")).doing("reading the owner's token")?;
         let found: Value = serde_json::from_str(&get(port, "/v1/users/self", &token).doing("the owner")?)
@@ -196,9 +202,9 @@ impl Bench {
     /// The same read with another URL each time, so that no cache helps.
     fn fresh(&self, path: &str) -> Outcome<Measured> {
         let script = self.directory.join("fresh.lua");
-        let glue = if path.contains('?') { '&' } else { '?' };
         let text = format!(
-            "count = 0\nfunction request() count = count + 1; return wrk.format('GET', '{path}{glue}unlike=' .. count) end\n"
+            "count = 0\nfunction request() count = count + 1; return wrk.format('GET', '{}' .. count) end\n",
+            unlike(path, "")
         );
         fs::write(&script, text).doing("writing a script")?;
         wrk(self.port, path, &self.token, CONNECTIONS, SECONDS, Some(&script))
@@ -219,16 +225,28 @@ impl Bench {
     }
 
     /// Measures the bare handler with an answer.
-    fn bare(&self, answer: &str, measure: impl FnOnce(u16) -> Outcome<Measured>) -> Outcome<Measured> {
+    fn bare<T>(&self, answer: &str, measure: impl FnOnce(u16) -> Outcome<T>) -> Outcome<T> {
+        self.bare_below(&[], answer, |_, port| measure(port))
+    }
+
+    /// The same where the handler is started by another command.
+    fn bare_below<T>(
+        &self,
+        command: &[String],
+        answer: &str,
+        measure: impl FnOnce(&ServerProcess, u16) -> Outcome<T>,
+    ) -> Outcome<T> {
         let file = self.directory.join("answer.json");
         fs::write(&file, answer).doing("writing the answer")?;
         let port = free_port()?;
         let program = target()?.join("release/examples/bare").display().to_string();
-        let line = [program.as_str(), &port.to_string(), &file.display().to_string()];
+        let (number, file) = (port.to_string(), file.display().to_string());
+        let line = command.iter().map(String::as_str).chain([program.as_str(), &number, &file]);
+        let line: Vec<&str> = line.collect();
         let own = server_process::directory("bare", None)?;
         let mut server = ServerProcess::start(&line, &own, None, scratch()?.join("bare.log"), "TERM")?;
-        server.wait_until(Duration::from_secs(10), || status(port, "/", "").is_ok())?;
-        let measured = measure(port);
+        server.wait_until(Duration::from_secs(60), || status(port, "/", "").is_ok())?;
+        let measured = measure(&server, port);
         server.stop()?;
         measured
     }
@@ -238,19 +256,33 @@ impl Bench {
         let rows = self.total()?;
         self.server.stop()?;
         let started = Instant::now();
-        let _server = serve(&self.program, &self.directory, self.port, None)?;
+        let _server = serve(&[], &self.program, &self.directory, self.port, None)?;
         println!("ready {} ms after the start, with {rows} workspaces", started.elapsed().as_millis());
         Ok(())
     }
 }
 
-fn serve(program: &Path, directory: &Path, port: u16, database: Option<&str>) -> Outcome<ServerProcess> {
+/// The path, with a query that no other request has.
+fn unlike(path: &str, number: impl std::fmt::Display) -> String {
+    let glue = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{glue}unlike={number}")
+}
+
+/// Starts the server, by another command if one is given.
+fn serve(
+    command: &[String],
+    program: &Path,
+    directory: &Path,
+    port: u16,
+    database: Option<&str>,
+) -> Outcome<ServerProcess> {
     let (listen, data) = (format!("127.0.0.1:{port}"), directory.join("data").display().to_string());
     let program = program.display().to_string();
     let mut line = match database {
         Some(_) => vec!["env", postgres::SECRET_KEY],
         None => Vec::new(),
     };
+    line.extend(command.iter().map(String::as_str));
     line.extend([
         program.as_str(),
         "serve",
@@ -266,7 +298,7 @@ fn serve(program: &Path, directory: &Path, port: u16, database: Option<&str>) ->
     }
     let own = server_process::directory("bench", None)?;
     let mut server = ServerProcess::start(&line, &own, None, scratch()?.join("bench.log"), "TERM")?;
-    server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
+    server.wait_until(Duration::from_secs(120), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
     Ok(server)
 }
 

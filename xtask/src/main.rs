@@ -46,6 +46,7 @@ Usage: cargo xtask <command>
         [--creates]          with --creates only durable creates, with --deployments only that part, with --million also
         [--deployments]      the start on a database of a million rows
         [--million]
+  bench --instructions       instructions of the same reads, counted by callgrind: comparable on a busy machine
   bench --postgres           the release program on a PostgreSQL server that is started for it, on the same cores: rates, and
                              the processor time of both
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
@@ -83,6 +84,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),
         ["bench", "--fresh"] => bench::run(bench::What::Fresh),
+        ["bench", "--instructions"] => bench::run(bench::What::Instructions),
         ["bench", "--creates"] => bench::run(bench::What::Creates),
         ["bench", "--postgres"] => bench::postgres::run(),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),

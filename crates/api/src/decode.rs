@@ -77,22 +77,16 @@ pub struct Field {
 }
 
 impl Check {
-    /// Decodes a body.
-    pub fn decode<T: DeserializeOwned>(&self, mut value: Value) -> Result<T, Vec<FieldError>> {
+    /// The value in the one form that types are read from, if nothing is wrong with it.
+    pub fn checked(&self, mut value: Value) -> Result<Value, Vec<FieldError>> {
         let mut errors = Vec::new();
         self.visit(&mut value, "", &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        serde_json::from_value(value).map_err(|error| vec![FieldError::new("", "invalid", error.to_string())])
+        if errors.is_empty() { Ok(value) } else { Err(errors) }
     }
 
-    /// Decodes a query string, already split into decoded names and values.
-    pub fn decode_query<T: DeserializeOwned>(
-        &self,
-        pairs: Vec<(String, String)>,
-    ) -> Result<T, Vec<FieldError>> {
-        let Self::Object(fields) = self else { return self.decode(Value::Null) };
+    /// The same of a query string, already split into decoded names and values.
+    pub fn checked_query(&self, pairs: Vec<(String, String)>) -> Result<Value, Vec<FieldError>> {
+        let Self::Object(fields) = self else { return self.checked(Value::Null) };
         let mut object = Map::new();
         let mut seen = HashSet::new();
         let mut errors = Vec::new();
@@ -111,11 +105,11 @@ impl Check {
                 errors.push(FieldError::new(name, "repeated", "may be given only once"));
             }
         }
-        let decoded = self.decode(Value::Object(object));
+        let checked = self.checked(Value::Object(object));
         if errors.is_empty() {
-            return decoded;
+            return checked;
         }
-        errors.extend(decoded.err().into_iter().flatten());
+        errors.extend(checked.err().into_iter().flatten());
         Err(errors)
     }
 
@@ -262,6 +256,16 @@ impl Check {
             _ => Some(value.clone()),
         }
     }
+}
+
+/// The value of a type, from what was checked.
+pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Vec<FieldError>> {
+    serde_json::from_value(value).map_err(|error| invalid(&error))
+}
+
+/// What passed the check, and is nothing that the type knows.
+fn invalid(error: &serde_json::Error) -> Vec<FieldError> {
+    vec![FieldError::new("", "invalid", error.to_string())]
 }
 
 impl Field {

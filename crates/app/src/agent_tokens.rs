@@ -9,7 +9,7 @@ use podium_api::{AgentTokenId, Many, Nothing, One, TokenId};
 use podium_domain::tokens::MAX_NAME;
 use podium_domain::{Refusal, names};
 use podium_store::agent_tokens::AgentTokenRow;
-use podium_store::credentials::{Credential, CredentialKind};
+use podium_store::credentials::{NewToken, TokenOf};
 use podium_store::{Paging, Scope, Stamp, agent_tokens, credentials};
 
 use crate::cx::{Call, Cx};
@@ -33,15 +33,10 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
     let name = names::name("name", &body.name, MAX_NAME)?;
     let id: AgentTokenId = cx.new_id();
     let period = body.token_expiry_period_in_days;
-    let credential = Credential {
-        kind: CredentialKind::AgentToken,
-        token_id: id.into(),
-        subject_id: id.into(),
-        organization_id: Some(cx.organization_id()),
-        expires_at: period.map(|days| cx.now() + Duration::from_hours(24 * u64::from(days))),
-    };
+    let expires_at = period.map(|days| cx.now() + Duration::from_hours(24 * u64::from(days)));
+    let token = NewToken { id: TokenOf::Agent(id), expires_at };
     let place = format!("deploymentId:{deployment_id}");
-    let issued = cx.app().issue(credential, Some(vec![place]), cx.now());
+    let issued = cx.app().issue_token(token, vec![place], cx.now());
     cx.mutate(move |cx, tx| {
         let deployment = deployments::find(tx, cx.scope(), deployment_id)?;
         cx.expect_version(deployment.stamp.version)?;
@@ -55,7 +50,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
             description: body.description.clone().unwrap_or_default(),
             short_token: issued.short(),
             start_at: cx.now(),
-            end_at: issued.credential.expires_at,
+            end_at: issued.token.expires_at,
             expiry_period_in_days: period,
             last_used_at: None,
             stamp: Stamp::new(cx.profile(), cx.now()),
@@ -64,7 +59,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
             format!("The deployment already has an agent token named `{}`: choose another name.", token.name)
         };
         agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key).or_conflict(taken)?;
-        issued.store(tx)?;
+        issued.store(tx, cx.scope())?;
         let version = token.stamp.version;
         cx.changed(tx, agent_tokens::KIND, id.id(), version)?;
         Ok(One { version, body: ApiToken { token: Some(issued.value.clone()), ..show(token) } })

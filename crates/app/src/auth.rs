@@ -14,6 +14,7 @@ use podium_api::subjects::SubjectProfile;
 use podium_api::{Many, Nothing, OrganizationId, Reply, Timestamp, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names, passwords};
+use podium_store::credentials::NewSession;
 use podium_store::users::{self, Account};
 use podium_store::{System, credentials, sessions, subjects};
 
@@ -37,7 +38,8 @@ pub async fn sign_in(cx: PublicCx, call: Call<api::SignIn>) -> Result<Many<Sessi
     let proven = prove(&app, &request, call.body).await?;
     let (issued, session) = new_session(&app, proven.id, request.now);
     let status = <Many<Session> as Reply>::KIND.status();
-    enter(&app, proven, request, status, move |tx| issued.store(tx)).await?;
+    let system = system(&app);
+    enter(&app, proven, request, status, move |tx| issued.store(tx, &system)).await?;
     Ok(Many(session))
 }
 
@@ -138,9 +140,10 @@ pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
     let (issued, session) = new_session(cx.app(), user_id, cx.now());
     cx.change_rights(move |cx, tx| {
         // A change of the password ends the fresh session too, or finds the old one.
-        users::lock(tx, &system(cx.app()), user_id)?;
+        let system = system(cx.app());
+        users::lock(tx, &system, user_id)?;
         end_session(cx, tx)?;
-        issued.store(tx)?;
+        issued.store(tx, &system)?;
         Ok(Many(session.clone()))
     })
     .await
@@ -216,7 +219,7 @@ impl Known {
 }
 
 /// A session that works once it is stored.
-fn new_session(app: &App, user_id: UserId, now: Timestamp) -> (Issued, Session) {
+fn new_session(app: &App, user_id: UserId, now: Timestamp) -> (Issued<NewSession>, Session) {
     let expires_at = now + app.config.session;
     let issued = app.issue_session(user_id, Some(expires_at), now);
     let session = Session { token: issued.value.clone(), expires_at, user_id };

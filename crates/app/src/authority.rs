@@ -234,6 +234,9 @@ impl App {
     ) -> Result<Option<WorkspaceId>> {
         let Some(member) = &authority.member else { return Ok(None) };
         let scope = member.membership.scope();
+        if let Some(workspace_id) = self.rendered_deployments.workspace_of(&self.db, &scope, id.id()) {
+            return Ok(Some(workspace_id));
+        }
         let guard = guarded.then(|| authority.guard());
         let found: Result<_> =
             self.db.read(guard, move |conn| Ok(deployments::workspace_of(conn, &scope, id)?)).await;

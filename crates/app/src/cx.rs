@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Description, Endpoint, Id, OrganizationId, Reply, SubjectId, Timestamp, TypedId};
+use podium_api::{
+    Description, Endpoint, Id, One, OrganizationId, Reply, Shown, SubjectId, Timestamp, TypedId,
+};
 use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Target};
 use podium_store::{Scope, changes};
@@ -20,6 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::authority::{Authority, Watch};
 use crate::error::{Error, Result};
 use crate::idempotency::Idempotency;
+use crate::rendered::Cacheable;
 use crate::{App, audit};
 
 /// The request, apart from its input.
@@ -128,6 +131,20 @@ impl Cx<Scope> {
     /// What the caller may do in the organization.
     pub fn grants(&self) -> &Grants {
         self.inner.authority.member.as_ref().expect("a proven caller is a member").grants()
+    }
+
+    /// The cached rendering of a resource of the organization, if reading it now would give the same. It counts as a read:
+    /// where changes of rows are reported, so are changes of rights.
+    pub(crate) async fn cached<T: Cacheable>(&self, id: Id) -> Result<Option<One<Shown<T>>>> {
+        let app = self.app();
+        let Some(cached) =
+            T::rendered(app).current(&app.db, self.scope(), id).filter(|_| !self.inner.rechecks)
+        else {
+            return Ok(None);
+        };
+        app.db.durable().await?;
+        self.inner.confirmed.store(true, Ordering::Relaxed);
+        Ok(Some(cached))
     }
 
     /// Requires a right on a target that the path does not name.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{self as api, CreateDeploymentRequest, Deployment, DeploymentsPaginated};
 use podium_api::enums::{DeploymentStatus, DeploymentType};
-use podium_api::{DeploymentId, Many, Nothing, One, Shown, WorkspaceId};
+use podium_api::{DeploymentId, Id, Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, PlacementContext};
 use podium_domain::deployments::{
@@ -19,7 +19,8 @@ use podium_domain::deployments::{
 use podium_domain::{Refusal, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{
-    LazyRow, Paging, Scope, Stamp, clusters, environment_objects, grants, organizations, tokens, workspaces,
+    LazyRow, Paging, Render, Scope, Stamp, clusters, environment_objects, grants, organizations, tokens,
+    workspaces,
 };
 
 use crate::cx::{Call, Cx};
@@ -53,8 +54,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
             let (paging, ids, name_keys, workspace_ids) = &*listing;
             let reach = cx.grants().visible_deployments();
             let listed = deployments::ListFilter { reach: &reach, ids, name_keys, workspace_ids };
-            let show = |found: &LazyRow<'_, DeploymentRow>| show(cx, found);
-            Ok(deployments::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, show)?)
+            Ok(deployments::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, cx)?)
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };
@@ -120,19 +120,29 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
 /// Reads a deployment.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Deployment>>> {
     let id = call.path.deployment_id;
+    if let Some(cached) = cx.cached(id.id()).await? {
+        return Ok(cached);
+    }
     cx.read(move |cx, conn| {
-        let found = deployments::shown(conn, cx.scope(), id, |found| show(cx, found))?;
+        let found = deployments::shown(conn, cx.scope(), id, |row| cx.render(row))?;
         found.ok_or_else(|| Refusal::not_found("deployment").into())
     })
     .await
 }
 
-/// A deployment as callers see it. One with a hibernation schedule changes with time.
-fn show(cx: &Cx<Scope>, found: &LazyRow<'_, DeploymentRow>) -> podium_db::Result<Shown<Deployment>> {
-    cx.app().rendered.show(found, |row| {
-        let deployment = shown::deployment(cx, &row);
-        if row.spec.is_development_mode { Made::OfNow(deployment) } else { Made::OfRow(deployment) }
-    })
+impl Render<DeploymentRow, Shown<Deployment>> for Cx<Scope> {
+    fn cached(&self, conn: &Conn, id: Id) -> Option<Shown<Deployment>> {
+        self.app().rendered_deployments.current_in(conn, self.scope(), id)
+    }
+
+    /// A deployment as callers see it. One with a hibernation schedule or an override changes with time.
+    fn render(&self, row: &LazyRow<'_, DeploymentRow>) -> podium_db::Result<Shown<Deployment>> {
+        self.app().rendered_deployments.show(row, |row| {
+            let deployment = shown::deployment(self, &row);
+            let is_of_now = row.spec.is_development_mode || row.spec.hibernation.override_.is_some();
+            if is_of_now { Made::OfNow(deployment) } else { Made::OfRow(deployment) }
+        })
+    }
 }
 
 /// Changes a deployment, and moves it to another workspace where the request names one.

@@ -183,7 +183,7 @@ fn roll_out(
     if affected.is_empty() {
         return Ok(());
     }
-    let key = Given(&row.key);
+    let key = Given::object_key(row.object.object_type, &row.key);
     let reason = UserText::filled("Rolling out a change of the environment object `{}`.", &[&key]);
     Ok(deployments::roll_out(tx, cx.scope(), &affected, &reason, cx.now())?)
 }

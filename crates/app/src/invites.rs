@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use podium_api::enums::UserStatus;
 use podium_api::invites::{self as api, Invite, InviteLink};
-use podium_api::subjects::SubjectProfile;
-use podium_api::{InviteId, Nothing, One, UserId};
+use podium_api::{InviteId, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::emails::{self, Email};
 use podium_domain::{Held, On, Refusal, names, no_escalation};
 use podium_store::invites::{self, InviteRow};
-use podium_store::users::{self, Account};
-use podium_store::{Scope, organizations, subjects};
+use podium_store::users::{self, Invitee};
+use podium_store::{Scope, organizations};
 
 use crate::cx::{Call, Cx};
 use crate::error::Result;
@@ -40,10 +39,11 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Invite
     let One { version, body } = cx
         .change_rights(move |cx, tx| {
             cx.rights_change(tx)?;
-            let account = find_or_make(cx, tx, &email, invite.user_id)?;
-            let mut invite = InviteRow { user_id: account.id, ..invite.clone() };
-            join(cx, tx, &account, &email)?;
-            match invites::by_user(tx, cx.scope(), account.id)? {
+            let address = (email.address.as_str(), email.key.as_str());
+            let invitee = users::find_or_make_invitee(tx, cx.scope(), address, invite.user_id, cx.now())?;
+            let mut invite = InviteRow { user_id: invitee.id, ..invite.clone() };
+            join(cx, tx, &invitee, &email)?;
+            match invites::by_user(tx, cx.scope(), invitee.id)? {
                 Some(InviteRow { id, version, .. }) => {
                     invite = InviteRow { id, version: version + 1, ..invite };
                     invites::renew(tx, cx.scope(), &invite)?;
@@ -58,11 +58,11 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Invite
             let body = Invite {
                 invite_id: invite.id,
                 expires_at: invite.expires_at,
-                invitee: profile(&account),
+                invitee: invitee.profile(),
                 inviter: cx.profile(),
                 organization_id: invite.organization_id,
                 organization_name: organizations::name(tx, cx.scope())?,
-                user_id: Some(account.id),
+                user_id: Some(invitee.id),
             };
             Ok(One { version: invite.version, body })
         })
@@ -118,45 +118,22 @@ fn new_link(cx: &Cx<Scope>) -> InviteLink {
     InviteLink { url, token, expires_at: cx.now() + LASTS }
 }
 
-/// The account of an address, made where there is none.
-fn find_or_make(cx: &Cx<Scope>, tx: &Tx, email: &Email, new_id: UserId) -> Result<Account> {
-    let account = Account {
-        id: new_id,
-        username: email.address.clone(),
-        full_name: String::new(),
-        avatar_url: String::new(),
-        password_hash: None,
-        version: 1,
-        created_at: cx.now(),
-        updated_at: cx.now(),
-    };
-    if users::insert(tx, cx.scope(), &account, &email.key)? {
-        subjects::put(tx, cx.scope(), &profile(&account))?;
-        return Ok(account);
-    }
-    Ok(users::account_to_invite(tx, cx.scope(), &email.key)?.ok_or(podium_db::Error::Lost)?)
-}
-
 /// Makes the invitee a pending member; refuses to invite one who is a member already.
-fn join(cx: &Cx<Scope>, tx: &Tx, account: &Account, email: &Email) -> Result<()> {
-    let version = match users::get(tx, cx.scope(), account.id)? {
+fn join(cx: &Cx<Scope>, tx: &Tx, invitee: &Invitee, email: &Email) -> Result<()> {
+    let version = match users::get(tx, cx.scope(), invitee.id)? {
         None => {
-            let keys = (email.key.as_str(), &*names::fold(&account.full_name));
-            users::join(tx, cx.scope(), account, keys, UserStatus::Pending, cx.now())?;
+            let keys = (email.key.as_str(), &*names::fold(&invitee.full_name));
+            users::join(tx, cx.scope(), invitee.id, keys, UserStatus::Pending, cx.now())?;
             1
         }
         Some(user) if user.status == UserStatus::Pending => {
-            users::touch(tx, cx.scope(), account.id, user.version, cx.now())?;
+            users::touch(tx, cx.scope(), invitee.id, user.version, cx.now())?;
             user.version + 1
         }
         Some(_) => {
-            let message = format!("`{}` already belongs to the organization.", account.username);
+            let message = format!("`{}` already belongs to the organization.", invitee.username);
             return Err(Refusal::Conflict(message).into());
         }
     };
-    cx.changed(tx, users::KIND, account.id.id(), version)
-}
-
-fn profile(account: &Account) -> SubjectProfile {
-    subjects::user_profile(account.id, &account.username, &account.full_name, &account.avatar_url)
+    cx.changed(tx, users::KIND, invitee.id.id(), version)
 }

@@ -1,7 +1,8 @@
 //! Reloads the signing keys when a token names one that this process does not know.
 //!
 //! Another replica may have just created the key, so such a token is worth one database read. Anybody can make up key
-//! ids, so all tokens that arrive within a second share one read.
+//! ids, so all tokens that arrive within a second share one read and its outcome: if it failed, nobody knows whether their
+//! keys exist.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +19,18 @@ crate::system::acts_for_the_system!();
 
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 
-/// When the keys were read because of an unknown one, and how often.
+/// The last reload because of an unknown key.
 #[derive(Default)]
-pub(crate) struct KeyReload(Mutex<(Option<Instant>, u64)>);
+pub(crate) struct KeyReload(Mutex<LastLook>);
+
+#[derive(Default)]
+struct LastLook {
+    began: Option<Instant>,
+    /// Its outcome; none while it runs, and if the request that started it was cancelled.
+    outcome: Option<Result<()>>,
+    /// The number of reloads so far.
+    count: u64,
+}
 
 impl App {
     /// Reads the signing keys again: another replica may have rotated them.
@@ -41,18 +51,30 @@ impl App {
         }
         let asked = Instant::now();
         let mut last = self.key_reload.0.lock().await;
-        if let Some(at) = last.0 {
-            if at > asked {
-                return Ok(());
+        if let Some(began) = last.began {
+            if began > asked
+                && let Some(outcome) = &last.outcome
+            {
+                return again(outcome);
             }
-            sleep_until(at + AT_MOST_EVERY).await;
+            sleep_until(began + AT_MOST_EVERY).await;
         }
-        *last = (Some(Instant::now()), last.1 + 1);
-        self.reload_keys().await
+        *last = LastLook { began: Some(Instant::now()), outcome: None, count: last.count + 1 };
+        let outcome = self.reload_keys().await;
+        again(last.outcome.insert(outcome))
     }
 
     /// How often the keys were read because of an unknown one.
     pub async fn key_reloads(&self) -> u64 {
-        self.key_reload.0.lock().await.1
+        self.key_reload.0.lock().await.count
+    }
+}
+
+/// The same outcome for another caller that waited for it.
+fn again(outcome: &Result<()>) -> Result<()> {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(Error::Db(error)) => Err(Error::Db(error.clone())),
+        Err(other) => Err(Error::Internal(other.to_string())),
     }
 }

@@ -29,26 +29,29 @@ pub async fn run(app: App) {
     }
 }
 
-/// One round.
+/// One round. A step that fails does not stop the others; the first error is returned.
 pub async fn once(app: &App) -> Result<()> {
-    flush_uses(app).await?;
     let (system, now) = (system(app), app.world.now());
     let audit_retention = app.config.audit_retention;
-    drop_all(app, move |tx| Ok(idempotency::prune(tx, &system, now - KEPT_FOR, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(credentials::prune(tx, &system, now, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(front_door::prune_codes(tx, &system, now, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(front_door::prune_passes(tx, &system, now, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(sessions::prune(tx, &system, now, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(changes::prune(tx, &system, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await?;
-    drop_all(app, move |tx| Ok(audit::prune(tx, &system, now - audit_retention, AT_ONCE)?)).await?;
-    app.db.write(None, move |tx| signing_keys::drop_unused(tx, &system, now - RETIRED_KEYS_KEPT_FOR)).await?;
-    app.reload_keys().await?;
+    let retired = now - RETIRED_KEYS_KEPT_FOR;
+    let done = [
+        flush_uses(app).await,
+        drop_all(app, move |tx| Ok(idempotency::prune(tx, &system, now - KEPT_FOR, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(credentials::prune(tx, &system, now, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(front_door::prune_codes(tx, &system, now, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(front_door::prune_passes(tx, &system, now, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(sessions::prune(tx, &system, now, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(changes::prune(tx, &system, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(audit::prune(tx, &system, now - audit_retention, AT_ONCE)?)).await,
+        app.db.write(None, move |tx| Ok(signing_keys::drop_unused(tx, &system, retired).map(drop)?)).await,
+        app.reload_keys().await,
+    ];
     if let Err(error) = app.logs.expire(now).await {
         tracing::warn!(%error, "could not delete old logs; retrying in a minute");
     }
     app.rate_limits.tidy();
     app.refusals.tidy();
-    Ok(())
+    done.into_iter().collect()
 }
 
 /// Writes down when tokens were last used.

@@ -4,10 +4,10 @@
 use std::fmt::{Display, Write as _};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use podium_api::OrganizationId;
+use podium_db::Conn;
 use podium_domain::DeploymentReach;
-use podium_store::statuses;
 pub use podium_store::statuses::Status;
+use podium_store::{Scope, statuses};
 
 use crate::error::Result;
 use crate::{App, deploys, work};
@@ -65,28 +65,21 @@ pub enum Audience {
     /// All deployments: for callers on this machine.
     Machine,
     /// Those that a caller may see in an organization.
-    Caller(OrganizationId, DeploymentReach),
+    Caller(Scope, DeploymentReach),
     /// None.
     Nobody,
 }
 
 impl App {
     /// What the deployments of an audience are doing, a thousand at most.
-    pub async fn deployments_shown(&self, audience: &Audience) -> Result<Vec<Status>> {
-        let organization_id = match audience {
-            Audience::Machine => None,
-            Audience::Caller(id, _) => Some(*id),
-            Audience::Nobody => return Ok(Vec::new()),
-        };
+    pub async fn deployments_shown(&self, audience: Audience) -> Result<Vec<Status>> {
         let system = system(self);
-        let mut found: Vec<Status> = self
-            .db
-            .scan(None, move |conn| statuses::some(conn, &system, organization_id, MOST_SHOWN))
-            .await?;
-        if let Audience::Caller(_, DeploymentReach::Only { workspaces, deployments }) = audience {
-            found.retain(|row| workspaces.contains(&row.workspace_id) || deployments.contains(&row.id));
-        }
-        Ok(found)
+        let read = move |conn: &Conn| match &audience {
+            Audience::Machine => Ok(statuses::of_all(conn, &system, MOST_SHOWN)?),
+            Audience::Caller(scope, reach) => Ok(statuses::reached(conn, scope, reach, MOST_SHOWN)?),
+            Audience::Nobody => Ok(Vec::new()),
+        };
+        self.db.scan(None, read).await
     }
 
     /// The numbers beyond requests.

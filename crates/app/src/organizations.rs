@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use podium_api::enums::OrganizationStatus;
 use podium_api::organizations::{self as api, Organization, OrganizationsPaginated};
 use podium_api::{Many, One, Timestamp};
 use podium_db::Conn;
 use podium_domain::{Fields, Refusal, emails, names};
 use podium_store::audit::{self, Cursor};
-use podium_store::{Paging, Scope, Stamp, organizations};
+use podium_store::organizations::{self, OrganizationRow};
+use podium_store::{Paging, Scope};
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
@@ -28,13 +30,15 @@ pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<Organization
         }
         own::organizations(cx, conn, product, &paging)
     };
-    let (organizations, total_count) = cx.scan(page).await?;
+    let (rows, total_count) = cx.scan(page).await?;
+    let organizations = rows.into_iter().map(show).collect();
     Ok(Many(OrganizationsPaginated { organizations, limit, offset, total_count }))
 }
 
 /// Reads an organization.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Organization>> {
-    let One { version, mut body } = cx.read(|cx, conn| find(conn, cx.scope())).await?;
+    let row = cx.read(|cx, conn| find(conn, cx.scope())).await?;
+    let (version, mut body) = (row.stamp.version, show(row));
     if call.query.is_look_up_only == Some(true) {
         body.billing_email = None;
         body.payment_method = None;
@@ -56,19 +60,11 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Organi
     fields.into_result()?;
     let (name, billing_email) = name.zip(billing_email).expect("both were checked");
     cx.mutate(move |cx, tx| {
-        let One { version, body: stored } = find(tx, cx.scope())?;
-        cx.expect_version(version)?;
-        let stamp = Stamp {
-            version,
-            created_at: stored.created_at,
-            created_by: stored.created_by.clone(),
-            updated_at: stored.updated_at,
-            updated_by: stored.updated_by.clone(),
-        }
-        .changed(cx.profile(), cx.now());
-        let organization = Organization {
+        let stored = find(tx, cx.scope())?;
+        cx.expect_version(stored.stamp.version)?;
+        let organization = OrganizationRow {
             name: name.text.clone(),
-            billing_email: Some(billing_email.clone()),
+            billing_email: billing_email.clone(),
             is_scim_enabled: body.is_scim_enabled,
             should_enforce_dedicated_clusters: body
                 .should_enforce_dedicated_clusters
@@ -76,14 +72,16 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Organi
             allow_enhanced_support_access: body
                 .allow_enhanced_support_access
                 .unwrap_or(stored.allow_enhanced_support_access),
-            has_ai_features_disabled: body.has_ai_features_disabled.or(stored.has_ai_features_disabled),
-            updated_at: stamp.updated_at,
-            updated_by: stamp.updated_by.clone(),
+            has_ai_features_disabled: body
+                .has_ai_features_disabled
+                .unwrap_or(stored.has_ai_features_disabled),
+            stamp: stored.stamp.changed(cx.profile(), cx.now()),
             ..stored
         };
-        organizations::update(tx, cx.scope(), &organization, &name.key, &stamp)?;
-        cx.changed(tx, organizations::KIND, organization.id.id(), stamp.version)?;
-        Ok(One { version: stamp.version, body: organization })
+        organizations::update(tx, cx.scope(), &organization, &name.key)?;
+        let version = organization.stamp.version;
+        cx.changed(tx, organizations::KIND, organization.id.id(), version)?;
+        Ok(One { version, body: show(organization) })
     })
     .await
 }
@@ -137,6 +135,32 @@ impl AuditExport {
     }
 }
 
-fn find(conn: &Conn, scope: &Scope) -> Result<One<Organization>> {
+fn find(conn: &Conn, scope: &Scope) -> Result<OrganizationRow> {
     organizations::get(conn, scope)?.ok_or_else(|| Refusal::not_found("organization").into())
+}
+
+/// An organization as its members see it. Plans, payment, trials and managed domains are not offered here, and every
+/// organization is active.
+fn show(row: OrganizationRow) -> Organization {
+    Organization {
+        id: row.id,
+        name: row.name,
+        billing_email: Some(row.billing_email),
+        status: Some(OrganizationStatus::Active),
+        product: Some(row.product),
+        product_plans: Vec::new(),
+        payment_method: None,
+        trial_expires_at: None,
+        has_allowed_ip_address_ranges: row.has_allowed_ip_address_ranges,
+        is_scim_enabled: row.is_scim_enabled,
+        should_enforce_dedicated_clusters: row.should_enforce_dedicated_clusters,
+        allow_enhanced_support_access: row.allow_enhanced_support_access,
+        has_ai_features_disabled: Some(row.has_ai_features_disabled),
+        is_blocked_enable_ai_features: false,
+        managed_domains: Some(Vec::new()),
+        created_at: row.stamp.created_at,
+        created_by: row.stamp.created_by,
+        updated_at: row.stamp.updated_at,
+        updated_by: row.stamp.updated_by,
+    }
 }

@@ -2,12 +2,12 @@
 
 use podium_api::OrganizationId;
 use podium_api::enums::{Product, UserStatus};
-use podium_api::organizations::Organization;
 use podium_db::Conn;
 use podium_domain::Grant;
 use podium_store::invites::{self, InviteRow};
+use podium_store::organizations::{self, OrganizationRow};
 use podium_store::users::{self, Account};
-use podium_store::{Paging, grants, organizations};
+use podium_store::{Paging, grants};
 
 use crate::cx::Cx;
 use crate::error::Result;
@@ -43,7 +43,7 @@ pub(crate) fn organizations(
     conn: &Conn,
     product: Option<Product>,
     paging: &Paging,
-) -> Result<(Vec<Organization>, u64)> {
+) -> Result<(Vec<OrganizationRow>, u64)> {
     let ids: Vec<String> = match cx.authority().credential.organization_id {
         Some(own) => vec![own.to_string()],
         None => {

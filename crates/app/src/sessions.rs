@@ -46,7 +46,7 @@ impl App {
         let issued = self.issue_session(proven.id, Some(now + self.config.session), now);
         let session = BrowserSession {
             credential_hash: sha256_hex(issued.value.as_bytes()),
-            token_id: issued.credential.token_id,
+            token_id: issued.token.id.into(),
             subject_id: proven.id.into(),
             is_own: true,
             expires_at: now + self.config.session,
@@ -54,7 +54,7 @@ impl App {
         let (begun, hash) = self.begin(&session, now);
         let system = system(self);
         let store = move |tx: &Tx| {
-            issued.store(tx)?;
+            issued.store(tx, &system)?;
             Ok(sessions::insert(tx, &system, &hash, &session, now)?)
         };
         auth::enter(self, proven, request, SEE_OTHER, store).await?;

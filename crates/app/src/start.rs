@@ -1,21 +1,24 @@
 //! Starting an installation: schema, secret key, signing keys and, at the very first start, an organization, its owner
 //! and the owner's token.
 
+mod issued;
+
+pub use issued::Issued;
+
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use podium_api::enums::{OrganizationRole, Product, UserStatus};
-use podium_api::organizations::Organization;
 use podium_api::workspaces::Workspace;
-use podium_api::{OrganizationId, SessionId, Timestamp, UserId, WorkspaceId};
+use podium_api::{OrganizationId, Timestamp, UserId, WorkspaceId};
 use podium_db::{Conn, Db, Options, Target, Tx};
 use podium_domain::{Grant, Held, On, emails, names};
 use podium_logs::LogStore;
 use podium_objects::{Limits, LocalDisk, Uploads};
-use podium_store::credentials::{self, Credential, CredentialKind};
-use podium_store::{
-    Stamp, System, grants, organizations, settings, signing_keys, subjects, users, workspaces,
-};
+use podium_store::credentials::NewSession;
+use podium_store::organizations::{self, OrganizationRow};
+use podium_store::{Stamp, System, grants, settings, signing_keys, subjects, users, workspaces};
 
 use crate::authority::Authorities;
 use crate::config::Config;
@@ -23,9 +26,9 @@ use crate::error::{Error, Result};
 use crate::front_door::PublicUrl;
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
-use crate::secrets::{Secrets, hex, sha256_hex, unhex};
+use crate::secrets::{Secrets, hex, unhex};
 use crate::shared_capacity::SharedCapacity;
-use crate::signing::{Claims, Keys};
+use crate::signing::Keys;
 use crate::system::Vault;
 use crate::work::WorkNotifier;
 use crate::world::World;
@@ -52,12 +55,17 @@ pub struct Started {
 
 impl App {
     /// Opens an installation, and creates what is missing.
-    pub async fn start(
+    pub fn start(
         target: Target,
         config: Config,
         secrets: Secrets,
         world: Arc<World>,
-    ) -> Result<Started> {
+    ) -> Pin<Box<dyn Future<Output = Result<Started>> + Send>> {
+        // Of an erased type, so that it is compiled in this crate and not again in every crate that starts an application.
+        Box::pin(Self::open(target, config, secrets, world))
+    }
+
+    async fn open(target: Target, config: Config, secrets: Secrets, world: Arc<World>) -> Result<Started> {
         let public_url = PublicUrl::parse(&config.public_url)?;
         let authorities = Arc::new(Authorities::default());
         let mut options = Options::new(target);
@@ -98,7 +106,8 @@ impl App {
             running: Default::default(),
             refusals: Default::default(),
             landmarks: Default::default(),
-            rendered: Default::default(),
+            rendered_workspaces: Default::default(),
+            rendered_deployments: Default::default(),
             passwords: Passwords::new(Arc::clone(&world)),
             sign_in_throttle: Default::default(),
             used_tokens: Mutex::default(),
@@ -128,9 +137,9 @@ impl App {
     }
 
     /// Makes a new signing key. Tokens signed by the old ones stay valid until they end.
-    pub async fn rotate_signing_key(&self) -> Result<String> {
+    pub async fn rotate_signing_key(&self, system: &System) -> Result<String> {
         let now = self.world.now();
-        let system = system(self);
+        let system = *system;
         let key = Keys::generate(&self.world, &self.secrets, now);
         let id = key.id.clone();
         self.db
@@ -143,9 +152,15 @@ impl App {
         Ok(id)
     }
 
-    /// Makes another token without an end for the oldest owner of the first organization.
-    pub async fn new_owner_token(&self) -> Result<Option<String>> {
-        let system = system(self);
+    /// Makes another token without an end for the oldest owner of the first organization. Only for operators:
+    ///
+    /// ```compile_fail,E0061
+    /// async fn become_owner(app: &podium_app::App) {
+    ///     let _ = app.new_owner_token().await;
+    /// }
+    /// ```
+    pub async fn new_owner_token(&self, system: &System) -> Result<Option<String>> {
+        let system = *system;
         let owner = move |conn: &Conn| match organizations::first(conn, &system)? {
             Some(organization_id) => grants::oldest_owner(conn, &system.scope(organization_id)),
             None => Ok(None),
@@ -153,41 +168,8 @@ impl App {
         let Some(owner_id) = self.db.read(None, owner).await? else { return Ok(None) };
         let token = self.issue_session(owner_id, None, self.world.now());
         let value = token.value.clone();
-        self.db.write(None, move |tx| token.store(tx)).await?;
+        self.db.write(None, move |tx| token.store(tx, &system)).await?;
         Ok(Some(value))
-    }
-
-    /// Signs a user's token; the caller stores what it returns.
-    pub fn issue_session(&self, user_id: UserId, expires_at: Option<Timestamp>, now: Timestamp) -> Issued {
-        let credential = Credential {
-            kind: CredentialKind::Session,
-            token_id: self.world.id::<SessionId>().into(),
-            subject_id: user_id.into(),
-            organization_id: None,
-            expires_at,
-        };
-        self.issue(credential, None, now)
-    }
-
-    /// Signs a token; the caller stores what it returns.
-    pub fn issue(&self, credential: Credential, permissions: Option<Vec<String>>, now: Timestamp) -> Issued {
-        let seconds = |at: Timestamp| at.millis().div_euclid(1000);
-        let keys = self.keys.load();
-        let mut nonce = [0; 8];
-        self.world.fill(&mut nonce);
-        let claims = Claims {
-            iss: self.config.public_url.clone(),
-            aud: self.config.public_url.clone(),
-            sub: credential.subject_id,
-            jti: credential.token_id,
-            iat: seconds(now),
-            exp: credential.expires_at.map(seconds),
-            api_token_id: permissions.is_some().then_some(credential.token_id),
-            permissions,
-            nonce: hex(&nonce),
-        };
-        let value = keys.sign(&claims);
-        Issued { value, signing_key_id: keys.current().to_owned(), credential, system: system(self) }
     }
 
     async fn first_start(&self) -> Result<Option<String>> {
@@ -213,7 +195,7 @@ impl App {
         &self,
         tx: &Tx,
         ids: FirstIds,
-        token: &Issued,
+        token: &Issued<NewSession>,
         now: Timestamp,
     ) -> Result<bool> {
         let system = system(self);
@@ -225,10 +207,10 @@ impl App {
         let name = names::name("PODIUM_ORGANIZATION_NAME", &self.config.organization_name, 50)?;
         let scope = system.scope(organization_id);
         let profile = subjects::user_profile(owner_id, &email.address, "Owner", "");
-        subjects::put(tx, &scope, &profile)?;
+        subjects::put(tx, &system, &profile)?;
         let stamp = Stamp::new(profile.clone(), now);
         let organization = new_organization(organization_id, name.text, &stamp);
-        organizations::insert(tx, &system, &organization, &name.key, &stamp)?;
+        organizations::insert(tx, &system, &organization, &name.key)?;
         let owner = users::Account {
             id: owner_id,
             username: email.address,
@@ -239,13 +221,13 @@ impl App {
             created_at: now,
             updated_at: now,
         };
-        users::insert(tx, &scope, &owner, &email.key)?;
-        users::join(tx, &scope, &owner, (&email.key, "owner"), UserStatus::Active, now)?;
+        users::insert(tx, &system, &owner, &email.key)?;
+        users::join(tx, &scope, owner.id, (&email.key, "owner"), UserStatus::Active, now)?;
         let grant = Grant { on: On::Organization, held: Held::Organization(OrganizationRole::Owner) };
         grants::insert(tx, &scope, grants::Subject::User, owner_id.into(), &grant)?;
         let workspace = new_workspace(workspace_id, organization_id, &stamp);
         workspaces::insert(tx, &scope, &workspace, "default", &stamp)?;
-        token.store(tx)?;
+        token.store(tx, &system)?;
         Ok(true)
     }
 }
@@ -256,30 +238,6 @@ struct FirstIds {
     organization: OrganizationId,
     owner: UserId,
     workspace: WorkspaceId,
-}
-
-/// A signed token that is not stored yet.
-#[derive(Clone)]
-pub struct Issued {
-    /// The token itself.
-    pub value: String,
-    /// The credential, valid once it is stored.
-    pub credential: Credential,
-    signing_key_id: String,
-    system: System,
-}
-
-impl Issued {
-    /// Stores the hash of the token: from the commit on it works.
-    pub fn store(&self, tx: &Tx) -> Result<()> {
-        let hash = sha256_hex(self.value.as_bytes());
-        Ok(credentials::insert(tx, &self.system, &hash, &self.signing_key_id, &self.credential)?)
-    }
-
-    /// The last six characters.
-    pub fn short(&self) -> String {
-        self.value[self.value.len() - 6..].to_owned()
-    }
 }
 
 /// Opens the object store's directory.
@@ -332,27 +290,18 @@ async fn make_keys(db: &Db, system: System, secrets: &Secrets, world: &World) ->
     Keys::load(&rows, secrets).map_err(|error| Error::Internal(error.to_string()))
 }
 
-fn new_organization(id: OrganizationId, name: String, stamp: &Stamp) -> Organization {
-    Organization {
+fn new_organization(id: OrganizationId, name: String, stamp: &Stamp) -> OrganizationRow {
+    OrganizationRow {
         id,
         name,
-        billing_email: Some(String::new()),
-        status: None,
-        product: Some(Product::Hosted),
-        product_plans: Vec::new(),
-        payment_method: None,
-        trial_expires_at: None,
+        billing_email: String::new(),
+        product: Product::Hosted,
         has_allowed_ip_address_ranges: false,
         is_scim_enabled: false,
         should_enforce_dedicated_clusters: false,
         allow_enhanced_support_access: false,
-        has_ai_features_disabled: None,
-        is_blocked_enable_ai_features: false,
-        managed_domains: None,
-        created_at: stamp.created_at,
-        created_by: stamp.created_by.clone(),
-        updated_at: stamp.updated_at,
-        updated_by: stamp.updated_by.clone(),
+        has_ai_features_disabled: false,
+        stamp: stamp.clone(),
     }
 }
 

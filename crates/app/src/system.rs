@@ -1,9 +1,11 @@
 //! The system's own right to the database, and the modules that may use it.
 //!
 //! Functions behind endpoints act for their caller, with the scope that was proven for it. A few modules act for the
-//! server itself: they find out who calls, keep sessions and answers, write audit records, clean up. Those are listed
-//! here and nowhere else. Each has a key that only it can make, so that no other module opens the vault, even though
-//! every module can see it. From outside this crate there is not even a vault:
+//! server itself: they identify callers, manage sessions and stored responses, write audit records, clean up, or serve
+//! endpoints that a scope cannot serve (`auth`, `front_door::open`, `deploys::uploads`, `own`). They are listed here and
+//! nowhere else, and ARCHITECTURE.md says why each needs the capability. Each has a key that only it can construct, so
+//! no other module can open the vault, even though every module can see it. From outside this crate there is not even a
+//! vault:
 //!
 //! ```compile_fail,E0616
 //! fn take(app: &podium_app::App) {

@@ -11,6 +11,7 @@ use podium_api::{Many, Nothing, One, SubjectId, TokenId};
 use podium_db::{Conn, Tx};
 use podium_domain::tokens::{self as rules, Verb};
 use podium_domain::{Grant, Permission, Refusal, Target, names, no_escalation, subject_roles, token_roles};
+use podium_store::credentials::NewToken;
 use podium_store::tokens::{self, ListFilter, TokenRow};
 use podium_store::{Paging, Scope, Stamp, credentials, grants, subjects};
 
@@ -74,7 +75,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
             kind: new.kind,
             short_token: issued.short(),
             start_at: cx.now(),
-            end_at: issued.credential.expires_at,
+            end_at: issued.token.expires_at,
             expiry_period_in_days: new.expiry_period_in_days,
             last_rotated_at: None,
             last_used_at: None,
@@ -82,8 +83,8 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
         };
         tokens::insert(tx, cx.scope(), &token, &new.name.key).or_conflict(|| taken(&token.name))?;
         grants::insert(tx, cx.scope(), grants::Subject::Token, id.into(), &new.primary)?;
-        subjects::put(tx, cx.scope(), &subjects::token_profile(id, &token.name))?;
-        issued.store(tx)?;
+        subjects::put_token(tx, cx.scope(), id)?;
+        issued.store(tx, cx.scope())?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
         Ok(with_value(token, roles(cx.scope(), vec![new.primary]), &issued))
     };
@@ -110,7 +111,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<ApiTok
             description.trim().clone_into(&mut token.description);
         }
         tokens::rename(tx, cx.scope(), &token, &name.key).or_conflict(|| taken(&token.name))?;
-        subjects::put(tx, cx.scope(), &subjects::token_profile(id, &token.name))?;
+        subjects::put_token(tx, cx.scope(), id)?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
         shown(cx, tx, id)
     })
@@ -176,13 +177,13 @@ pub async fn rotate(cx: Cx<Scope>, call: Call<api::Rotate>) -> Result<One<ApiTok
         let token = TokenRow {
             short_token: issued.short(),
             start_at: stamp.updated_at,
-            end_at: issued.credential.expires_at,
+            end_at: issued.token.expires_at,
             last_rotated_at: Some(stamp.updated_at),
             stamp,
             ..row
         };
         credentials::delete(tx, cx.scope(), id.into())?;
-        issued.store(tx)?;
+        issued.store(tx, cx.scope())?;
         tokens::rotate(tx, cx.scope(), &token)?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
         Ok(with_value(token, roles(cx.scope(), held), &issued))
@@ -247,7 +248,7 @@ fn show(row: TokenRow, roles: Vec<ApiTokenRole>) -> ApiToken {
 }
 
 /// A token as the one that made or rotated it sees it, once.
-fn with_value(row: TokenRow, roles: Vec<ApiTokenRole>, issued: &Issued) -> One<ApiToken> {
+fn with_value(row: TokenRow, roles: Vec<ApiTokenRole>, issued: &Issued<NewToken>) -> One<ApiToken> {
     let version = row.stamp.version;
     One { version, body: ApiToken { token: Some(issued.value.clone()), ..show(row, roles) } }
 }

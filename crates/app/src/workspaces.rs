@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use podium_api::workspaces::{self as api, Workspace, WorkspacesPaginated};
-use podium_api::{Many, Nothing, One, Shown, WorkspaceId};
+use podium_api::{Id, Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names};
 use podium_store::{
-    LazyRow, Paging, Scope, Stamp, clusters, credentials, deployments, environment_objects, grants,
+    LazyRow, Paging, Render, Scope, Stamp, clusters, credentials, deployments, environment_objects, grants,
     organizations, roles, tokens, workspaces,
 };
 
@@ -33,8 +33,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Workspace
             let (paging, ids, name_keys) = &*listing;
             let reach = cx.grants().visible_workspaces();
             let listed = workspaces::ListFilter { reach: &reach, ids, name_keys };
-            let show = |found: &LazyRow<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
-            Ok(workspaces::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, show)?)
+            Ok(workspaces::list(conn, cx.scope(), &listed, paging, &cx.app().landmarks, walk_far, cx)?)
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };
@@ -81,12 +80,24 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
 /// Reads a workspace.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Workspace>>> {
     let id = call.path.workspace_id;
+    if let Some(cached) = cx.cached(id.id()).await? {
+        return Ok(cached);
+    }
     cx.read(move |cx, conn| {
-        let show = |found: &LazyRow<'_, Workspace>| cx.app().rendered.show(found, Made::OfRow);
-        let found = workspaces::shown(conn, cx.scope(), id, show)?;
+        let found = workspaces::shown(conn, cx.scope(), id, |row| cx.render(row))?;
         found.ok_or_else(|| Refusal::not_found("workspace").into())
     })
     .await
+}
+
+impl Render<Workspace, Shown<Workspace>> for Cx<Scope> {
+    fn cached(&self, conn: &Conn, id: Id) -> Option<Shown<Workspace>> {
+        self.app().rendered_workspaces.current_in(conn, self.scope(), id)
+    }
+
+    fn render(&self, row: &LazyRow<'_, Workspace>) -> podium_db::Result<Shown<Workspace>> {
+        self.app().rendered_workspaces.show(row, Made::OfRow)
+    }
 }
 
 /// Changes a workspace.

@@ -60,8 +60,11 @@ impl Backup {
         let written = self.dump(&dumps).await.and_then(|()| self.write(&partial, &contents, &dumps));
         dumps.iter().for_each(|dump| _ = fs::remove_file(&dump.draft));
         let written = written.and_then(|told| {
-            let renamed = fs::rename(&partial, &self.file);
-            renamed.map_err(|error| format!("{} cannot be written: {error}", self.file.display()))?;
+            // The new name is durable once its directory is synced.
+            let directory = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let named = fs::rename(&partial, &self.file)
+                .and_then(|()| fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all());
+            named.map_err(|error| format!("{} cannot be written: {error}", self.file.display()))?;
             Ok(told)
         });
         match written {

@@ -1,13 +1,16 @@
 //! The log: lines are buffered in memory and written a few times a second, so that no request waits for a terminal or a
 //! disk. If the process is killed, at most the last moment is lost; a regular stop writes everything.
 
+mod requests;
+
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::{MakeWriter, format};
 
+use self::requests::Short;
 use crate::failure::Failure;
 
 const EVERY: Duration = Duration::from_millis(200);
@@ -33,7 +36,10 @@ impl Log {
         let log = Self::default();
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(log.clone());
         match format {
-            Format::Text => lines.with_ansi(io::IsTerminal::is_terminal(&io::stderr())).init(),
+            Format::Text => lines
+                .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
+                .event_format(Short(format::Format::default()))
+                .init(),
             Format::Json => lines.json().flatten_event(true).init(),
         }
         let writer = log.clone();

@@ -24,6 +24,8 @@ mod sockets;
 mod table;
 mod work;
 
+use std::pin::Pin;
+
 use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
@@ -96,20 +98,27 @@ fn main() -> std::process::ExitCode {
 
 #[tokio::main]
 async fn run(command: Command) -> Result<(), Failure> {
-    match command {
-        Command::Serve(serve) => serve.run().await,
-        #[cfg(target_os = "linux")]
-        Command::Backup(command) => command.run().await,
-        #[cfg(target_os = "linux")]
-        Command::Restore(command) => command.run(),
-        Command::IpRange(command) => command.run().await,
-        Command::Node(command) => command.run().await,
-        Command::OwnerPassword(command) => command.run().await,
-        Command::OwnerToken(command) => command.run().await,
-        Command::SigningKey(command) => command.run().await,
-        Command::Confine(command) => command.run(),
-        #[cfg(target_os = "linux")]
-        Command::Network(command) => command.run(),
-        Command::Work(command) => command.run().await,
-    }
+    carry_out(command).await
+}
+
+/// Of an erased type: a runtime compiles every future that it blocks on three times.
+fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Result<(), Failure>>>> {
+    Box::pin(async {
+        match command {
+            Command::Serve(serve) => serve.run().await,
+            #[cfg(target_os = "linux")]
+            Command::Backup(command) => command.run().await,
+            #[cfg(target_os = "linux")]
+            Command::Restore(command) => command.run(),
+            Command::IpRange(command) => command.run().await,
+            Command::Node(command) => command.run().await,
+            Command::OwnerPassword(command) => command.run().await,
+            Command::OwnerToken(command) => command.run().await,
+            Command::SigningKey(command) => command.run().await,
+            Command::Confine(command) => command.run(),
+            #[cfg(target_os = "linux")]
+            Command::Network(command) => command.run(),
+            Command::Work(command) => command.run().await,
+        }
+    })
 }

@@ -26,9 +26,9 @@ pub(crate) struct Rotate {
 impl SigningKey {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let Self::Rotate(rotate) = self;
-        let Started { app, .. } =
+        let Started { app, system, .. } =
             rotate.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
-        let id = app.rotate_signing_key().await.map_err(|error| error.to_string())?;
+        let id = app.rotate_signing_key(&system).await.map_err(|error| error.to_string())?;
         app.db.close().await;
         eprintln!("New tokens are signed with key {id}.");
         Ok(())

@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
-use crate::{Engine, Error, Owned, Result, Row, Sql, Value, postgres, sqlite};
+use crate::{Engine, Error, Owned, Result, Row, RowsRead, Sql, Value, postgres, sqlite};
 
 /// A connection that reads.
 pub struct Conn {
@@ -110,6 +110,16 @@ impl Conn {
         let params: Vec<Value<'_>> = guard.params.iter().map(Owned::as_value).collect();
         let found = self.query_opt(guard.sql, &params, |row| row.get::<i64>(0))?;
         Ok(found == Some(guard.expected))
+    }
+
+    /// Whether rows are in this unit's snapshot as they were read; always false if changes of rows are not reported.
+    pub fn unchanged(&self, rows: &RowsRead) -> bool {
+        matches!(&self.session, Session::Sqlite(session) if session.unchanged(rows))
+    }
+
+    /// Whether changes of rows are reported, so that [`Conn::unchanged`] can be true.
+    pub fn follows_changes(&self) -> bool {
+        matches!(&self.session, Session::Sqlite(session) if session.follows_changes())
     }
 
     /// Prepares a statement without running it.

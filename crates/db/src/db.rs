@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::conn::Conn;
-use crate::{AdvisoryLock, Engine, Error, Fault, Guard, Options, Result, Sql, Target, Tx, postgres, sqlite};
+use crate::{
+    AdvisoryLock, Engine, Error, Fault, Guard, Options, Result, RowsRead, Sql, Target, Tx, postgres, sqlite,
+};
 
 /// A database; clones share it.
 #[derive(Clone)]
@@ -147,6 +149,23 @@ impl Db {
         match &self.0 {
             Pool::Sqlite(pool) => Some(pool.commits()),
             Pool::Postgres(_) => None,
+        }
+    }
+
+    /// Whether rows are as they were read, so that reading them again would give the same; always false if others write
+    /// too. What is told on the strength of it may not be on disk yet: wait for [`Db::durable`] first.
+    pub fn unchanged(&self, rows: &RowsRead) -> bool {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.unchanged(rows),
+            Pool::Postgres(_) => false,
+        }
+    }
+
+    /// Waits until everything that was visible to readers when this was called is on disk. Reads do so by themselves.
+    pub async fn durable(&self) -> Result<()> {
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.durable().await,
+            Pool::Postgres(_) => Ok(()),
         }
     }
 

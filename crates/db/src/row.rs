@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::{Error, Result, Value};
+use crate::{Error, JoinedRow, Result, RowsRead, Value};
 
 /// Size of the per-thread buffer for hashing a row.
 const KEPT: usize = 64 * 1024;
@@ -13,7 +13,8 @@ const KEPT: usize = 64 * 1024;
 pub struct Row<'r>(pub(crate) Kind<'r>);
 
 pub(crate) enum Kind<'r> {
-    Sqlite(&'r rusqlite::Row<'r>),
+    /// With the last commit that it is certain to have seen, if changes of rows are reported.
+    Sqlite(&'r rusqlite::Row<'r>, Option<u64>),
     Postgres(&'r crate::postgres::Line<'r>),
 }
 
@@ -59,6 +60,21 @@ impl Row<'_> {
         })
     }
 
+    /// The rows that this one was joined from, for [`Conn::unchanged`](crate::Conn::unchanged); `None` if their changes are
+    /// not reported, or if a joined row is missing that may still be inserted.
+    pub fn rows_read(&self, joined: &[JoinedRow]) -> Result<Option<RowsRead>> {
+        let Kind::Sqlite(_, Some(at)) = self.0 else { return Ok(None) };
+        let mut rows = RowsRead::new(at);
+        for row in joined {
+            match (self.value(row.key)?, self.get::<Option<i64>>(row.rowid)?) {
+                (Value::Null, _) => {}
+                (_, Some(rowid)) => rows.push(crate::sqlite::slot(row.table, rowid))?,
+                (_, None) => return Ok(None),
+            }
+        }
+        Ok(Some(rows))
+    }
+
     /// Appends a column so that different rows give different bytes.
     fn append(&self, index: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let (kind, number, text): (u8, i64, &[u8]) = match self.value(index)? {
@@ -77,14 +93,14 @@ impl Row<'_> {
 
     fn len(&self) -> usize {
         match self.0 {
-            Kind::Sqlite(row) => row.as_ref().column_count(),
+            Kind::Sqlite(row, _) => row.as_ref().column_count(),
             Kind::Postgres(row) => row.len(),
         }
     }
 
     fn value(&self, index: usize) -> Result<Value<'_>> {
         match self.0 {
-            Kind::Sqlite(row) => crate::sqlite::column(row, index),
+            Kind::Sqlite(row, _) => crate::sqlite::column(row, index),
             Kind::Postgres(row) => row.column(index),
         }
     }

@@ -1,12 +1,13 @@
 //! Statements, written once for both engines.
 //!
-//! The shared dialect is what SQLite and PostgreSQL both take, with five additions:
+//! The shared dialect is what SQLite and PostgreSQL both take, with six additions:
 //!
 //! | written                                 | SQLite                                | PostgreSQL                          |
 //! |-----------------------------------------|---------------------------------------|-------------------------------------|
 //! | `$1`                                    | `?1`                                  | `$1`                                |
 //! | `x IN ($1[])`, `x NOT IN ($1[])`        | `x IN (SELECT value FROM json_each(?1))` | `x = ANY($1)`, `x <> ALL($1)`    |
 //! | `SETTLED(column)`                       | `1=1`                                 | `column` is below the oldest running transaction |
+//! | `ROWID(t)`                              | `t.rowid`                             | `NULL::bigint`                      |
 //! | `SKIPLOCKED`, after a `LIMIT`           | nothing: there is one writer          | `FOR UPDATE SKIP LOCKED`            |
 //! | `STOPAT(20)`                            | nothing                               | `LIMIT 20`: what its planner reckons with |
 //!
@@ -64,11 +65,12 @@ impl std::fmt::Debug for Sql {
 fn rewrite(text: &str, engine: Engine) -> String {
     let mut out = String::with_capacity(text.len() + 32);
     let mut rest = text;
-    while let Some(at) = rest.find(['\'', '"', '$', 'S']) {
+    while let Some(at) = rest.find(['\'', '"', '$', 'R', 'S']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         rest = match rest.as_bytes()[0] {
             b'$' => placeholder(&mut out, rest, engine),
+            b'R' => rowid(&mut out, rest, engine),
             b'S' => settled(&mut out, rest, engine),
             _ => quoted(&mut out, rest),
         };
@@ -111,6 +113,18 @@ fn placeholder<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
     }
 }
 
+fn rowid<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
+    let Some((table, after)) = rest.strip_prefix("ROWID(").and_then(|inner| inner.split_once(')')) else {
+        out.push('R');
+        return &rest[1..];
+    };
+    match engine {
+        Engine::Sqlite => out.extend([table, ".rowid"]),
+        Engine::Postgres => out.push_str("NULL::bigint"),
+    }
+    after
+}
+
 fn settled<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
     if let Some(after) = rest.strip_prefix("SKIPLOCKED") {
         if engine == Engine::Postgres {
@@ -137,7 +151,8 @@ fn settled<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
     after
 }
 
-/// Declares the statements of a module, and `STATEMENTS`, all of them, so that a test can prepare each.
+/// Declares the statements of a module, and `STATEMENTS`, all of them, so that a test can prepare each. Both stay in the
+/// crate that declares them: whoever holds a statement can run it.
 ///
 /// ```
 /// podium_db::statements! {
@@ -153,7 +168,7 @@ macro_rules! statements {
     ($($(#[$doc:meta])* $visibility:vis $name:ident = $text:expr;)*) => {
         $($(#[$doc])* $visibility static $name: $crate::Sql = $crate::Sql::new($text);)*
         /// Every statement of this module.
-        pub static STATEMENTS: &[&$crate::Sql] = &[$(&$name),*];
+        pub(crate) static STATEMENTS: &[&$crate::Sql] = &[$(&$name),*];
     };
 }
 
@@ -211,6 +226,15 @@ mod tests {
             "SELECT a FROM (SELECT a FROM t LIMIT $1) k STOPAT(20)",
             "SELECT a FROM (SELECT a FROM t LIMIT ?1) k ",
             "SELECT a FROM (SELECT a FROM t LIMIT $1) k LIMIT 20",
+        );
+    }
+
+    #[test]
+    fn rowids_exist_on_sqlite_only() {
+        check(
+            "SELECT ROWID(t), RANK FROM t ORDER BY a",
+            "SELECT t.rowid, RANK FROM t ORDER BY a",
+            "SELECT NULL::bigint, RANK FROM t ORDER BY a",
         );
     }
 

@@ -3,7 +3,7 @@
 //! A deploy records the whole desired state of the deployment at the time it was finalized, so that a rollback can
 //! restore it without reading the deploys in between.
 
-mod bundles;
+pub(crate) mod bundles;
 mod create;
 mod finalize;
 mod git;

@@ -7,9 +7,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use podium_api::enums::Executor;
+use podium_api::enums::{EnvironmentObjectType, Executor};
 use podium_api::{DeploymentId, Id, Timestamp};
 
+use crate::deployments::Bundle;
+use crate::deploys::bundles;
+use crate::environment_objects::keys;
 use crate::options::Version;
 
 /// Text that users may read. Output of a program or of the system is not accepted:
@@ -22,6 +25,11 @@ use crate::options::Version;
 /// ```compile_fail
 /// let said = String::from("(SELECT 1) failed");
 /// podium_domain::UserText::new(&said);
+/// ```
+///
+/// ```compile_fail,E0423
+/// let error = std::io::Error::other("/srv/data cannot be opened");
+/// podium_domain::UserText::filled("it failed: {}", &[&podium_domain::Given(&error.to_string())]);
 /// ```
 ///
 /// An error's kind is accepted, and so is a literal:
@@ -152,12 +160,37 @@ vetted!(
 vetted!(std::io::ErrorKind);
 
 /// A value that users or operators chose and already see elsewhere: a name, a version, a mount path. Never the output
-/// of a program, and never a path on the machine.
+/// of a program, and never a path on the machine: a value that does not look like what it should be is not shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a>(pub &'a str);
+pub struct Given<'a>(&'a str);
 
 /// The longest that is shown of a given value.
 const LONGEST_GIVEN: usize = 200;
+/// Shown in place of a value of the wrong shape.
+const NOT_SHOWN: &str = "(not shown)";
+
+impl<'a> Given<'a> {
+    /// One word: a version, the name of a node or of a directory. Only letters, digits, `.`, `_`, `-` and `+` are allowed,
+    /// so error messages, SQL and paths are not shown.
+    pub fn word(text: &'a str) -> Self {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
+        Self(if !text.is_empty() && text.chars().all(fits) { text } else { NOT_SHOWN })
+    }
+
+    /// The key of an environment object.
+    pub fn object_key(object_type: EnvironmentObjectType, key: &'a str) -> Self {
+        Self(if keys::key(object_type, key).is_ok() { key } else { NOT_SHOWN })
+    }
+
+    /// The mount path that a user chose for a bundle.
+    pub fn mount_path(bundle: &'a Bundle) -> Self {
+        Self(if bundles::wrong_mount_path(&bundle.mount_path).is_none() {
+            &bundle.mount_path
+        } else {
+            NOT_SHOWN
+        })
+    }
+}
 
 impl fmt::Display for Given<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -229,7 +262,7 @@ impl Reason {
     }
 
     /// Several, each of something that has a name; a sentence.
-    pub fn of_all<'a>(named: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Option<Self> {
+    pub(crate) fn of_all<'a>(named: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Option<Self> {
         let (mut user_text, mut details) = (Vec::new(), Vec::new());
         for (name, why) in named {
             user_text.push(match why.is_empty() {
@@ -284,6 +317,28 @@ mod tests {
         assert_eq!(text, "3 of seven: ab");
         assert_eq!(UserText::filled("{}", &[&Given(&long)]).as_str().len(), LONGEST_GIVEN);
         assert_eq!(UserText::joined(["a".into(), "b".into()], ", "), "a, b");
+    }
+
+    #[test]
+    fn a_value_of_another_shape_is_not_shown() {
+        let shown = |given: Given<'_>| UserText::filled("{}", &[&given]).to_string();
+        for word in ["3.1.0", "node-1.example", "2.11.0+local", "user_home"] {
+            assert_eq!(shown(Given::word(word)), word);
+        }
+        for text in ["", "cannot open", "/srv/data", "no such table: t", "a\nb", "`a`"] {
+            assert_eq!(shown(Given::word(text)), NOT_SHOWN);
+        }
+        let variable = EnvironmentObjectType::EnvironmentVariable;
+        assert_eq!(shown(Given::object_key(variable, "API_KEY")), "API_KEY");
+        assert_eq!(shown(Given::object_key(variable, "error: /srv/data")), NOT_SHOWN);
+        let at = |mount_path: &str| Bundle {
+            mount_path: mount_path.into(),
+            bundle_type: "dbt".into(),
+            version: "1".into(),
+            deploy_id: podium_api::DeployId::from_raw(Id::from_parts(0, 1, 0)),
+        };
+        assert_eq!(shown(Given::mount_path(&at("dbt/models"))), "dbt/models");
+        assert_eq!(shown(Given::mount_path(&at("/srv/data"))), NOT_SHOWN);
     }
 
     #[test]

@@ -2,31 +2,30 @@
 
 use std::future::Future;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use podium_api::endpoint::{Anyone, MembersOnly, Permitted, SignedIn};
-use podium_api::{Description, Endpoint, EntityId, Id, OrganizationId};
+use podium_api::{Description, EntityId, Id, OrganizationId};
 use podium_app::authority::{Authority, Member};
 use podium_app::public_cx::PublicCx;
-use podium_app::{App, Call, Cx, Error, Scope};
+use podium_app::{App, Cx, Error, Scope};
 use podium_domain::requirement::{Named, RequiredOn};
 use podium_domain::{Refusal, Requirement, Target};
 
-use crate::bind::{Bound, Handler, Run, guarded};
+use crate::bind::{Bound, GuardedHandler, Handler, HttpResult, Start};
+use crate::incoming::Incoming;
 
 /// How callers of an endpoint are admitted.
 pub(crate) trait Admission: Sized + 'static {
     /// The context that the function behind the endpoint receives.
     type Context: Send + 'static;
     /// Wraps the function in the admission.
-    fn before<E, F>(bound: Bound, function: F) -> Handler
-    where
-        E: Endpoint<Admission = Self>,
-        F: Run<Self::Context, E>;
+    fn before(bound: Bound, start: Start<Self::Context>) -> Handler;
 }
 
 /// Admission of callers with a token; they are authorized again if their cached rights may be stale.
-pub(crate) trait Guarded: 'static {
+pub(crate) trait Guarded: Sized + 'static {
+    /// The handler of endpoints with this admission.
+    const HANDLER: fn(GuardedHandler<Self>) -> Handler;
     type Proof: Clone + Send + Sync + 'static;
     /// What is required of callers: resolved once, when the endpoint is bound.
     type Required: Send + Sync + 'static;
@@ -48,16 +47,13 @@ pub(crate) trait Guarded: 'static {
 impl<A: Guarded> Admission for A {
     type Context = Cx<A::Proof>;
 
-    fn before<E, F>(bound: Bound, function: F) -> Handler
-    where
-        E: Endpoint<Admission = Self>,
-        F: Run<Self::Context, E>,
-    {
-        guarded::<E, F>(bound, function)
+    fn before(bound: Bound, start: Start<Self::Context>) -> Handler {
+        A::HANDLER(GuardedHandler::new(bound, start))
     }
 }
 
 impl Guarded for SignedIn {
+    const HANDLER: fn(GuardedHandler<Self>) -> Handler = Handler::SignedIn;
     type Proof = ();
     type Required = ();
 
@@ -81,6 +77,7 @@ impl Guarded for SignedIn {
 }
 
 impl Guarded for MembersOnly {
+    const HANDLER: fn(GuardedHandler<Self>) -> Handler = Handler::MembersOnly;
     type Proof = Scope;
     type Required = ();
 
@@ -104,6 +101,7 @@ impl Guarded for MembersOnly {
 }
 
 impl Guarded for Permitted {
+    const HANDLER: fn(GuardedHandler<Self>) -> Handler = Handler::Permitted;
     type Proof = Scope;
     type Required = Requirement;
 
@@ -181,22 +179,25 @@ fn member(authority: &Authority) -> Result<&Member, Error> {
 impl Admission for Anyone {
     type Context = PublicCx;
 
-    fn before<E, F>(bound: Bound, function: F) -> Handler
-    where
-        E: Endpoint<Admission = Self>,
-        F: Run<PublicCx, E>,
-    {
-        let bound = Arc::new(bound);
-        Box::new(move |mut incoming| {
-            let (bound, function) = (Arc::clone(&bound), function.clone());
-            Box::pin(async move {
-                let decoded = incoming.decode::<E>(&bound.checks, &bound.env.settings).await;
-                let request = incoming.request(bound.endpoint, decoded.audited_body)?;
-                let (query, body) = decoded.input?;
-                let cx = PublicCx { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
-                let call = Call { path: incoming.path::<E>(), query, body };
-                Ok(function.run(cx, call).await?.into_response(None))
-            })
-        })
+    fn before(bound: Bound, start: Start<PublicCx>) -> Handler {
+        Handler::Public(PublicHandler { bound, start })
+    }
+}
+
+/// Handles requests from anyone.
+pub(crate) struct PublicHandler {
+    bound: Bound,
+    start: Start<PublicCx>,
+}
+
+impl PublicHandler {
+    pub(crate) async fn handle(&self, mut incoming: Incoming) -> HttpResult {
+        let Bound { endpoint, checks, env } = &self.bound;
+        let checked = incoming.check(checks, &env.settings, endpoint.access).await;
+        let request = incoming.request(endpoint, checked.audited_body)?;
+        let input = checked.input?;
+        let cx = PublicCx { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };
+        let running = (self.start)(Ok(cx), &incoming.ids, input)?;
+        Ok(running.await?.into_response(None))
     }
 }

@@ -7,15 +7,18 @@ use std::sync::Arc;
 
 use http::Response;
 use http::header::IF_NONE_MATCH;
-use podium_api::{Description, Endpoint, Method, Reply};
+use podium_api::endpoint::{MembersOnly, Permitted, SignedIn};
+use podium_api::path::PathParams;
+use podium_api::{Description, Endpoint, Id, Method, Reply, ReplyKind};
 use podium_app::authority::Authority;
 use podium_app::{Call, Cx, Error};
 use tokio::sync::watch;
 
-use crate::admission::{Admission, Caller, Guarded};
+use crate::admission::{Admission, Caller, Guarded, PublicHandler};
+use crate::agents::AgentHandler;
 use crate::body::Body;
 use crate::errors::Failure;
-use crate::incoming::{Checks, Incoming};
+use crate::incoming::{Checks, Incoming, Input};
 use crate::respond::{ReplyOutput, WriteReply, WrittenReply};
 use crate::response_cache::ResponseCache;
 use crate::settings::Settings;
@@ -24,9 +27,42 @@ use crate::settings::Settings;
 const ATTEMPTS: usize = 4;
 
 pub(crate) type HttpResult = Result<Response<Body>, Failure>;
-/// Handles the requests of one endpoint.
-pub(crate) type Handler =
-    Box<dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = HttpResult> + Send>> + Send + Sync>;
+
+/// Handles the requests of one endpoint. It is compiled once for each kind of admission and not for each endpoint: only
+/// [`Start`] depends on the types of an endpoint.
+pub(crate) enum Handler {
+    Public(PublicHandler),
+    Agents(AgentHandler),
+    SignedIn(GuardedHandler<SignedIn>),
+    MembersOnly(GuardedHandler<MembersOnly>),
+    Permitted(GuardedHandler<Permitted>),
+    #[cfg(test)]
+    Fake(Box<FakeHandler>),
+}
+
+#[cfg(test)]
+type FakeHandler = dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = HttpResult> + Send>> + Send + Sync;
+
+impl Handler {
+    pub(crate) async fn handle(&self, incoming: Incoming) -> HttpResult {
+        match self {
+            Self::Public(handler) => handler.handle(incoming).await,
+            Self::Agents(handler) => handler.handle(incoming).await,
+            Self::SignedIn(handler) => handler.handle(incoming).await,
+            Self::MembersOnly(handler) => handler.handle(incoming).await,
+            Self::Permitted(handler) => handler.handle(incoming).await,
+            #[cfg(test)]
+            Self::Fake(handler) => handler(incoming).await,
+        }
+    }
+}
+
+/// The running function behind an endpoint, including the serialization of its reply.
+pub(crate) type Running = Pin<Box<dyn Future<Output = Result<ReplyOutput, Failure>> + Send>>;
+/// Calls the function behind an endpoint with the ids of the path and the input. Errors in the input take precedence over
+/// a failed admission.
+pub(crate) type Start<C> =
+    Box<dyn Fn(Result<C, Failure>, &[Id], Input) -> Result<Running, Failure> + Send + Sync>;
 
 /// What every bound endpoint shares.
 pub(crate) struct Env {
@@ -48,148 +84,143 @@ type Context<E> = <<E as Endpoint>::Admission as Admission>::Context;
 /// What the function behind an endpoint returns.
 type Value<E> = <<E as Endpoint>::Reply as WriteReply>::Value;
 
-/// The function behind an endpoint, including the serialization of its reply.
-pub(crate) trait Run<C, E: Endpoint>: Clone + Send + Sync + 'static {
-    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
-}
-
-impl<C, E, F, Fut> Run<C, E> for F
-where
-    E: Endpoint,
-    F: Fn(C, Call<E>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<ReplyOutput, Failure>> + Send,
-{
-    fn run(&self, context: C, call: Call<E>) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send {
-        self(context, call)
-    }
-}
-
 /// Binds a function to an endpoint.
 pub(crate) fn bind<E, F, Fut>(checks: Checks, env: Arc<Env>, function: F) -> Handler
 where
     E: Endpoint<Admission: Admission, Reply: WriteReply>,
-    F: Fn(Context<E>, Call<E>) -> Fut + Clone + Send + Sync + 'static,
+    F: Fn(Context<E>, Call<E>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Value<E>, Error>> + Send + 'static,
 {
     let bound = Bound { endpoint: E::DESCRIPTION, checks, env: Arc::clone(&env) };
-    let run = move |context: Context<E>, call: Call<E>| {
-        let (running, env) = (function(context, call), Arc::clone(&env));
-        async move {
+    let start: Start<Context<E>> = Box::new(move |context, ids, input| {
+        let (query, body) = input.typed()?;
+        let call = Call { path: PathParams::from_ids(ids), query, body };
+        let (running, env) = (function(context?, call), Arc::clone(&env));
+        Ok(Box::pin(async move {
             match running.await {
                 Ok(value) => E::Reply::write(value, &env).await,
-                Err(Error::Replay(replay)) => {
-                    Ok(ReplyOutput::WrittenReply(WrittenReply::again(E::Reply::KIND, *replay)))
-                }
-                Err(error) => Err(error.into()),
+                Err(error) => failed(E::Reply::KIND, error),
             }
-        }
-    };
-    E::Admission::before::<E, _>(bound, run)
+        }))
+    });
+    E::Admission::before(bound, start)
+}
+
+fn failed(kind: ReplyKind, error: Error) -> Result<ReplyOutput, Failure> {
+    match error {
+        Error::Replay(replay) => Ok(ReplyOutput::WrittenReply(WrittenReply::again(kind, *replay))),
+        error => Err(error.into()),
+    }
 }
 
 /// The judgement of a request, and of what came of it.
-pub(crate) fn guarded<E, F>(bound: Bound, function: F) -> Handler
-where
-    E: Endpoint<Admission: Guarded>,
-    F: Run<Cx<<E::Admission as Guarded>::Proof>, E>,
-{
-    let guard = Arc::new((E::Admission::required(bound.endpoint), bound));
-    Box::new(move |mut incoming| {
-        let (guard, function) = (Arc::clone(&guard), function.clone());
-        Box::pin(async move {
-            let token = incoming.bearer()?.to_owned();
-            let organization_id = E::Admission::organization(&incoming.ids);
-            let app = incoming.app.clone();
-            for attempt in 0..ATTEMPTS {
-                let authority = app.authority(&token, organization_id, incoming.now).await?;
-                let is_first = attempt == 0;
-                if is_first {
-                    app.rate_limits.count(authority.credential.subject_id, guard.1.endpoint.method)?;
-                }
-                let answer = judge::<E, F>(&guard, &function, &mut incoming, (authority, is_first));
-                match answer.await {
-                    Err(failure) if failure.is_stale => app.forget_caller(&token, organization_id),
-                    answer => return answer,
-                }
-            }
-            Err(Error::STALE.into())
-        })
-    })
+pub(crate) struct GuardedHandler<A: Guarded> {
+    required: A::Required,
+    bound: Bound,
+    start: Start<Cx<A::Proof>>,
 }
 
-async fn judge<E, F>(
-    (required, bound): &(<E::Admission as Guarded>::Required, Bound),
-    function: &F,
-    incoming: &mut Incoming,
-    (authority, is_first): (Arc<Authority>, bool),
-) -> HttpResult
-where
-    E: Endpoint<Admission: Guarded>,
-    F: Run<Cx<<E::Admission as Guarded>::Proof>, E>,
-{
-    let Bound { endpoint, checks, env } = bound;
-    let app = incoming.app.clone();
-    let caller = Caller { app: &app, authority: &authority, is_first };
-    let admitted = match E::Admission::enter(&authority, incoming.address) {
-        Ok(()) if endpoint.target_in_body.is_some() => Ok(None),
-        Ok(()) => E::Admission::admit(caller, required, &incoming.ids, None).await.map(Some),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = &admitted
-        && error.is_stale()
-    {
-        return Err(Error::STALE.into());
+impl<A: Guarded> GuardedHandler<A> {
+    pub(crate) fn new(bound: Bound, start: Start<Cx<A::Proof>>) -> Self {
+        Self { required: A::required(bound.endpoint), bound, start }
     }
-    let known = incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| endpoint.method == Method::Get).cloned();
-    let may_remember = endpoint.method == Method::Get && !endpoint.live && admitted.is_ok();
-    let generation = incoming.app.db.generation().filter(|_| may_remember);
-    let token_id = authority.credential.token_id;
-    if let Some(generation) = generation
-        && let Some(answer) = env.response_cache.find(incoming.key_ref(token_id), generation, incoming.now)
-    {
-        return Ok(answer.into_response(known.as_ref()));
+
+    async fn handle(&self, mut incoming: Incoming) -> HttpResult {
+        let token = incoming.bearer()?.to_owned();
+        let organization_id = A::organization(&incoming.ids);
+        let app = incoming.app.clone();
+        for attempt in 0..ATTEMPTS {
+            let authority = app.authority(&token, organization_id, incoming.now).await?;
+            let is_first = attempt == 0;
+            if is_first {
+                app.rate_limits.count(authority.credential.subject_id, self.bound.endpoint.method)?;
+            }
+            match self.judge(&mut incoming, (authority, is_first)).await {
+                Err(failure) if failure.is_stale => app.forget_caller(&token, organization_id),
+                answer => return answer,
+            }
+        }
+        Err(Error::STALE.into())
     }
-    let (admitted, audited_body) = match admitted {
-        Err(error) => (Err(error.into()), None),
-        Ok(proof) => {
-            let decoded = incoming.decode::<E>(checks, &env.settings).await;
-            let admitted = match (decoded.input, proof) {
-                (Err(failure), _) => Err(failure),
-                (Ok(input), Some(proof)) => Ok((proof, input)),
-                (Ok(input), None) => {
-                    let admitted = E::Admission::admit(caller, required, &incoming.ids, decoded.target).await;
-                    admitted.map(|proof| (proof, input)).map_err(Into::into)
+
+    async fn judge(
+        &self,
+        incoming: &mut Incoming,
+        (authority, is_first): (Arc<Authority>, bool),
+    ) -> HttpResult {
+        let Self { required, bound, start } = self;
+        let Bound { endpoint, checks, env } = bound;
+        let app = incoming.app.clone();
+        let caller = Caller { app: &app, authority: &authority, is_first };
+        let admitted = match A::enter(&authority, incoming.address) {
+            Ok(()) if endpoint.target_in_body.is_some() => Ok(None),
+            Ok(()) => A::admit(caller, required, &incoming.ids, None).await.map(Some),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &admitted
+            && error.is_stale()
+        {
+            return Err(Error::STALE.into());
+        }
+        let known =
+            incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| endpoint.method == Method::Get).cloned();
+        let may_remember = endpoint.method == Method::Get && !endpoint.live && admitted.is_ok();
+        let generation = incoming.app.db.generation().filter(|_| may_remember);
+        let token_id = authority.credential.token_id;
+        if let Some(generation) = generation
+            && let Some(answer) =
+                env.response_cache.find(incoming.key_ref(token_id), generation, incoming.now)
+        {
+            return Ok(answer.into_response(known.as_ref()));
+        }
+        let (admitted, audited_body) = match admitted {
+            Err(error) => (Err(error.into()), None),
+            Ok(proof) => {
+                let checked = incoming.check(checks, &env.settings, endpoint.access).await;
+                let admitted = match (checked.input, proof) {
+                    (Err(failure), _) => Err(failure),
+                    (Ok(input), Some(proof)) => Ok((Ok(proof), input)),
+                    (Ok(input), None) => {
+                        let admitted = A::admit(caller, required, &incoming.ids, checked.target).await;
+                        Ok((admitted.map_err(Failure::from), input))
+                    }
+                };
+                (admitted, checked.audited_body)
+            }
+        };
+        let (request, wrong) = match incoming.request(endpoint, audited_body.clone()) {
+            Ok(request) => (request, None),
+            Err(failure) => (incoming.request_without_key(endpoint, audited_body), Some(failure)),
+        };
+        let cx = Cx::new(app.clone(), Arc::clone(&authority), request, !is_first);
+        let answer = match admitted {
+            Err(failure) => Err(failure),
+            Ok((admitted, input)) => {
+                let context = match (admitted, wrong) {
+                    (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
+                    (Ok(proof), None) => Ok(A::prove(cx.clone(), proof)),
+                };
+                match start(context, &incoming.ids, input) {
+                    Ok(running) => running.await,
+                    Err(failure) => Err(failure),
                 }
-            };
-            (admitted, decoded.audited_body)
+            }
+        };
+        if let Err(failure) = answer.as_ref()
+            && failure.is_stale
+        {
+            return answer.map(|sent| sent.into_response(None));
         }
-    };
-    let (request, wrong) = match incoming.request(endpoint, audited_body.clone()) {
-        Ok(request) => (request, None),
-        Err(failure) => (incoming.request_without_key(endpoint, audited_body), Some(failure)),
-    };
-    let cx = Cx::new(app.clone(), Arc::clone(&authority), request, !is_first);
-    let answer = match (admitted, wrong) {
-        (Err(failure), _) | (Ok(_), Some(failure)) => Err(failure),
-        (Ok((proof, (query, body))), None) => {
-            let call = Call { path: incoming.path::<E>(), query, body };
-            function.run(E::Admission::prove(cx.clone(), proof), call).await
+        cx.confirm().await?;
+        match &answer {
+            Err(failure) if failure.is_refusal && endpoint.audited => {
+                cx.record_refusal(failure.status.as_u16()).await?;
+            }
+            Ok(ReplyOutput::WrittenReply(written)) if let Some(generation) = generation => {
+                env.response_cache.remember(incoming.key_ref(token_id), generation, incoming.now, written);
+            }
+            _ => {}
         }
-    };
-    if let Err(failure) = answer.as_ref()
-        && failure.is_stale
-    {
-        return answer.map(|sent| sent.into_response(None));
+        answer.map(|sent| sent.into_response(known.as_ref()))
     }
-    cx.confirm().await?;
-    match &answer {
-        Err(failure) if failure.is_refusal && endpoint.audited => {
-            cx.record_refusal(failure.status.as_u16()).await?;
-        }
-        Ok(ReplyOutput::WrittenReply(written)) if let Some(generation) = generation => {
-            env.response_cache.remember(incoming.key_ref(token_id), generation, incoming.now, written);
-        }
-        _ => {}
-    }
-    answer.map(|sent| sent.into_response(known.as_ref()))
 }

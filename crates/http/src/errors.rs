@@ -4,9 +4,11 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 use podium_api::{ErrorBody, FieldError};
 use podium_app::Error;
-use podium_domain::Refusal;
+use podium_domain::{Given, Refusal, UserText};
 
 use crate::body::{Body, whole};
+
+const INTERNAL: &str = "Internal server error: please report the requestId.";
 
 /// An error response.
 #[derive(Debug)]
@@ -24,10 +26,24 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// A refusal (4xx), whose message may repeat what the caller sent. For a 5xx the message is replaced: use
+    /// [`Self::server`], which takes only texts that users may read.
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        if status.is_server_error() {
+            return Self::server(status, INTERNAL);
+        }
+        Self::of(status, message.into())
+    }
+
+    /// A server error (5xx).
+    pub(crate) fn server(status: StatusCode, message: impl Into<UserText>) -> Self {
+        Self::of(status, message.into().to_string())
+    }
+
+    fn of(status: StatusCode, message: String) -> Self {
         Self {
             status,
-            message: message.into(),
+            message,
             fields: Vec::new(),
             retry_after: None,
             fault: None,
@@ -37,14 +53,13 @@ impl Failure {
     }
 
     /// A temporary failure: retry after this many seconds.
-    pub(crate) fn later(status: StatusCode, message: impl Into<String>, seconds: u64) -> Self {
-        Self { retry_after: Some(seconds), is_refusal: false, ..Self::new(status, message) }
+    pub(crate) fn later(status: StatusCode, message: impl Into<UserText>, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), is_refusal: false, ..Self::server(status, message) }
     }
 
     /// An internal error; the message reveals no details.
     pub(crate) fn fault() -> Self {
-        let message = "Internal server error: please report the requestId.";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+        Self::server(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL)
     }
 
     /// The message.
@@ -95,8 +110,8 @@ impl From<Error> for Failure {
             Error::Refused(refusal) => refusal.into(),
             Error::Unauthenticated(why) => Self::new(StatusCode::UNAUTHORIZED, why.message()),
             Error::TooMany { retry_after } => {
-                let message = format!("Too many requests: try again in {retry_after} s.");
-                Self::later(StatusCode::TOO_MANY_REQUESTS, &message, retry_after)
+                let message = UserText::filled("Too many requests: try again in {} s.", &[&retry_after]);
+                Self::later(StatusCode::TOO_MANY_REQUESTS, message, retry_after)
             }
             Error::StillRunning => {
                 let message =
@@ -106,10 +121,11 @@ impl From<Error> for Failure {
             Error::TooMuch(why) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, why),
             Error::DiskFull(why) => {
                 tracing::warn!(%why, "request refused");
-                Self::later(StatusCode::SERVICE_UNAVAILABLE, why.user_text().to_string(), 60)
+                Self::later(StatusCode::SERVICE_UNAVAILABLE, why.user_text().clone(), 60)
             }
             Error::OtherNode(node) => {
-                let message = format!("The deployment runs on node {node}: send the request to that node.");
+                let told = "The deployment runs on node {}: send the request to that node.";
+                let message = UserText::filled(told, &[&Given::word(&node)]);
                 Self::later(StatusCode::SERVICE_UNAVAILABLE, message, 10)
             }
             away if away.unavailable().is_some() => {
@@ -130,5 +146,24 @@ impl From<Error> for Failure {
             }
             fault => Self { fault: Some(fault.to_string()), ..Self::fault() },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_shows_nothing_but_texts_for_users() {
+        let said = || String::from("no such table: grants");
+        assert_eq!(Failure::new(StatusCode::BAD_REQUEST, said()).message(), said());
+        assert_eq!(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, said()).message(), INTERNAL);
+        let fault = Failure::from(Error::Internal(said()));
+        assert_eq!((fault.status.as_u16(), fault.message()), (500, INTERNAL));
+        let elsewhere = Failure::from(Error::OtherNode("/srv/data is full".into()));
+        assert_eq!(
+            elsewhere.message(),
+            "The deployment runs on node (not shown): send the request to that node."
+        );
     }
 }

@@ -30,6 +30,8 @@ use podium_app::front_door::PresentedCredential;
 use podium_app::{App, Error, Request, Unauthenticated};
 use podium_dataplane::DataPlane;
 
+pub(crate) use own_origin::OwnOrigin;
+
 use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
 use crate::incoming::bearer;

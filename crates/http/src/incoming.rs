@@ -9,10 +9,9 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use podium_api::decode::Check;
-use podium_api::endpoint::Input;
-use podium_api::path::PathParams;
-use podium_api::{Access, CredentialId, Description, Endpoint, EntityId, FieldError, Id, Timestamp};
+use podium_api::decode::{self, Check};
+use podium_api::endpoint::Input as TypedInput;
+use podium_api::{Access, CredentialId, Description, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::secrets::sha256_hex;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
@@ -50,12 +49,27 @@ pub(crate) struct Checks {
     pub(crate) target: Option<&'static str>,
 }
 
-/// A decoded request: its input or the errors in it, and the part of the body for the audit log.
-pub(crate) struct Decoded<E: Endpoint> {
-    pub(crate) input: Result<(E::Query, E::Body), Failure>,
+/// A checked request: its input or the errors in it, and the part of the body for the audit log.
+pub(crate) struct Checked {
+    pub(crate) input: Result<Input, Failure>,
     pub(crate) audited_body: Option<Value>,
     /// What the body names as the target of the permission.
     pub(crate) target: Option<EntityId>,
+}
+
+/// A checked query and body, before they become the types of the endpoint.
+pub(crate) struct Input {
+    query: Value,
+    body: Value,
+}
+
+impl Input {
+    pub(crate) fn typed<Q: TypedInput, B: TypedInput>(self) -> Result<(Q, B), Failure> {
+        match (decode::typed(self.query), decode::typed(self.body)) {
+            (Ok(query), Ok(body)) => Ok((query, body)),
+            (query, body) => Err(wrong(query.err(), body.err())),
+        }
+    }
 }
 
 impl Incoming {
@@ -70,11 +84,6 @@ impl Incoming {
         let now = app.world.now();
         let (connection, body, bytes) = (None, Some(body), Bytes::new());
         Self { app, parts, ids, address, request_id, now, connection, body, bytes }
-    }
-
-    /// The ids of the path, by name.
-    pub(crate) fn path<E: Endpoint>(&self) -> E::Path {
-        PathParams::from_ids(&self.ids)
     }
 
     /// The key of the response cache.
@@ -138,27 +147,27 @@ impl Incoming {
         Ok(Some(Idempotency { key: key.to_owned(), request_hash: sha256_hex(&request) }))
     }
 
-    /// Decodes query and body; every wrong field of both is reported.
-    pub(crate) async fn decode<E: Endpoint>(&mut self, checks: &Checks, settings: &Settings) -> Decoded<E> {
+    /// Reads and checks query and body; every wrong field of both is reported.
+    pub(crate) async fn check(&mut self, checks: &Checks, settings: &Settings, access: Access) -> Checked {
         let (mut audited_body, mut target) = (None, None);
-        let input = self.input::<E>(checks, settings, &mut audited_body, &mut target).await;
-        Decoded { input, audited_body, target }
+        let input = self.input(checks, (settings, access), &mut audited_body, &mut target).await;
+        Checked { input, audited_body, target }
     }
 
-    async fn input<E: Endpoint>(
+    async fn input(
         &mut self,
         checks: &Checks,
-        settings: &Settings,
+        (settings, access): (&Settings, Access),
         audited_body: &mut Option<Value>,
         target: &mut Option<EntityId>,
-    ) -> Result<(E::Query, E::Body), Failure> {
+    ) -> Result<Input, Failure> {
         let query = match &checks.query {
-            Some(check) => check.decode_query(query_pairs(self.parts.uri.query().unwrap_or_default())),
-            None => decode_nothing(),
+            Some(check) => check.checked_query(query_pairs(self.parts.uri.query().unwrap_or_default())),
+            None => Ok(Value::Null),
         };
         let body = match &checks.body {
             Some(check) => {
-                if let Err(failure) = self.read_body(settings, E::DESCRIPTION.access).await {
+                if let Err(failure) = self.read_body(settings, access).await {
                     *audited_body = audit::kept_body(&self.bytes, None);
                     return Err(failure);
                 }
@@ -168,16 +177,13 @@ impl Incoming {
                 *target = named(parsed.as_ref().ok(), checks.target);
                 parsed
                     .map_err(|error| vec![malformed(&self.bytes, &error)])
-                    .and_then(|value| check.decode(value))
+                    .and_then(|value| check.checked(value))
             }
-            None => decode_nothing(),
+            None => Ok(Value::Null),
         };
         match (query, body) {
-            (Ok(query), Ok(body)) => Ok((query, body)),
-            (query, body) => {
-                let errors = query.err().into_iter().chain(body.err()).flatten();
-                Err(Failure::fields(errors.collect()))
-            }
+            (Ok(query), Ok(body)) => Ok(Input { query, body }),
+            (query, body) => Err(wrong(query.err(), body.err())),
         }
     }
 
@@ -221,7 +227,7 @@ pub(crate) async fn read_public(
     within: Duration,
     connection: Option<&Arc<Connection>>,
 ) -> Result<Bytes, Failure> {
-    let awaited = connection.map(|connection| connection.await_public_body());
+    let awaited = connection.map(Connection::await_public_body);
     let read = read_whole(body, limit, within).await;
     match awaited.map(AwaitedBody::end) {
         Some(Err(Shed)) => Err(no_room()),
@@ -269,10 +275,9 @@ fn named(body: Option<&Value>, field: Option<&str>) -> Option<EntityId> {
     body?.get(field?)?.as_str()?.parse().ok()
 }
 
-/// The value of a type that takes no input.
-fn decode_nothing<T: Input>() -> Result<T, Vec<FieldError>> {
-    serde_json::from_value(Value::Null)
-        .map_err(|error| vec![FieldError::new("", "invalid", error.to_string())])
+/// Every wrong field of the query and of the body.
+fn wrong(query: Option<Vec<FieldError>>, body: Option<Vec<FieldError>>) -> Failure {
+    Failure::fields(query.into_iter().chain(body).flatten().collect())
 }
 
 /// Splits a query string into decoded names and values; bytes that are no UTF-8 become the replacement character.

@@ -97,7 +97,7 @@ impl WrittenReply {
         if let Some(body) = body {
             serde_json::to_writer(&mut bytes, body).map_err(|error| {
                 tracing::error!(%error, "could not serialize a response");
-                Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal server error.")
+                Failure::server(StatusCode::INTERNAL_SERVER_ERROR, "Internal server error.")
             })?;
         }
         Ok(Self::of(R::KIND, version, bytes))

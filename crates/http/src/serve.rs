@@ -6,6 +6,7 @@ mod tests;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,10 +82,30 @@ pub(crate) fn bound_send_buffer(listener: &TcpListener) {
 }
 
 /// Serves until `stop` resolves, then lets running requests finish within the deadline.
-pub async fn serve(
+pub fn serve<'s>(
     server: Server,
     listener: TcpListener,
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = ()> + Send + 's,
+) -> Erased<'s, Result<Serving, ServeError>> {
+    erased(server, listener, Box::pin(stop))
+}
+
+/// A future of an erased type.
+type Erased<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
+
+/// Not generic and of an erased type, so that serving is compiled in this crate and not again in every crate that serves.
+fn erased(
+    server: Server,
+    listener: TcpListener,
+    stop: Erased<'_, ()>,
+) -> Erased<'_, Result<Serving, ServeError>> {
+    Box::pin(serve_until(server, listener, stop))
+}
+
+async fn serve_until(
+    server: Server,
+    listener: TcpListener,
+    mut stop: Erased<'_, ()>,
 ) -> Result<Serving, ServeError> {
     let certificate = match server.settings().tls.clone() {
         Some(files) => Some(blocking(move || Certificate::load(&files)).await?),
@@ -100,7 +121,6 @@ pub async fn serve(
     let address = listener.local_addr()?.ip();
     let address = server.app().environments_address(address);
     let (ports, mut arrived) = Ports::listen(server.app().clone(), address);
-    let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
             () = &mut stop => break,

@@ -1,8 +1,11 @@
 //! From a request to its answer, whatever the request is.
 
+mod answering;
 mod built_in_pages;
 mod metrics_page;
 mod panics;
+#[cfg(test)]
+mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -211,22 +214,8 @@ impl Server {
         let origin = if own.is_some() { None } else { allowed() };
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
         let preflight = origin.as_ref().and_then(|origin| cors::preflight(&method, &parts.headers, origin));
-        let answering = async {
-            match (preflight, own) {
-                (Some(response), _) => ("", response),
-                (None, Some(own)) => {
-                    let inbound = self.inbound(parts, (address, peer), &request_id);
-                    let passing = self.0.front_door.at_own_origin(inbound, body, own);
-                    (
-                        front_door::OPERATION_ID,
-                        self.counted(&self.0.forwarded, passing, &request_id, started).await,
-                    )
-                }
-                (None, None) => self.dispatch(parts, body, (address, peer), &request_id, started).await,
-            }
-        };
-        // Boxed: the future is large, and would be moved into the wrapper that records the caller.
-        let answering = Box::pin(self.0.panics.caught(answering, &request_id));
+        let answering =
+            self.answering((parts, body), (address, peer), (preflight, own), (&request_id, started));
         let (answered, caller) = caller::noting(answering).await;
         let (operation, mut response) =
             answered.unwrap_or_else(|failure| ("", failure.into_response(&request_id)));
@@ -283,7 +272,7 @@ impl Server {
             return fail(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
         }
         if parts.uri.path().starts_with(ENVIRONMENTS) {
-            let passing = shared.front_door.in_place(self.inbound(parts, from, request_id), body);
+            let passing = Box::pin(shared.front_door.in_place(self.inbound(parts, from, request_id), body));
             return (
                 front_door::OPERATION_ID,
                 self.counted(&shared.forwarded, passing, request_id, started).await,
@@ -291,13 +280,16 @@ impl Server {
         }
         match parts.uri.path() {
             sign_in::PATH => {
-                return ("", shared.front_door.sign_in(self.inbound(parts, from, request_id), body).await);
+                let signing_in = shared.front_door.sign_in(self.inbound(parts, from, request_id), body);
+                return ("", Box::pin(signing_in).await);
             }
             sign_out::PATH => {
-                return ("", shared.front_door.sign_out(self.inbound(parts, from, request_id)).await);
+                let signing_out = shared.front_door.sign_out(self.inbound(parts, from, request_id));
+                return ("", Box::pin(signing_out).await);
             }
             path if path.starts_with(console::DEPLOYMENTS) => {
-                return ("", shared.front_door.deployment_page(self.inbound(parts, from, request_id)).await);
+                let page = shared.front_door.deployment_page(self.inbound(parts, from, request_id));
+                return ("", Box::pin(page).await);
             }
             _ => {}
         }
@@ -312,10 +304,12 @@ impl Server {
         };
         let indices = match found.value {
             Target::Endpoints(indices) => indices,
-            Target::Page(page) => return ("", self.page(*page, &parts, (address, &peer), request_id).await),
+            Target::Page(page) => {
+                return ("", Box::pin(self.page(*page, &parts, (address, &peer), request_id)).await);
+            }
             Target::Uploads => {
                 let deploy_id = found.params.get("deployId").unwrap_or_default();
-                let uploading = self.upload(&parts, deploy_id, body, request_id);
+                let uploading = Box::pin(self.upload(&parts, deploy_id, body, request_id));
                 let response = self.counted(&shared.uploads, uploading, request_id, started).await;
                 return (podium_api::uploads::ID, response);
             }
@@ -339,7 +333,7 @@ impl Server {
             Incoming::new(shared.app.clone(), parts, ids, address, request_id.to_owned(), body);
         incoming.connection.clone_from(&peer.connection);
         let answering = async {
-            let answer = (route.handler)(incoming).await;
+            let answer = route.handler.handle(incoming).await;
             answer.unwrap_or_else(|failure| failure.into_response(request_id))
         };
         let response = self.counted(&route.meter, answering, request_id, started).await;

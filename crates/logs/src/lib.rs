@@ -32,8 +32,10 @@ mod tokens;
 mod view;
 mod writer;
 
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::ops::Range;
+use std::path::Path;
 
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
@@ -90,6 +92,16 @@ pub struct Entry {
     pub source: LogSource,
     /// What was written.
     pub text: String,
+}
+
+/// Replaces a file atomically and durably.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("unfinished");
+    let mut file = File::create(&unfinished)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(unfinished, path)?;
+    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
 /// Turns a missing file into `None`.

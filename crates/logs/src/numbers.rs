@@ -3,12 +3,11 @@
 //! A file counts how often the store was opened; each opening starts a new range of numbers. So nothing has to be saved
 //! for each line, and a number that a reader has stored stays below everything that is written later.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::{fs, io};
 
-use crate::missing_is_none;
 use crate::segment::Name;
 use crate::shared::Shared;
+use crate::{missing_is_none, replace};
 
 const FILE: &str = "stretch";
 /// The number of bits of a number within a range.
@@ -28,12 +27,7 @@ pub(crate) fn next(shared: &Shared, highest_seen: u64) -> io::Result<u64> {
 /// Saves that the range of a number has started.
 pub(crate) fn begin(shared: &Shared, first: u64) -> io::Result<()> {
     fs::create_dir_all(shared.root())?;
-    let path = shared.root().join(FILE);
-    let unfinished = path.with_extension("unfinished");
-    let mut file = File::create(&unfinished)?;
-    writeln!(file, "{}", first >> BITS)?;
-    file.sync_all()?;
-    fs::rename(unfinished, path)
+    replace(&shared.root().join(FILE), format!("{}\n", first >> BITS).as_bytes())
 }
 
 fn highest_in_segments(shared: &Shared) -> io::Result<u64> {

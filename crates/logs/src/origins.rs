@@ -5,14 +5,13 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
 use std::path::Path;
+use std::{fs, io};
 
 use podium_api::DeploymentId;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::missing_is_none;
+use crate::{missing_is_none, replace};
 
 const FILE: &str = "senders";
 /// How many senders are tracked; the least recently active ones are dropped.
@@ -97,11 +96,7 @@ impl Origins {
         for ((id, sender), last) in &self.known {
             let _ = writeln!(text, "{id} {sender} {} {}", last.sequence, last.number);
         }
-        let unfinished = root.join(FILE).with_extension("unfinished");
-        let mut file = File::create(&unfinished)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(unfinished, root.join(FILE))?;
+        replace(&root.join(FILE), text.as_bytes())?;
         self.is_changed = false;
         Ok(())
     }

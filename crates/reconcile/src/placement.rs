@@ -66,7 +66,7 @@ impl Deployments {
         let next = Next::At { at: now, reason: format!("Handed over to node {name}.") };
         Ok(match row {
             Some(row) if row.status == Creating => {
-                let reason = UserText::filled("Being created on node {}.", &[&Given(name)]).into();
+                let reason = UserText::filled("Being created on node {}.", &[&Given::word(name)]).into();
                 record(self.system, &row, Verdict { status: row.status, reason, running: None }, next, now)
             }
             _ => StepResult { next, progressed: true, effect: None },
@@ -83,7 +83,7 @@ impl Deployments {
     pub(crate) fn with_node_name(&self, verdict: Verdict) -> Verdict {
         match self.app.node() {
             Some(node) if verdict.status == Creating => {
-                let lead = UserText::filled("Being created on node {}.", &[&Given(&node.name)]);
+                let lead = UserText::filled("Being created on node {}.", &[&Given::word(&node.name)]);
                 Verdict { reason: verdict.reason.after(lead), ..verdict }
             }
             _ => verdict,

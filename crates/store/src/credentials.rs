@@ -1,8 +1,8 @@
 //! Credentials: the hash of every valid token's value.
 
 use podium_api::{
-    AgentTokenId, CredentialId, DeploymentId, OrganizationId, SubjectId, Timestamp, TokenId, UserId,
-    WorkspaceId,
+    AgentTokenId, CredentialId, DeploymentId, OrganizationId, SessionId, SubjectId, Timestamp, TokenId,
+    UserId, WorkspaceId,
 };
 use podium_db::{Conn, Guard, Result, Tx, params, statements};
 
@@ -90,6 +90,53 @@ impl Credential {
     }
 }
 
+/// A new session: it acts for its user in every organization.
+#[derive(Clone, Copy, Debug)]
+pub struct NewSession {
+    /// Its id: the `jti` of the token.
+    pub id: SessionId,
+    /// Whose it is.
+    pub user_id: UserId,
+    /// Until when it works.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A new token of an organization: it acts for itself, in that organization only.
+#[derive(Clone, Copy, Debug)]
+pub struct NewToken {
+    /// Which token it is.
+    pub id: TokenOf,
+    /// Until when it works.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A token that belongs to an organization.
+#[derive(Clone, Copy, Debug)]
+pub enum TokenOf {
+    /// An API token.
+    Api(TokenId),
+    /// An agent token.
+    Agent(AgentTokenId),
+}
+
+impl TokenOf {
+    /// Its id: the `jti` of the token.
+    pub fn credential_id(self) -> CredentialId {
+        match self {
+            Self::Api(id) => id.into(),
+            Self::Agent(id) => id.into(),
+        }
+    }
+
+    /// The token as a subject.
+    pub fn subject_id(self) -> SubjectId {
+        match self {
+            Self::Api(id) => id.into(),
+            Self::Agent(id) => id.into(),
+        }
+    }
+}
+
 /// Finds a token by the hash of its value.
 pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<Credential>> {
     conn.query_opt(&BY_HASH, params![hash], |row| {
@@ -103,8 +150,54 @@ pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<Credential>
     })
 }
 
-/// Adds a token.
-pub fn insert(tx: &Tx, _: &System, hash: &str, signing_key_id: &str, credential: &Credential) -> Result<()> {
+/// Adds the value of an API token or an agent token of the organization.
+pub fn insert_token(
+    tx: &Tx,
+    scope: &Scope,
+    hash: &str,
+    signing_key_id: &str,
+    token: &NewToken,
+) -> Result<()> {
+    let kind = match token.id {
+        TokenOf::Api(_) => CredentialKind::ApiToken,
+        TokenOf::Agent(_) => CredentialKind::AgentToken,
+    };
+    let credential = Credential {
+        kind,
+        token_id: token.id.credential_id(),
+        subject_id: token.id.subject_id(),
+        organization_id: Some(scope.organization_id()),
+        expires_at: token.expires_at,
+    };
+    insert(tx, hash, signing_key_id, &credential)
+}
+
+/// Adds a session. It works in every organization of its user, so the scope of a caller is not enough:
+///
+/// ```compile_fail,E0308
+/// # use podium_store::{Scope, credentials};
+/// fn enter(tx: &podium_db::Tx, scope: &Scope, session: &credentials::NewSession) {
+///     let _ = credentials::insert_session(tx, scope, "hash", "key", session);
+/// }
+/// ```
+pub fn insert_session(
+    tx: &Tx,
+    _: &System,
+    hash: &str,
+    signing_key_id: &str,
+    session: &NewSession,
+) -> Result<()> {
+    let credential = Credential {
+        kind: CredentialKind::Session,
+        token_id: session.id.into(),
+        subject_id: session.user_id.into(),
+        organization_id: None,
+        expires_at: session.expires_at,
+    };
+    insert(tx, hash, signing_key_id, &credential)
+}
+
+fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential) -> Result<()> {
     tx.execute(
         &INSERT,
         params![

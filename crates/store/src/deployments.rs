@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use podium_api::clusters::{ClusterDetails, ClusterMetadata};
 use podium_api::enums::DeploymentStatus;
 use podium_api::{ClusterId, DeploymentId, One, OrganizationId, Timestamp, WorkspaceId};
-use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Change, Conn, Error, JoinedRow, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
 use podium_domain::{DeploymentReach, UserText};
 
 use crate::columns::{Columns, document, texts};
 use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
-use crate::lazy_row::LazyRow;
-use crate::listing::{Filter, Paging, Table};
+use crate::lazy_row::{Layout, LazyRow, Render};
+use crate::listing::{Cached, Filter, Paging, Table};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
 use crate::{changes, work, workspaces};
@@ -29,7 +29,8 @@ macro_rules! columns {
             "t.id, t.organization_id, t.workspace_id, w.name, t.cluster_id, t.name, t.namespace, t.spec, \
              t.generation, t.status, t.status_reason, t.observed, t.observed_generation, \
              cl.name, cl.is_failed_over, cl.details, cl.metadata, ",
-            stamp_columns!()
+            stamp_columns!(),
+            ", ROWID(t), ROWID(w), ROWID(cl), ROWID(c), ROWID(u)"
         )
     };
 }
@@ -45,6 +46,19 @@ macro_rules! joins {
 
 /// Where the columns of the stamp begin.
 const STAMP: usize = 17;
+
+pub(crate) static LAYOUT: Layout = Layout {
+    organization: 1,
+    workspace: Some(2),
+    version: STAMP,
+    rows: &[
+        JoinedRow { table: "deployments", key: 0, rowid: 32 },
+        JoinedRow { table: "workspaces", key: 2, rowid: 33 },
+        JoinedRow { table: "clusters", key: 4, rowid: 34 },
+        JoinedRow { table: "subjects", key: STAMP + 2, rowid: 35 },
+        JoinedRow { table: "subjects", key: STAMP + 9, rowid: 36 },
+    ],
+};
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 const IDS: &str = "t.id IN ({}[])";
@@ -157,9 +171,11 @@ pub fn list<T>(
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-    mut show: impl FnMut(&LazyRow<'_, DeploymentRow>) -> Result<T>,
+    rendering: &impl Render<DeploymentRow, T>,
 ) -> Result<Option<(Vec<T>, u64)>> {
-    let read = |row: &Row<'_>| show(&found(row));
+    let cached = |conn: &Conn, id| rendering.cached(conn, id);
+    let row = |row: &Row<'_>| rendering.render(&found(row));
+    let read = Cached { cached: &cached, row: &row, one: &GET };
     let mut filter = Filter::new(ORGANIZATION, scope.organization());
     let reached = match listed.reach {
         DeploymentReach::All => None,
@@ -181,13 +197,14 @@ pub fn list<T>(
         }
         filter.and(WORKSPACE, Some(workspace_id.as_str()));
         let total = counters::read(conn, workspace_id, KIND)?.total;
-        return TABLE.rows(conn, filter, paging, total, read).map(Some);
+        return TABLE.cached_rows(conn, filter, paging, total, read).map(Some);
     }
     filter.and(WORKSPACES, Some(listed.workspace_ids).filter(|ids| !ids.is_empty()));
     landmarks::list(conn, (&TABLE, KIND), scope.organization_id(), filter, paging, landmarks, walk_far, read)
 }
 
-/// The first of these names in the data plane that no deployment has.
+/// The first of these names in the data plane that no deployment has. Such names are unique across organizations,
+/// so this looks at all deployments; it reveals nothing about those that have one.
 pub fn free_namespace(conn: &Conn, _: &Scope, candidates: &[String]) -> Result<Option<String>> {
     for name in candidates {
         if conn.query_opt(&HAS_NAMESPACE, params![name], |_| Ok(()))?.is_none() {
@@ -342,8 +359,17 @@ pub fn change(
     }
 }
 
-/// Updates the counters for a deployment that was moved to another workspace.
-pub fn count_move(tx: &Tx, _: &Scope, id: DeploymentId, from: WorkspaceId, to: WorkspaceId) -> Result<()> {
+/// Updates the counters for a deployment that was moved to another workspace of the organization.
+pub fn count_move(
+    tx: &Tx,
+    scope: &Scope,
+    id: DeploymentId,
+    from: WorkspaceId,
+    to: WorkspaceId,
+) -> Result<()> {
+    if workspaces::exist(tx, scope, &[from, to])?.len() != BTreeSet::from([from, to]).len() {
+        return Err(Error::Lost);
+    }
     counters::add(tx, from, KIND, id.id(), -1, 0)?;
     counters::add(tx, to, KIND, id.id(), 1, 0)
 }
@@ -389,7 +415,7 @@ pub fn delete(
 }
 
 fn found<'r>(row: &'r Row<'r>) -> LazyRow<'r, DeploymentRow> {
-    LazyRow::new(row, STAMP, read)
+    LazyRow::new(row, &LAYOUT, read)
 }
 
 fn read(row: &Row<'_>) -> Result<DeploymentRow> {

@@ -11,11 +11,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use podium_api::{Id, OrganizationId};
-use podium_db::{Conn, Result, Row, Sql, params};
+use podium_db::{Conn, Result, Sql, params};
 
 use crate::columns::Columns;
 use crate::counters;
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Cached, Filter, Paging, Table, Total};
 
 const STEP: i64 = 256;
 const NEWEST: i64 = 2 * STEP;
@@ -68,10 +68,10 @@ pub(crate) fn list<T>(
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-    mut read: impl FnMut(&Row<'_>) -> Result<T>,
+    read: Cached<'_, T>,
 ) -> Result<Option<(Vec<T>, u64)>> {
     if !filter.is_narrowed() && paging.sorts.is_empty() {
-        match page(conn, table, kind, organization_id, paging, landmarks, walk_far, &mut read)? {
+        match page(conn, table, kind, organization_id, paging, landmarks, walk_far, read)? {
             Way::Known(rows, total) => return Ok(Some((rows, total))),
             Way::Long => return Ok(None),
             Way::Near => {}
@@ -79,7 +79,7 @@ pub(crate) fn list<T>(
     } else if !walk_far {
         return Ok(None);
     }
-    table.page(conn, filter, paging, Total::Counter(organization_id.as_str(), kind), read).map(Some)
+    table.cached_page(conn, filter, paging, Total::Counter(organization_id.as_str(), kind), read).map(Some)
 }
 
 /// The known landmarks of a list.
@@ -102,7 +102,7 @@ fn page<T>(
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-    read: impl FnMut(&Row<'_>) -> Result<T>,
+    read: Cached<'_, T>,
 ) -> Result<Way<T>> {
     let offset = paging.offset.cast_signed();
     if offset < NEWEST + STEP {
@@ -128,9 +128,14 @@ fn page<T>(
         return Ok(Way::Near);
     };
     let skip = (nearest * STEP.unsigned_abs()).cast_signed() - rank;
-    let sql = table.page_sql(vec![(UP_TO, 3)], &[], paging.limit);
     let params = params![organization_id.as_str(), *created_at, id.as_str(), paging.limit, skip];
-    Ok(Way::Known(conn.query(&sql, params, read)?, counter.total.unsigned_abs()))
+    let conditions = vec![(UP_TO, 3)];
+    let rows = if read.is_by_keys(conn, paging) {
+        read.page(conn, &table.keys_sql(conditions, &[]), params)?
+    } else {
+        conn.query(&table.page_sql(conditions, &[], paging.limit), params, read.row)?
+    };
+    Ok(Way::Known(rows, counter.total.unsigned_abs()))
 }
 
 /// Walks the index from the last known landmark towards the newest rows.

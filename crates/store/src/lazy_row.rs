@@ -1,35 +1,120 @@
 //! Rows that are decoded only if that is needed.
 
-use podium_api::Id;
-use podium_db::{Result, Row};
+use podium_api::{Id, OrganizationId, WorkspaceId};
+use podium_db::{Conn, JoinedRow, Result, Row, RowsRead};
 
 use crate::columns::Columns;
 
-/// A row of a resource, decoded on demand; its first column is the id.
+/// Which column of a resource's statement holds what; the first column is the id.
+pub(crate) struct Layout {
+    pub organization: usize,
+    pub workspace: Option<usize>,
+    pub version: usize,
+    /// Every row that the statement reads.
+    pub rows: &'static [JoinedRow],
+}
+
+/// A row of a resource, decoded on demand.
 pub struct LazyRow<'r, T> {
     row: &'r Row<'r>,
-    version: usize,
+    layout: &'static Layout,
     read: fn(&Row<'_>) -> Result<T>,
 }
 
 impl<'r, T> LazyRow<'r, T> {
-    /// A row whose version is in this column.
-    pub(crate) fn new(row: &'r Row<'r>, version: usize, read: fn(&Row<'_>) -> Result<T>) -> Self {
-        Self { row, version, read }
+    pub(crate) fn new(row: &'r Row<'r>, layout: &'static Layout, read: fn(&Row<'_>) -> Result<T>) -> Self {
+        Self { row, layout, read }
+    }
+
+    /// The id.
+    pub fn id(&self) -> Result<Id> {
+        self.row.id(0)
     }
 
     /// The version.
     pub fn version(&self) -> Result<i64> {
-        self.row.get(self.version)
+        self.row.get(self.layout.version)
     }
 
-    /// The id, and a hash of all columns: if both are equal, so are the decoded rows.
-    pub fn key(&self) -> Result<(Id, u128)> {
-        Ok((self.row.id(0)?, self.row.fingerprint()?))
+    /// The organization that it belongs to.
+    pub fn organization_id(&self) -> Result<OrganizationId> {
+        self.row.id(self.layout.organization)
+    }
+
+    /// The workspace that it belongs to, if it belongs to one.
+    pub fn workspace_id(&self) -> Result<Option<WorkspaceId>> {
+        self.layout.workspace.map(|column| self.row.id(column)).transpose()
+    }
+
+    /// A hash of all columns: if the ids are equal as well, so are the decoded rows.
+    pub fn fingerprint(&self) -> Result<u128> {
+        self.row.fingerprint()
+    }
+
+    /// The rows that it was joined from; `None` if their changes would not be reported.
+    pub fn rows_read(&self) -> Result<Option<RowsRead>> {
+        self.row.rows_read(self.layout.rows)
     }
 
     /// Decodes it.
     pub fn read(&self) -> Result<T> {
         (self.read)(self.row)
+    }
+}
+
+/// Renders the resources of a list.
+pub trait Render<R, T> {
+    /// The cached rendering, if reading the row in this unit would give the same.
+    fn cached(&self, conn: &Conn, id: Id) -> Option<T>;
+    /// Renders a row.
+    fn render(&self, row: &LazyRow<'_, R>) -> Result<T>;
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::listing::Table;
+    use crate::{MIGRATIONS, deployments, workspaces};
+
+    use super::*;
+
+    #[test]
+    fn layouts_name_every_row_that_a_cached_resource_is_made_from() {
+        for (table, layout) in
+            [(workspaces::TABLE, &workspaces::LAYOUT), (deployments::TABLE, &deployments::LAYOUT)]
+        {
+            let Table { name, columns, joins, .. } = table;
+            let columns: Vec<&str> = columns.split(", ").collect();
+            let alias = |row: &JoinedRow| {
+                let rowid = columns[row.rowid].strip_prefix("ROWID(").and_then(|rest| rest.strip_suffix(')'));
+                rowid.unwrap_or_else(|| panic!("{name}: column {} is no rowid", row.rowid))
+            };
+            let (own, joined) = layout.rows.split_first().unwrap();
+            assert_eq!((own.table, alias(own), columns[own.key]), (name, "t", "t.id"));
+            for row in joined {
+                let (table, alias, key) = (row.table, alias(row), columns[row.key]);
+                assert!(
+                    joins.contains(&format!(" JOIN {table} {alias} ON {alias}.id = {key}")),
+                    "{name}: {alias}"
+                );
+            }
+            assert_eq!(joins.matches(" JOIN ").count(), joined.len(), "{name}");
+            assert_eq!(columns[layout.organization], "t.organization_id");
+            assert_eq!(columns[layout.version], "t.version");
+            assert!(layout.workspace.is_none_or(|column| columns[column] == "t.workspace_id"));
+        }
+    }
+
+    #[test]
+    fn no_statement_changes_rows_without_a_report() {
+        let statements = crate::all_statements();
+        let texts = statements.iter().map(|sql| sql.text()).chain(MIGRATIONS.iter().map(|one| one.sqlite));
+        for text in texts {
+            for unreported in ["REPLACE", "WITHOUT ROWID", "VACUUM"] {
+                assert!(!text.to_uppercase().contains(unreported), "{unreported}: {text}");
+            }
+        }
+        let deletes = statements.iter().map(|sql| sql.text()).filter(|text| text.starts_with("DELETE"));
+        deletes
+            .for_each(|text| assert!(text.contains(" WHERE "), "SQLite would not report its rows: {text}"));
     }
 }

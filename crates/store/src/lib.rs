@@ -43,7 +43,7 @@ pub mod users;
 pub mod work;
 pub mod workspaces;
 
-pub use lazy_row::LazyRow;
+pub use lazy_row::{LazyRow, Render};
 pub use listing::Paging;
 pub use proof::{Membership, Scope, System, open, view};
 pub use stamp::Stamp;
@@ -74,8 +74,13 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0012_staged_blocks"),
 ];
 
-/// Every statement, and each shape of the lists, so that a test can prepare them all.
-pub fn statements() -> Vec<&'static Sql> {
+/// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
+/// it, so only the system gets them.
+pub fn statements(_: &System) -> Vec<&'static Sql> {
+    all_statements()
+}
+
+fn all_statements() -> Vec<&'static Sql> {
     let fixed = [
         agent_tokens::STATEMENTS,
         allowed_ip_address_ranges::STATEMENTS,

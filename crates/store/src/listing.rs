@@ -6,11 +6,13 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
+use podium_api::Id;
 use podium_api::page::{MAX_LIMIT, Page, Sort, SortKeys};
 use podium_db::{Conn, Result, Row, Sql, Value};
 use podium_domain::Reach;
 use quick_cache::sync::Cache;
 
+use crate::columns::Columns as _;
 use crate::counters;
 
 /// How many rows are skipped without asking first whether there are as many.
@@ -95,6 +97,9 @@ impl<'a> Filter<'a> {
 /// The key of a composed statement in the cache.
 type Known = Cache<(&'static str, Shape), Arc<Sql>>;
 
+/// The longest page that is read by its keys.
+const SHORT: u32 = 100;
+
 /// How many are cached; there are a few for each list in use.
 const KNOWN: usize = 1024;
 
@@ -103,6 +108,7 @@ const KNOWN: usize = 1024;
 enum Shape {
     Count(Vec<Condition>),
     Page(Vec<Condition>, Vec<Sort>, u32),
+    Keys(Vec<Condition>, Vec<Sort>),
 }
 
 /// A condition with a placeholder `{}` for each of its parameters, and how many it has. If there are more placeholders,
@@ -193,6 +199,52 @@ impl Table {
         Ok((conn.query(&sql, &params, read)?, total.unsigned_abs()))
     }
 
+    /// Reads a page and the total, where rows may be cached.
+    pub(crate) fn cached_page<T>(
+        &self,
+        conn: &Conn,
+        filter: Filter<'_>,
+        paging: &Paging,
+        total: Total<'_>,
+        read: Cached<'_, T>,
+    ) -> Result<(Vec<T>, u64)> {
+        if !read.is_by_keys(conn, paging) {
+            return self.page(conn, filter, paging, total, read.row);
+        }
+        let total = match total {
+            Total::Counter(organization_id, kind) if !filter.narrowed => {
+                counters::read(conn, organization_id, kind)?.total
+            }
+            _ => {
+                let sql = self.sql(Shape::Count(filter.conditions.clone()));
+                conn.query_one(&sql, &filter.params, |row| row.get::<i64>(0))?
+            }
+        };
+        self.cached_rows(conn, filter, paging, total, read)
+    }
+
+    /// Reads a page of a list whose total is known, where rows may be cached.
+    pub(crate) fn cached_rows<T>(
+        &self,
+        conn: &Conn,
+        mut filter: Filter<'_>,
+        paging: &Paging,
+        total: i64,
+        read: Cached<'_, T>,
+    ) -> Result<(Vec<T>, u64)> {
+        if !read.is_by_keys(conn, paging) || paging.offset.cast_signed() >= total {
+            return self.rows(conn, filter, paging, total, read.row);
+        }
+        let sql = self.keys_sql(filter.conditions, &paging.sorts);
+        filter.params.extend([Value::from(paging.limit), Value::from(paging.offset.cast_signed())]);
+        Ok((read.page(conn, &sql, &filter.params)?, total.unsigned_abs()))
+    }
+
+    /// The statement that reads the keys of a page; limit and offset are the last two parameters.
+    pub(crate) fn keys_sql(&self, conditions: Vec<Condition>, sorts: &[Sort]) -> Arc<Sql> {
+        self.sql(Shape::Keys(conditions, sorts.to_vec()))
+    }
+
     /// The statement that reads a page, and its parameters.
     fn of_page<'a>(&self, mut filter: Filter<'a>, paging: &Paging) -> (Arc<Sql>, Vec<Value<'a>>) {
         let sql = self.page_sql(filter.conditions, &paging.sorts, paging.limit);
@@ -215,6 +267,7 @@ impl Table {
         let text = match &key.1 {
             Shape::Count(conditions) => self.count_text(conditions),
             Shape::Page(conditions, sorts, most) => self.page_text(conditions, sorts, *most),
+            Shape::Keys(conditions, sorts) => self.keys_text(conditions, sorts),
         };
         let sql = Arc::new(Sql::owned(text));
         STATEMENTS.insert(key, Arc::clone(&sql));
@@ -228,13 +281,21 @@ impl Table {
     /// A plan that serves every limit and offset reckons with a tenth of the table, for which it would read all of it;
     /// `most` says how many rows there are at the most.
     fn page_text(&self, conditions: &[Condition], sorts: &[Sort], most: u32) -> String {
-        let Self { name, key, on, columns, joins, .. } = self;
+        let Self { name, on, columns, joins, .. } = self;
+        let (keys, order) = (self.keys_text(conditions, sorts), self.order(sorts));
+        format!(
+            "SELECT {columns} FROM (SELECT key FROM ({keys}) keys STOPAT({most})) page \
+             JOIN {name} t ON {on}{joins} ORDER BY {order}"
+        )
+    }
+
+    fn keys_text(&self, conditions: &[Condition], sorts: &[Sort]) -> String {
+        let Self { name, key, .. } = self;
         let (conditions, params) = numbered(conditions);
         let order = self.order(sorts);
         let (limit, offset) = (params + 1, params + 2);
         format!(
-            "SELECT {columns} FROM (SELECT key FROM (SELECT t.{key} AS key FROM {name} t WHERE {conditions} \
-             ORDER BY {order} LIMIT ${limit} OFFSET ${offset}) keys STOPAT({most})) page JOIN {name} t ON {on}{joins} ORDER BY {order}"
+            "SELECT t.{key} AS key FROM {name} t WHERE {conditions} ORDER BY {order} LIMIT ${limit} OFFSET ${offset}"
         )
     }
 
@@ -274,6 +335,45 @@ impl Table {
         shapes.push(Sql::owned(self.count_text(&filter.conditions)));
         shapes.push(Sql::owned(self.page_text(&filter.conditions, &[], MAX_LIMIT)));
         shapes
+    }
+}
+
+/// How rows are read that may be cached: where changes of rows are reported, the keys first, and then only rows that are
+/// not cached. Long pages are read by one statement, because most of their rows will not be.
+pub(crate) struct Cached<'a, T> {
+    /// The cached rendering of a row.
+    pub cached: &'a dyn Fn(&Conn, Id) -> Option<T>,
+    /// Renders a row.
+    pub row: &'a dyn Fn(&Row<'_>) -> Result<T>,
+    /// Reads one row, by its id and its organization.
+    pub one: &'static Sql,
+}
+
+impl<T> Clone for Cached<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Cached<'_, T> {}
+
+impl<T> Cached<'_, T> {
+    /// Whether a page is read by its keys.
+    pub(crate) fn is_by_keys(&self, conn: &Conn, paging: &Paging) -> bool {
+        (1..=SHORT).contains(&paging.limit) && conn.follows_changes()
+    }
+
+    /// Reads the page with these keys. The first parameter is the organization.
+    pub(crate) fn page(&self, conn: &Conn, keys: &Sql, params: &[Value<'_>]) -> Result<Vec<T>> {
+        let keys: Vec<Id> = conn.query(keys, params, |row| row.id(0))?;
+        let mut page = Vec::with_capacity(keys.len());
+        for id in keys {
+            match (self.cached)(conn, id) {
+                Some(cached) => page.push(cached),
+                None => page.extend(conn.query_opt(self.one, &[id.as_str().into(), params[0]], self.row)?),
+            }
+        }
+        Ok(page)
     }
 }
 

@@ -1,8 +1,7 @@
 //! Organizations, and the epoch that every change of rights in one advances.
 
-use podium_api::enums::{OrganizationStatus, Product};
-use podium_api::organizations::Organization;
-use podium_api::{One, OrganizationId};
+use podium_api::OrganizationId;
+use podium_api::enums::Product;
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
@@ -55,6 +54,31 @@ statements! {
     FIRST = "SELECT id FROM organizations ORDER BY created_at, id LIMIT 1";
 }
 
+/// An organization, as it is stored.
+#[derive(Clone, Debug)]
+pub struct OrganizationRow {
+    /// The organization's id.
+    pub id: OrganizationId,
+    /// Its name.
+    pub name: String,
+    /// The e-mail address for bills, or empty.
+    pub billing_email: String,
+    /// The product that it uses.
+    pub product: Product,
+    /// Whether it has allowed address ranges; derived, never written.
+    pub has_allowed_ip_address_ranges: bool,
+    /// Whether an identity provider manages its teams.
+    pub is_scim_enabled: bool,
+    /// Whether deployments may only run on dedicated clusters.
+    pub should_enforce_dedicated_clusters: bool,
+    /// Whether support has enhanced access.
+    pub allow_enhanced_support_access: bool,
+    /// Whether AI features are disabled.
+    pub has_ai_features_disabled: bool,
+    /// Who made it and changed it.
+    pub stamp: Stamp,
+}
+
 /// Reads a page of the given organizations, and how many there are.
 pub fn list(
     conn: &Conn,
@@ -62,33 +86,32 @@ pub fn list(
     ids: &[String],
     product: Option<Product>,
     paging: &Paging,
-) -> Result<(Vec<Organization>, u64)> {
+) -> Result<(Vec<OrganizationRow>, u64)> {
     let mut filter = Filter::new(IDS, ids);
     filter.and(PRODUCT, product.map(Product::as_str));
     TABLE.page(conn, filter, paging, Total::Count, read)
 }
 
 /// Reads an organization.
-pub fn get(conn: &Conn, scope: &Scope) -> Result<Option<One<Organization>>> {
-    conn.query_opt(&GET, params![scope.organization()], |row| {
-        Ok(One { version: row.get(9)?, body: read(row)? })
-    })
+pub fn get(conn: &Conn, scope: &Scope) -> Result<Option<OrganizationRow>> {
+    conn.query_opt(&GET, params![scope.organization()], read)
 }
 
 /// Adds an organization.
-pub fn insert(tx: &Tx, _: &System, organization: &Organization, name_key: &str, stamp: &Stamp) -> Result<()> {
+pub fn insert(tx: &Tx, _: &System, organization: &OrganizationRow, name_key: &str) -> Result<()> {
+    let stamp = &organization.stamp;
     tx.execute(
         &INSERT,
         params![
             organization.id.as_str(),
             &organization.name,
             name_key,
-            organization.billing_email.as_deref().unwrap_or_default(),
-            organization.product.unwrap_or(Product::Hosted).as_str(),
+            &organization.billing_email,
+            organization.product.as_str(),
             organization.is_scim_enabled,
             organization.should_enforce_dedicated_clusters,
             organization.allow_enhanced_support_access,
-            organization.has_ai_features_disabled.unwrap_or_default(),
+            organization.has_ai_features_disabled,
             stamp.version,
             stamp.created_at.millis(),
             stamp.created_by.id.as_str(),
@@ -99,14 +122,9 @@ pub fn insert(tx: &Tx, _: &System, organization: &Organization, name_key: &str, 
     Ok(())
 }
 
-/// Replaces the settings of an organization whose version is still the one before `stamp`'s.
-pub fn update(
-    tx: &Tx,
-    scope: &Scope,
-    organization: &Organization,
-    name_key: &str,
-    stamp: &Stamp,
-) -> Result<()> {
+/// Replaces the settings of an organization whose version is still the one before its stamp's.
+pub fn update(tx: &Tx, scope: &Scope, organization: &OrganizationRow, name_key: &str) -> Result<()> {
+    let stamp = &organization.stamp;
     let rows = tx.execute(
         &UPDATE,
         params![
@@ -114,11 +132,11 @@ pub fn update(
             stamp.version - 1,
             &organization.name,
             name_key,
-            organization.billing_email.as_deref().unwrap_or_default(),
+            &organization.billing_email,
             organization.is_scim_enabled,
             organization.should_enforce_dedicated_clusters,
             organization.allow_enhanced_support_access,
-            organization.has_ai_features_disabled.unwrap_or_default(),
+            organization.has_ai_features_disabled,
             stamp.updated_at.millis(),
             stamp.updated_by.id.as_str(),
         ],
@@ -164,27 +182,17 @@ pub fn first(conn: &Conn, _: &System) -> Result<Option<OrganizationId>> {
     conn.query_opt(&FIRST, &[], |row| row.id(0))
 }
 
-fn read(row: &Row<'_>) -> Result<Organization> {
-    let stamp = Stamp::read(row, 9)?;
-    Ok(Organization {
+fn read(row: &Row<'_>) -> Result<OrganizationRow> {
+    Ok(OrganizationRow {
         id: row.id(0)?,
         name: row.get(1)?,
         billing_email: row.get(2)?,
-        status: Some(OrganizationStatus::Active),
-        product: Some(row.word(3)?),
-        product_plans: Vec::new(),
-        payment_method: None,
-        trial_expires_at: None,
+        product: row.word(3)?,
         has_allowed_ip_address_ranges: row.get(8)?,
         is_scim_enabled: row.get(4)?,
         should_enforce_dedicated_clusters: row.get(5)?,
         allow_enhanced_support_access: row.get(6)?,
         has_ai_features_disabled: row.get(7)?,
-        is_blocked_enable_ai_features: false,
-        managed_domains: Some(Vec::new()),
-        created_at: stamp.created_at,
-        created_by: stamp.created_by,
-        updated_at: stamp.updated_at,
-        updated_by: stamp.updated_by,
+        stamp: Stamp::read(row, 9)?,
     })
 }

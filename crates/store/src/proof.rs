@@ -42,6 +42,16 @@
 //! }
 //! ```
 //!
+//! Statements, which need no proof, are private to the crate:
+//!
+//! ```compile_fail,E0603
+//! let all = podium_store::grants::STATEMENTS;
+//! ```
+//!
+//! ```compile_fail,E0061
+//! let all = podium_store::statements();
+//! ```
+//!
 //! With a membership that was read, the same compiles:
 //!
 //! ```

@@ -1,16 +1,19 @@
 //! Statuses of deployments, for metrics: of all organizations, or of one.
 
 use podium_api::enums::DeploymentStatus;
-use podium_api::{DeploymentId, OrganizationId, WorkspaceId};
+use podium_api::{DeploymentId, WorkspaceId};
 use podium_db::{Conn, Result, Row, params, statements};
+use podium_domain::DeploymentReach;
 
-use crate::System;
-use crate::columns::Columns;
+use crate::columns::{Columns, texts};
+use crate::{Scope, System};
 
 statements! {
     ALL = "SELECT id, workspace_id, namespace, status FROM deployments ORDER BY id LIMIT $1";
     OF_ORGANIZATION = "SELECT id, workspace_id, namespace, status FROM deployments WHERE organization_id = $2 \
         ORDER BY created_at, id LIMIT $1";
+    REACHED = "SELECT id, workspace_id, namespace, status FROM deployments WHERE organization_id = $2 \
+        AND (workspace_id IN ($3[]) OR id IN ($4[])) ORDER BY created_at, id LIMIT $1";
 }
 
 /// What the operator's numbers say of a deployment.
@@ -26,18 +29,22 @@ pub struct Status {
     pub status: DeploymentStatus,
 }
 
-/// What some deployments are doing.
-pub fn some(
-    conn: &Conn,
-    _: &System,
-    organization_id: Option<OrganizationId>,
-    limit: u32,
-) -> Result<Vec<Status>> {
-    let read = |row: &Row<'_>| {
-        Ok(Status { id: row.id(0)?, workspace_id: row.id(1)?, namespace: row.get(2)?, status: row.word(3)? })
-    };
-    match organization_id {
-        Some(id) => conn.query(&OF_ORGANIZATION, params![limit, id.as_str()], read),
-        None => conn.query(&ALL, params![limit], read),
+/// The statuses of deployments of all organizations, up to a limit.
+pub fn of_all(conn: &Conn, _: &System, limit: u32) -> Result<Vec<Status>> {
+    conn.query(&ALL, params![limit], read)
+}
+
+/// The statuses of the deployments that a caller may see, up to a limit.
+pub fn reached(conn: &Conn, scope: &Scope, reach: &DeploymentReach, limit: u32) -> Result<Vec<Status>> {
+    match reach {
+        DeploymentReach::All => conn.query(&OF_ORGANIZATION, params![limit, scope.organization()], read),
+        DeploymentReach::Only { workspaces, deployments } => {
+            let (workspaces, deployments) = (texts(workspaces), texts(deployments));
+            conn.query(&REACHED, params![limit, scope.organization(), &workspaces, &deployments], read)
+        }
     }
+}
+
+fn read(row: &Row<'_>) -> Result<Status> {
+    Ok(Status { id: row.id(0)?, workspace_id: row.id(1)?, namespace: row.get(2)?, status: row.word(3)? })
 }

@@ -1,8 +1,8 @@
 //! Profiles of users and API tokens, for showing who did what.
 
-use podium_api::SubjectId;
 use podium_api::enums::SubjectType;
 use podium_api::subjects::SubjectProfile;
+use podium_api::{SubjectId, TokenId};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::stamp;
@@ -13,11 +13,33 @@ statements! {
     PUT = "INSERT INTO subjects (id, subject_type, username, full_name, avatar_url, api_token_name) \
         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET username = excluded.username, \
         full_name = excluded.full_name, avatar_url = excluded.avatar_url, api_token_name = excluded.api_token_name";
+    NAME_TOKEN = "INSERT INTO subjects (id, subject_type, api_token_name) \
+        SELECT t.id, $3, t.name FROM api_tokens t WHERE t.id = $1 AND t.organization_id = $2 \
+        ON CONFLICT (id) DO UPDATE SET api_token_name = excluded.api_token_name \
+        WHERE subjects.subject_type = excluded.subject_type";
     GET = "SELECT id, subject_type, username, full_name, avatar_url, api_token_name FROM subjects WHERE id = $1";
 }
 
-/// Writes a profile.
-pub fn put(tx: &Tx, _: &Scope, profile: &SubjectProfile) -> Result<()> {
+/// Writes a profile. It is shown in every organization, so the scope of a caller is not enough:
+///
+/// ```compile_fail,E0308
+/// # use podium_store::{Scope, subjects};
+/// fn rename(tx: &podium_db::Tx, scope: &Scope, profile: &podium_api::subjects::SubjectProfile) {
+///     let _ = subjects::put(tx, scope, profile);
+/// }
+/// ```
+pub fn put(tx: &Tx, _: &System, profile: &SubjectProfile) -> Result<()> {
+    write(tx, profile)
+}
+
+/// Writes the profile of an API token of the organization: its name is the token's.
+pub fn put_token(tx: &Tx, scope: &Scope, id: TokenId) -> Result<()> {
+    let params = params![id.as_str(), scope.organization(), SubjectType::ServiceKey.as_str()];
+    tx.execute(&NAME_TOKEN, params)?;
+    Ok(())
+}
+
+pub(crate) fn write(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
     tx.execute(
         &PUT,
         params![

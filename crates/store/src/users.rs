@@ -1,13 +1,13 @@
 //! Users, and their membership of organizations.
 
 use podium_api::enums::{OrganizationRole, UserStatus};
+use podium_api::subjects::SubjectProfile;
 use podium_api::{OrganizationId, Timestamp, UserId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::counters;
 use crate::listing::{Filter, Paging, Table, Total};
-use crate::{Scope, System};
+use crate::{Scope, System, counters, subjects};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "users";
@@ -68,6 +68,7 @@ statements! {
     ACCOUNT = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at FROM users WHERE id = $1";
     BY_USERNAME = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at \
         FROM users WHERE username_key = $1";
+    INVITEE = "SELECT id, username, full_name, avatar_url FROM users WHERE username_key = $1";
     INSERT = "INSERT INTO users (id, username, username_key, full_name, avatar_url, password_hash, version, created_at, updated_at) \
         VALUES ($1, $2, $3, $4, '', $5, 1, $6, $6) ON CONFLICT (username_key) DO NOTHING";
     SET_PASSWORD = "UPDATE users SET password_hash = $3, version = version + 1, updated_at = $4 \
@@ -143,6 +144,32 @@ pub struct Account {
     pub updated_at: Timestamp,
 }
 
+/// An account as the inviting caller may see it, without the password hash:
+///
+/// ```compile_fail,E0609
+/// fn steal(invitee: podium_store::users::Invitee) -> Option<String> {
+///     invitee.password_hash
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Invitee {
+    /// The user's id.
+    pub id: UserId,
+    /// The name for signing in.
+    pub username: String,
+    /// The user's name.
+    pub full_name: String,
+    /// The user's picture.
+    pub avatar_url: String,
+}
+
+impl Invitee {
+    /// Its profile.
+    pub fn profile(&self) -> SubjectProfile {
+        subjects::user_profile(self.id, &self.username, &self.full_name, &self.avatar_url)
+    }
+}
+
 /// Reads a page of users, and how many there are.
 pub fn list(
     conn: &Conn,
@@ -180,13 +207,40 @@ pub fn account_by_username(conn: &Conn, _: &System, username_key: &str) -> Resul
     conn.query_opt(&BY_USERNAME, params![username_key], read_account)
 }
 
-/// The account of a user to invite, by the folded e-mail address.
-pub fn account_to_invite(conn: &Conn, _: &Scope, username_key: &str) -> Result<Option<Account>> {
-    conn.query_opt(&BY_USERNAME, params![username_key], read_account)
+/// The account of a user to invite, by the e-mail address and the folded address. If there is none, one without name and
+/// password is created with `new_id`. Accounts belong to no organization, so this looks at all of them; an existing
+/// account is not changed.
+pub fn find_or_make_invitee(
+    tx: &Tx,
+    _: &Scope,
+    (address, username_key): (&str, &str),
+    new_id: UserId,
+    now: Timestamp,
+) -> Result<Invitee> {
+    let params = params![new_id.as_str(), address, username_key, "", None::<&str>, now.millis()];
+    if tx.execute(&INSERT, params)? == 1 {
+        let (full_name, avatar_url) = (String::new(), String::new());
+        let made = Invitee { id: new_id, username: address.to_owned(), full_name, avatar_url };
+        subjects::write(tx, &made.profile())?;
+        return Ok(made);
+    }
+    let found = tx.query_opt(&INVITEE, params![username_key], |row| {
+        let (username, full_name, avatar_url) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(Invitee { id: row.id(0)?, username, full_name, avatar_url })
+    })?;
+    found.ok_or(Error::Lost)
 }
 
-/// Adds an account unless the username is taken; returns whether it was added.
-pub fn insert(tx: &Tx, _: &Scope, account: &Account, username_key: &str) -> Result<bool> {
+/// Adds an account unless the username is taken; returns whether it was added. Accounts belong to no organization, so
+/// the scope of a caller is not enough:
+///
+/// ```compile_fail,E0308
+/// # use podium_store::{Scope, users};
+/// fn add(tx: &podium_db::Tx, scope: &Scope, account: &users::Account) {
+///     let _ = users::insert(tx, scope, account, "ada@example.com");
+/// }
+/// ```
+pub fn insert(tx: &Tx, _: &System, account: &Account, username_key: &str) -> Result<bool> {
     let params = params![
         account.id.as_str(),
         &account.username,
@@ -235,7 +289,7 @@ pub fn rename(
 pub fn join(
     tx: &Tx,
     scope: &Scope,
-    account: &Account,
+    id: UserId,
     keys: (&str, &str),
     status: UserStatus,
     at: Timestamp,
@@ -243,9 +297,9 @@ pub fn join(
     let organization_id = scope.organization_id();
     tx.execute(
         &JOIN,
-        params![organization_id.as_str(), account.id.as_str(), status.as_str(), keys.0, keys.1, at.millis()],
+        params![organization_id.as_str(), id.as_str(), status.as_str(), keys.0, keys.1, at.millis()],
     )?;
-    counters::add(tx, organization_id, KIND, account.id.id(), 1, 0)
+    counters::add(tx, organization_id, KIND, id.id(), 1, 0)
 }
 
 /// Sets the state of a member.

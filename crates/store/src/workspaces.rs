@@ -3,15 +3,15 @@
 use podium_api::enums::CloudProvider;
 use podium_api::workspaces::Workspace;
 use podium_api::{ClusterId, One, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Error, JoinedRow, Result, Row, Tx, params, statements};
 use podium_domain::Reach;
 
 use crate::Scope;
 use crate::columns::Columns;
 use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
-use crate::lazy_row::LazyRow;
-use crate::listing::{Filter, Paging, Table, reached};
+use crate::lazy_row::{Layout, LazyRow, Render};
+use crate::listing::{Cached, Filter, Paging, Table, reached};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
 /// The kind of their counter and their changes.
@@ -22,7 +22,8 @@ macro_rules! columns {
         concat!(
             "t.id, t.name, t.description, t.organization_id, o.name, t.cicd_enforced_default, t.default_cluster_id, \
              t.default_cloud_provider, t.default_region, ",
-            stamp_columns!()
+            stamp_columns!(),
+            ", ROWID(t), ROWID(o), ROWID(c), ROWID(u)"
         )
     };
 }
@@ -35,6 +36,18 @@ macro_rules! joins {
 
 /// Where the columns of the stamp begin.
 const STAMP: usize = 9;
+
+pub(crate) static LAYOUT: Layout = Layout {
+    organization: 3,
+    workspace: None,
+    version: STAMP,
+    rows: &[
+        JoinedRow { table: "workspaces", key: 0, rowid: 24 },
+        JoinedRow { table: "organizations", key: 3, rowid: 25 },
+        JoinedRow { table: "subjects", key: STAMP + 2, rowid: 26 },
+        JoinedRow { table: "subjects", key: STAMP + 9, rowid: 27 },
+    ],
+};
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 const IDS: &str = "t.id IN ({}[])";
@@ -83,9 +96,11 @@ pub fn list<T>(
     paging: &Paging,
     landmarks: &Landmarks,
     walk_far: bool,
-    mut show: impl FnMut(&LazyRow<'_, Workspace>) -> Result<T>,
+    rendering: &impl Render<Workspace, T>,
 ) -> Result<Option<(Vec<T>, u64)>> {
-    let read = |row: &Row<'_>| show(&found(row));
+    let cached = |conn: &Conn, id| rendering.cached(conn, id);
+    let row = |row: &Row<'_>| rendering.render(&found(row));
+    let read = Cached { cached: &cached, row: &row, one: &GET };
     let organization_id = scope.organization_id();
     let reach = reached(listed.reach);
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
@@ -189,7 +204,7 @@ pub fn unset_default_cluster(
 }
 
 fn found<'r>(row: &'r Row<'r>) -> LazyRow<'r, Workspace> {
-    LazyRow::new(row, STAMP, read)
+    LazyRow::new(row, &LAYOUT, read)
 }
 
 fn read(row: &Row<'_>) -> Result<Workspace> {

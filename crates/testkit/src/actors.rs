@@ -1,12 +1,12 @@
 //! Actors that call the API. They are created directly in the store, so that a test of one endpoint needs no other.
 
-use podium_api::enums::{OrganizationRole, UserStatus};
-use podium_api::organizations::Organization;
+use podium_api::enums::{OrganizationRole, Product, UserStatus};
 use podium_api::{OrganizationId, RoleId, SubjectId, Timestamp, TokenId, UserId};
 use podium_db::Tx;
 use podium_domain::{Grant, Held, On, Permission, PermissionSet, names};
+use podium_store::organizations::{self, OrganizationRow};
 use podium_store::users::Account;
-use podium_store::{Scope, Stamp, System, grants, organizations, roles, subjects, users};
+use podium_store::{Scope, Stamp, System, grants, roles, subjects, users};
 
 use crate::app::TestApp;
 
@@ -86,8 +86,8 @@ impl TestApp {
 
     async fn session_until(&self, actor: &Actor, end: Option<Timestamp>) -> Actor {
         let session = self.app.issue_session(actor.user_id(), end, self.world.now());
-        let token = session.value.clone();
-        self.app.db.write(None, move |tx| session.store(tx)).await.expect("a session can be stored");
+        let (token, system) = (session.value.clone(), self.system);
+        self.app.db.write(None, move |tx| session.store(tx, &system)).await.expect("a session can be stored");
         Actor { id: actor.id, token }
     }
 
@@ -117,9 +117,9 @@ impl TestApp {
         let minted = self.app.db.write(None, move |tx| {
             let scope = system.scope(organization_id);
             let profile = subjects::user_profile(id, &username, &full_name, "");
-            subjects::put(tx, &scope, &profile)?;
+            subjects::put(tx, &system, &profile)?;
             if let Some(name) = organization {
-                insert_organization(tx, &system, organization_id, name, &Stamp::new(profile, now))?;
+                insert_organization(tx, &system, organization_id, name, Stamp::new(profile, now))?;
             }
             let account = Account {
                 id,
@@ -132,10 +132,10 @@ impl TestApp {
                 updated_at: now,
             };
             let keys = (names::fold(&username), names::fold(&full_name));
-            users::insert(tx, &scope, &account, &keys.0)?;
-            users::join(tx, &scope, &account, (&keys.0, &keys.1), UserStatus::Active, now)?;
+            users::insert(tx, &system, &account, &keys.0)?;
+            users::join(tx, &scope, id, (&keys.0, &keys.1), UserStatus::Active, now)?;
             grants::replace(tx, &scope, grants::Subject::User, id.into(), &held)?;
-            token.store(tx)
+            token.store(tx, &system)
         });
         minted.await.expect("an actor can be minted");
         Actor { id: id.into(), token: value }
@@ -172,28 +172,19 @@ fn insert_organization(
     system: &System,
     id: OrganizationId,
     name: &str,
-    stamp: &Stamp,
+    stamp: Stamp,
 ) -> podium_app::Result<()> {
-    let organization = Organization {
+    let organization = OrganizationRow {
         id,
         name: name.to_owned(),
-        billing_email: None,
-        status: None,
-        product: None,
-        product_plans: Vec::new(),
-        payment_method: None,
-        trial_expires_at: None,
+        billing_email: String::new(),
+        product: Product::Hosted,
         has_allowed_ip_address_ranges: false,
         is_scim_enabled: false,
         should_enforce_dedicated_clusters: false,
         allow_enhanced_support_access: false,
-        has_ai_features_disabled: None,
-        is_blocked_enable_ai_features: false,
-        managed_domains: None,
-        created_at: stamp.created_at,
-        created_by: stamp.created_by.clone(),
-        updated_at: stamp.updated_at,
-        updated_by: stamp.updated_by.clone(),
+        has_ai_features_disabled: false,
+        stamp,
     };
-    Ok(organizations::insert(tx, system, &organization, &names::fold(name), stamp)?)
+    Ok(organizations::insert(tx, system, &organization, &names::fold(name))?)
 }

@@ -63,6 +63,20 @@ impl TestApp {
         id
     }
 
+    /// Copies a deployment so many times; the copies are a moment older.
+    pub async fn copy_deployment(&self, id: DeploymentId, times: u32) {
+        self.execute(&format!(
+            "INSERT INTO deployments (id, organization_id, workspace_id, cluster_id, name, name_key, namespace, spec, \
+             generation, status, status_reason, observed, observed_generation, version, created_at, created_by, \
+             updated_at, updated_by) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {times}) \
+             SELECT SUBSTR(id, 1, 20) || CAST(10000 + i AS TEXT), organization_id, workspace_id, cluster_id, \
+             name || CAST(i AS TEXT), name_key || CAST(i AS TEXT), namespace || CAST(i AS TEXT), spec, generation, \
+             status, status_reason, observed, observed_generation, version, created_at - 1, created_by, updated_at, \
+             updated_by FROM deployments, n WHERE id = '{id}'"
+        ))
+        .await;
+    }
+
     /// Sets a column of a row directly in the database; `value` is an SQL expression.
     pub async fn set_column(&self, table: &str, id: impl TypedId, column: &str, value: &str) {
         self.execute(&format!("UPDATE {table} SET {column} = {value} WHERE id = '{id}'")).await;

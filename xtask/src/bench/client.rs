@@ -30,12 +30,21 @@ impl Client {
             "POST {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         );
+        serde_json::from_str(&self.success(path, &request)?).doing(path)
+    }
+
+    /// Gets JSON, as it is written.
+    pub(super) fn get(&mut self, path: &str) -> Outcome<String> {
+        let token = &self.token;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n");
+        self.success(path, &request)
+    }
+
+    /// Sends a request, and gives the body of a success.
+    fn success(&mut self, path: &str, request: &str) -> Outcome<String> {
         self.stream.get_mut().write_all(request.as_bytes()).doing(path)?;
         let (status, body) = self.answer().doing(path)?;
-        if !status.contains(" 200 ") {
-            return Err(format!("{path}: {status}: {body}"));
-        }
-        serde_json::from_str(&body).doing(path)
+        if status.contains(" 200 ") { Ok(body) } else { Err(format!("{path}: {status}: {body}")) }
     }
 
     fn answer(&mut self) -> std::io::Result<(String, String)> {

@@ -17,30 +17,13 @@ const COMMIT_EVERY: Duration = Duration::from_millis(10);
 impl Bench {
     /// The first table: the cost of a read, alone and during commits.
     pub(super) fn fresh_reads(&self) -> Outcome {
-        let workspaces = format!("{}/workspaces", self.root());
-        let deployments = format!("{}/deployments", self.root());
-        self.each(ROWS, |client, number| {
-            client.post(&workspaces, &json!({ "name": format!("read {number}") })).map(drop)
-        })?;
-        let workspace = self.first("/workspaces", "workspaces")?;
-        self.each(ROWS, |client, number| {
-            let body = json!({ "name": format!("read {number}"), "workspaceId": workspace });
-            client.post(&deployments, &body).map(drop)
-        })?;
-        self.settled()?;
-        let deployment = self.first("/deployments", "deployments")?;
+        self.fill(ROWS)?;
         println!("another URL each time, of {ROWS} rows each; µs are processor time of the server");
         println!(
             "{:<24}{:>10}{:>10}{:>8}{:>8}{:>14}{:>8}   latency with commits",
             "read", "podium/s", "bare/s", "ratio", "µs", "with commits", "µs"
         );
-        for (name, path) in [
-            ("users/self", "/v1/users/self".to_owned()),
-            ("one workspace", format!("{workspaces}/{workspace}")),
-            ("one deployment", format!("{deployments}/{deployment}")),
-            ("20 workspaces", format!("{workspaces}?limit=20")),
-            ("20 deployments", format!("{deployments}?limit=20")),
-        ] {
+        for (name, path) in self.reads()? {
             let answer = get(self.port, &path, &self.token).doing(&path)?;
             let bare =
                 self.bare(&answer, |port| wrk(port, &path, &self.token, CONNECTIONS, SECONDS, None))?;
@@ -56,6 +39,36 @@ impl Bench {
             );
         }
         Ok(())
+    }
+
+    /// Creates workspaces and as many deployments.
+    pub(super) fn fill(&self, rows: usize) -> Outcome {
+        let workspaces = format!("{}/workspaces", self.root());
+        let deployments = format!("{}/deployments", self.root());
+        self.each(rows, |client, number| {
+            client.post(&workspaces, &json!({ "name": format!("read {number}") })).map(drop)
+        })?;
+        let workspace = self.first("/workspaces", "workspaces")?;
+        self.each(rows, |client, number| {
+            let body = json!({ "name": format!("read {number}"), "workspaceId": workspace });
+            client.post(&deployments, &body).map(drop)
+        })?;
+        self.settled()
+    }
+
+    /// What is read: names and paths.
+    pub(super) fn reads(&self) -> Outcome<[(&'static str, String); 5]> {
+        let workspaces = format!("{}/workspaces", self.root());
+        let deployments = format!("{}/deployments", self.root());
+        let workspace = self.first("/workspaces", "workspaces")?;
+        let deployment = self.first("/deployments", "deployments")?;
+        Ok([
+            ("users/self", "/v1/users/self".to_owned()),
+            ("one workspace", format!("{workspaces}/{workspace}")),
+            ("one deployment", format!("{deployments}/{deployment}")),
+            ("20 workspaces", format!("{workspaces}?limit=20")),
+            ("20 deployments", format!("{deployments}?limit=20")),
+        ])
     }
 
     /// Measures, and returns the microseconds of CPU time per request.

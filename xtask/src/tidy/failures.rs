@@ -29,6 +29,17 @@ pub(super) fn texts_for_users_are_made_of_vetted_parts(tree: &Tree, report: &mut
     }
 }
 
+/// Leaked text is `'static`, so it would be accepted as a literal in texts for users and in statements.
+pub(super) fn nothing_is_leaked(tree: &Tree, report: &mut Report) {
+    for (path, source) in sources(tree).filter(|(path, _)| *path != "crates/store/src/lib.rs") {
+        for line in source.lines_with("leak") {
+            let message =
+                "`leak` makes a literal of anything: keep the text, or make it of literals and vetted values";
+            report.violation(path, line, message);
+        }
+    }
+}
+
 /// Sources of the crates, without those of their tests.
 fn sources(tree: &Tree) -> impl Iterator<Item = (&str, Source)> {
     let is_source = |path: &str| path.starts_with("crates/") && path.contains("/src/");
@@ -108,6 +119,16 @@ mod tests {
         }
         let test = [("crates/app/tests/it/a.rs", "fn f() -> Result<(), String> {}")];
         assert!(violations(errors_have_types, &test).is_empty());
+    }
+
+    #[test]
+    fn a_leaked_text_is_no_literal() {
+        let found = |path, text| violations(nothing_is_leaked, &[(path, text)]).len();
+        for text in ["UserText::new(error.to_string().leak())", "Box::leak(text)", "String::leak(said)"] {
+            assert_eq!(found("crates/app/src/a.rs", text), 1, "{text}");
+        }
+        assert_eq!(found("crates/app/src/a.rs", "fn leaks() {} // leak"), 0);
+        assert_eq!(found("crates/app/tests/it/a.rs", "text.leak()"), 0);
     }
 
     #[test]

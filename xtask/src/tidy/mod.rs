@@ -10,6 +10,7 @@ mod files;
 mod migrations;
 mod packages;
 mod proofs;
+mod renames;
 mod rules;
 mod signatures;
 mod source;
@@ -54,13 +55,19 @@ const RULES: &[Rule] = &[
     vocabulary::nothing_unfinished,
     failures::errors_have_types,
     failures::texts_for_users_are_made_of_vetted_parts,
+    failures::nothing_is_leaked,
     waiting::futures_do_not_wait_for_disks,
     files::sizes,
     files::names,
     files::module_docs,
+    renames::renames_are_synced,
     signatures::ids_have_kinds,
     proofs::statements_take_proof,
     proofs::few_become_the_system,
+    proofs::scopes_are_used,
+    proofs::acting_modules_are_named,
+    proofs::only_the_store_runs_statements,
+    proofs::the_store_keeps_its_name,
     migrations::same_names,
     rules::rules_are_pinned,
     documents::links_resolve,

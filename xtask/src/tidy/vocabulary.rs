@@ -66,15 +66,18 @@ pub(super) fn sql_stays_in_the_store(tree: &Tree, report: &mut Report) {
 /// Whether a literal looks like an SQL statement.
 fn is_sql(text: &str) -> bool {
     let mut words = text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty());
-    let first = words.next().unwrap_or_default();
-    let then: &[&str] = match first {
-        "SELECT" | "DELETE" => &["FROM"],
-        "INSERT" => &["INTO"],
-        "UPDATE" => &["SET"],
-        "WITH" => &["AS"],
+    let then = match words.next().unwrap_or_default() {
+        "SELECT" | "DELETE" => "FROM",
+        "select" | "delete" => "from",
+        "INSERT" => "INTO",
+        "insert" => "into",
+        "UPDATE" => "SET",
+        "update" => "set",
+        "WITH" => "AS",
+        "with" => "as",
         _ => return false,
     };
-    words.any(|word| then.contains(&word))
+    words.any(|word| word == then)
 }
 
 /// Reports what was left unfinished.
@@ -129,7 +132,11 @@ mod tests {
     #[test]
     fn recognises_statements() {
         assert!(
-            is_sql("WITH a AS (SELECT 1) SELECT") && is_sql("  DELETE FROM x") && is_sql("INSERT INTO x")
+            is_sql("WITH a AS (SELECT 1) SELECT")
+                && is_sql("  DELETE FROM x")
+                && is_sql("INSERT INTO x")
+                && is_sql("delete from grants")
+                && is_sql("select id\nfrom teams")
         );
         assert!(!is_sql("DELETE") && !is_sql("Select FROM the menu") && !is_sql("WITH love"));
     }

@@ -142,7 +142,7 @@ mod tests {
             (json!([]), " type"),
         ];
         for (body, expected) in table {
-            let found = match pets().decode::<Value>(body.clone()) {
+            let found = match pets().checked(body.clone()) {
                 Ok(_) => "ok".into(),
                 Err(errors) => {
                     let errors: Vec<_> = errors.iter().map(|e| format!("{} {}", e.field, e.code)).collect();
@@ -155,10 +155,10 @@ mod tests {
 
     #[test]
     fn without_a_tag_the_best_fit_is_taken() {
-        assert_eq!(pets().decode::<Value>(json!({ "name": "Tom" })), Ok(json!({ "name": "Tom" })));
-        assert_eq!(pets().decode::<Value>(json!({ "tricks": ["sit"] })), Ok(json!({ "tricks": ["sit"] })));
-        assert_eq!(pets().decode::<Value>(json!({ "kind": "", "tricks": [] })), Ok(json!({ "tricks": [] })));
-        let errors = pets().decode::<Value>(json!({ "tricks": "sit" })).unwrap_err();
+        assert_eq!(pets().checked(json!({ "name": "Tom" })), Ok(json!({ "name": "Tom" })));
+        assert_eq!(pets().checked(json!({ "tricks": ["sit"] })), Ok(json!({ "tricks": ["sit"] })));
+        assert_eq!(pets().checked(json!({ "kind": "", "tricks": [] })), Ok(json!({ "tricks": [] })));
+        let errors = pets().checked(json!({ "tricks": "sit" })).unwrap_err();
         assert_eq!((errors[0].field.as_str(), errors[0].code.as_str()), ("tricks", "type"));
     }
 
@@ -171,14 +171,14 @@ mod tests {
             [json!(null), json!(""), json!([]), json!(false), json!({}), json!({ "enabled": false }), off]
         {
             let body = json!({ "own": "a", "other": blank });
-            assert_eq!(check.decode::<Value>(body), Ok(json!({ "own": "a" })));
+            assert_eq!(check.checked(body), Ok(json!({ "own": "a" })));
         }
         let said =
             [json!("b"), json!(true), json!(0), json!([0]), json!({ "a": null }), json!({ "enabled": true })];
         for said in
             said.into_iter().chain([json!({ "enabled": null }), json!({ "enabled": false, "a": false })])
         {
-            let errors = check.decode::<Value>(json!({ "other": said })).unwrap_err();
+            let errors = check.checked(json!({ "other": said })).unwrap_err();
             assert_eq!((errors[0].field.as_str(), errors[0].code.as_str()), ("other", "excluded"), "{said}");
         }
         assert_eq!(check.without_secrets(&json!({ "own": "a", "other": "b" })), Some(json!({ "own": "a" })));

@@ -9,6 +9,7 @@ use podium_api::{Many, OrganizationId};
 use podium_db::{Change, Conn, Tx};
 use podium_domain::names::Name;
 use podium_domain::{Fields, Grant, Held, On, Refusal, names, passwords};
+use podium_store::credentials::NewSession;
 use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
 use podium_store::{Scope, System, changes, grants, subjects};
@@ -184,7 +185,7 @@ enum Guest {
 struct Newcomer {
     name: Name,
     password_hash: String,
-    issued: Issued,
+    issued: Issued<NewSession>,
     session: Session,
 }
 
@@ -206,8 +207,8 @@ impl Guest {
         }
         users::rename(tx, &system, account.id, &name.text, &name.key, request.now)?;
         let profile = subjects::user_profile(account.id, &account.username, &name.text, &account.avatar_url);
-        subjects::put(tx, &system.scope(invited.invite.organization_id), &profile)?;
-        newcomer.issued.store(tx)?;
+        subjects::put(tx, &system, &profile)?;
+        newcomer.issued.store(tx, &system)?;
         Ok(profile)
     }
 }

@@ -3,9 +3,8 @@
 use podium_db::Tx;
 use podium_domain::{names, passwords};
 use podium_store::users::{self, Account};
-use podium_store::{credentials, grants, organizations, sessions};
+use podium_store::{System, credentials, grants, organizations, sessions};
 
-use super::system;
 use crate::App;
 use crate::authority::{rights_lock, sessions_change};
 use crate::error::{Error, Result};
@@ -13,8 +12,15 @@ use crate::passwords::Requester;
 
 impl App {
     /// The account of an e-mail address; of the oldest owner of the first organization where none is given.
-    pub async fn account_to_reset(&self, email: Option<&str>) -> Result<Option<Account>> {
-        let (system, key) = (system(self), email.map(names::fold));
+    /// Only for operators:
+    ///
+    /// ```compile_fail,E0061
+    /// async fn look(app: &podium_app::App) {
+    ///     let _ = app.account_to_reset(Some("ada@example.com")).await;
+    /// }
+    /// ```
+    pub async fn account_to_reset(&self, system: &System, email: Option<&str>) -> Result<Option<Account>> {
+        let (system, key) = (*system, email.map(names::fold));
         self.db
             .read(None, move |conn| {
                 if let Some(key) = &key {
@@ -35,12 +41,18 @@ impl App {
         passwords::password("password", password, &account.username).err().map(|wrong| wrong.message)
     }
 
-    /// Sets an account's password and ends every session of it; tokens without an end stay.
-    pub async fn reset_password(&self, account: Account, password: String) -> Result<()> {
+    /// Sets an account's password and ends every session of it; tokens without an end stay. Only for operators:
+    ///
+    /// ```compile_fail,E0061
+    /// async fn take(app: &podium_app::App, account: podium_store::users::Account) {
+    ///     let _ = app.reset_password(account, String::from("correct horse battery staple")).await;
+    /// }
+    /// ```
+    pub async fn reset_password(&self, system: &System, account: Account, password: String) -> Result<()> {
         passwords::password("password", &password, &account.username)?;
         let hash = self.passwords.hash(password, &[Requester::Operator]).await?;
         let (now, none_kept) = (self.world.now(), self.world.id());
-        let system = system(self);
+        let system = *system;
         let sessions = rights_lock(account.id.id(), true);
         let set = move |tx: &Tx| {
             users::lock(tx, &system, account.id)?;

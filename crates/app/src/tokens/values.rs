@@ -6,7 +6,7 @@ use podium_api::enums::TokenScope;
 use podium_api::tokens::CreateApiTokenRequest;
 use podium_api::{DeploymentId, OrganizationId, TokenId, WorkspaceId};
 use podium_domain::Target;
-use podium_store::credentials::{Credential, CredentialKind};
+use podium_store::credentials::{NewToken, TokenOf};
 use podium_store::tokens::TokenOwner;
 use podium_store::{Scope, deployments};
 
@@ -15,17 +15,15 @@ use crate::error::Result;
 use crate::start::Issued;
 
 /// Signs a value for a token. Its claims tell a program where it works; its rights come from the store.
-pub(super) fn issue(cx: &Cx<Scope>, id: TokenId, belongs_to: Target, period_in_days: Option<u32>) -> Issued {
-    let organization_id = cx.organization_id();
+pub(super) fn issue(
+    cx: &Cx<Scope>,
+    id: TokenId,
+    belongs_to: Target,
+    period_in_days: Option<u32>,
+) -> Issued<NewToken> {
     let expires_at = period_in_days.map(|days| cx.now() + Duration::from_hours(24 * u64::from(days)));
-    let credential = Credential {
-        kind: CredentialKind::ApiToken,
-        token_id: id.into(),
-        subject_id: id.into(),
-        organization_id: Some(organization_id),
-        expires_at,
-    };
-    cx.app().issue(credential, Some(places(organization_id, belongs_to)), cx.now())
+    let token = NewToken { id: TokenOf::Api(id), expires_at };
+    cx.app().issue_token(token, places(cx.organization_id(), belongs_to), cx.now())
 }
 
 fn places(organization_id: OrganizationId, belongs_to: Target) -> Vec<String> {

@@ -11,6 +11,7 @@ use podium_api::DeploymentId;
 use podium_domain::Reason;
 
 use super::Local;
+use super::layout::rename;
 use super::orphans::OrphanProcesses;
 use super::process::Process;
 use super::state::State;
@@ -50,7 +51,7 @@ impl Local {
             let aside = plane.layout.aside();
             fs::create_dir_all(&aside)?;
             let to = free_name(&aside, id)?;
-            fs::rename(&place.root, &to)?;
+            rename(&place.root, &to)?;
             Ok(to)
         });
         let to = to.await.map_err(broken)?;

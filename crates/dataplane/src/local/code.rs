@@ -10,7 +10,7 @@ use podium_api::DeploymentId;
 use podium_domain::deployments::Bundle;
 use podium_domain::{Given, Reason, UserText};
 
-use super::layout::Place;
+use super::layout::{Place, rename};
 use super::services::{Archive, Archives};
 use super::trees::{self, Entry, Walk};
 use crate::Fault;
@@ -40,8 +40,8 @@ enum MountError {
 }
 
 impl MountError {
-    fn reason(self, mount_path: &str) -> Reason {
-        let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given(mount_path)]);
+    fn reason(self, bundle: &Bundle) -> Reason {
+        let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given::mount_path(bundle)]);
         match self {
             Self::Refused(why) => Reason::from(why).within(what),
             Self::Broken(error) => Reason::of_io(what, &error),
@@ -78,7 +78,7 @@ pub(super) async fn install_bundles(
         let (home, at) = (place.home(), bundle.place().to_owned());
         let mounted =
             blocking_exclusive(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
-        mounted.map_err(|error| error.reason(&bundle.mount_path))?;
+        mounted.map_err(|error| error.reason(bundle))?;
     }
     Ok(())
 }
@@ -107,7 +107,7 @@ async fn install_version(
         Some(version) if !blocking(move || target.exists()).await => {
             let opened = archives.open(id, version).await.map_err(Fault::into_reason)?;
             let missing = "the code of version {} is not in the object store";
-            Some(opened.ok_or_else(|| UserText::filled(missing, &[&Given(version)]))?)
+            Some(opened.ok_or_else(|| UserText::filled(missing, &[&Given::word(version)]))?)
         }
         _ => None,
     };
@@ -149,7 +149,7 @@ fn switch(folder: &Path, version: &str, archive: Option<Archive>, root: Option<&
         if let Some(archive) = archive {
             unpack(archive, &draft)?;
         }
-        fs::rename(&draft, &target)?;
+        rename(&draft, &target)?;
     }
     let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
     let mut current = Path::new("versions").join(version);
@@ -208,7 +208,7 @@ fn point(link: &Path, to: &Path) -> io::Result<()> {
     let draft = link.with_extension("draft");
     let _ = fs::remove_file(&draft);
     symlink(to, &draft)?;
-    fs::rename(&draft, link)
+    rename(&draft, link)
 }
 
 /// Removes the oldest versions beyond [`KEPT`].

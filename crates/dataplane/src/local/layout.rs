@@ -281,7 +281,8 @@ pub(super) fn rename_whole(draft: &Path, path: &Path) -> io::Result<()> {
     rename(draft, path)
 }
 
-fn rename(draft: &Path, path: &Path) -> io::Result<()> {
+/// Renames a file or directory durably: syncs the directory that holds it.
+pub(super) fn rename(draft: &Path, path: &Path) -> io::Result<()> {
     fs::rename(draft, path)?;
     path.parent().map_or(Ok(()), |directory| fs::File::open(directory)?.sync_all())
 }

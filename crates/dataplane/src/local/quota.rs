@@ -49,7 +49,7 @@ impl Usage {
         let mut parts: Vec<(&String, &u64)> = self.0.iter().filter(|(_, bytes)| **bytes >= 1 << 20).collect();
         parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
         let part = |(name, bytes): &(&String, &u64)| {
-            UserText::filled("{} in {}", &[&size(**bytes), &Given(name.as_str())])
+            UserText::filled("{} in {}", &[&size(**bytes), &Given::word(name)])
         };
         UserText::joined(parts.iter().take(3).map(part), ", ")
     }

@@ -81,8 +81,9 @@ impl Runtimes {
         version: &str,
         tell: impl Fn(Reason),
     ) -> Result<Runtime, Reason> {
-        let parsed: Version =
-            version.parse().map_err(|()| UserText::filled("{} is not a version", &[&Given(version)]))?;
+        let parsed: Version = version
+            .parse()
+            .map_err(|()| UserText::filled("{} is not a version", &[&Given::word(version)]))?;
         let runtime = Runtime { version: parsed, directory: self.layout.runtimes().join(version) };
         let lock = locks::of(version).ok_or_else(|| {
             let told = "there is no list of packages for Apache Airflow {}: this server cannot run it";

@@ -43,8 +43,9 @@ impl Tail {
     /// Follows the logs of an environment until it is dropped, despite errors and panics. Dropping it loses nothing:
     /// what was not recorded is read again.
     pub(super) async fn follow(id: DeploymentId, place: Place, logs: Arc<dyn Logs>, clock: Clock) {
-        let mut wait = PACE;
+        let mut restarts = Restarts { wait: PACE };
         loop {
+            let began = tokio::time::Instant::now();
             // A separate task contains panics, and ends with this one.
             let mut follower = JoinSet::new();
             let (place, logs, clock) = (place.clone(), Arc::clone(&logs), Arc::clone(&clock));
@@ -59,8 +60,7 @@ impl Tail {
             if let Some(Err(error)) = follower.join_next().await {
                 tracing::error!(%id, %error, "following an environment's logs failed and restarts");
             }
-            tokio::time::sleep(wait).await;
-            wait = LONGEST_WAIT.min(wait * 2);
+            tokio::time::sleep(restarts.wait_after(began.elapsed())).await;
         }
     }
 
@@ -106,6 +106,19 @@ impl Tail {
             }
         }
         (Self { id, logs, clock, scanner }, is_all)
+    }
+}
+
+/// The backoff between restarts: longer each time, reset after a run that lasted.
+struct Restarts {
+    wait: Duration,
+}
+
+impl Restarts {
+    fn wait_after(&mut self, ran: Duration) -> Duration {
+        let wait = if ran >= LONGEST_WAIT { PACE } else { self.wait };
+        self.wait = LONGEST_WAIT.min(wait * 2);
+        wait
     }
 }
 

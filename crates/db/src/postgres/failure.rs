@@ -35,7 +35,7 @@ impl Failure {
     pub(super) fn lost(error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
-                Self::Lost("PostgreSQL does not answer".to_owned())
+                Self::Lost("PostgreSQL does not respond".to_owned())
             }
             _ => Self::Lost(error.to_string()),
         }

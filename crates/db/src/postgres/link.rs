@@ -44,6 +44,9 @@ pub(super) struct Gathered {
     hash: u64,
 }
 
+/// The replies to gathered units; `None` for a unit that has to send its statement itself.
+pub(super) type Replies = Vec<Option<Result<Reply, Failure>>>;
+
 /// What gathered statements were answered with.
 pub(super) struct Reply {
     pub(super) answers: Vec<Answer>,

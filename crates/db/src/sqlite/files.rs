@@ -2,10 +2,12 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::row_changes::RowChanges;
 use super::translate;
 use crate::{Error, Result};
 
@@ -50,11 +52,11 @@ pub(super) fn lock(path: &Path) -> Result<File> {
 ///
 /// The writer thread runs checkpoints: automatic ones would run inside COMMIT, before it is
 /// acknowledged. It also changes `synchronous`, from one transaction to the next. The empty transaction makes the
-/// write-ahead log if it is missing.
-pub(super) fn open_writer(path: &Path) -> Result<Connection> {
+/// write-ahead log if it is missing. What it changes is followed by `changes`.
+pub(super) fn open_writer(path: &Path, changes: &Arc<RowChanges>) -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    open(
+    let mut connection = open(
         path,
         flags,
         "PRAGMA busy_timeout = 10000;
@@ -67,7 +69,9 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
          PRAGMA temp_store = MEMORY;
          BEGIN IMMEDIATE;
          COMMIT;",
-    )
+    )?;
+    changes.watch(&mut connection).map_err(|error| translate(&error))?;
+    Ok(connection)
 }
 
 /// A connection that only copies the log into the file. Both are synced, before and after.

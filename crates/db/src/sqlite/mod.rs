@@ -7,6 +7,7 @@ mod checkpointer;
 mod copy;
 mod durable;
 mod files;
+mod row_changes;
 mod session;
 mod syncer;
 #[cfg(test)]
@@ -20,18 +21,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 use self::checkpointer::Checkpointer;
 pub use self::copy::copy_database;
 use self::durable::Durable;
+use self::row_changes::RowChanges;
+pub(crate) use self::row_changes::slot;
 pub(crate) use self::session::{Session, column};
 use self::syncer::Log;
 use crate::conn::{self, Conn};
 use crate::options::cores;
 use crate::queue::Queue;
 use crate::unit::{self, Unit, guarded};
-use crate::{Error, Fault, OnCommit, Result, Tx};
+use crate::{Error, Fault, OnCommit, Result, RowsRead, Tx};
 
 /// The readers and the writer of one file.
 pub(crate) struct Pool {
@@ -41,6 +44,7 @@ pub(crate) struct Pool {
     jobs: Queue<Box<dyn Unit>>,
     commits: Arc<AtomicU64>,
     durable: Arc<Durable>,
+    changes: Arc<RowChanges>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -60,7 +64,8 @@ impl Pool {
     ) -> Result<Self> {
         let path = files::absolute(path)?;
         let lock = files::lock(&path)?;
-        let connection = files::open_writer(&path)?;
+        let changes = Arc::<RowChanges>::default();
+        let connection = files::open_writer(&path, &changes)?;
         let (jobs, waiting) = Queue::new(queue);
         let (commits, durable) = (Arc::<AtomicU64>::default(), Arc::<Durable>::default());
         let log = log.map_or_else(|| Log::of(&path), Ok)?;
@@ -77,12 +82,13 @@ impl Pool {
         let connections = connections.max(1);
         Ok(Self {
             // Reads run on the threads of their callers, so that no more run at a time than there are cores.
-            readers: Readers::open(path.clone(), cores())?,
-            scanners: Arc::new(Readers::open(path, connections)?),
+            readers: Readers::open(path.clone(), cores(), Some(&changes))?,
+            scanners: Arc::new(Readers::open(path, connections, Some(&changes))?),
             scans: Arc::new(Semaphore::new(connections)),
             jobs,
             commits,
             durable,
+            changes,
             writer: Mutex::new(Some(writer)),
         })
     }
@@ -93,12 +99,14 @@ impl Pool {
         let (jobs, _) = Queue::new(1);
         jobs.close();
         Ok(Self {
-            readers: Readers::open(path.clone(), 1)?,
-            scanners: Arc::new(Readers::open(path, 1)?),
+            // Nobody reports what the other process changes.
+            readers: Readers::open(path.clone(), 1, None)?,
+            scanners: Arc::new(Readers::open(path, 1, None)?),
             scans: Arc::new(Semaphore::new(1)),
             jobs,
             commits: Arc::default(),
             durable: Arc::default(),
+            changes: Arc::default(),
             writer: Mutex::new(None),
         })
     }
@@ -128,13 +136,12 @@ impl Pool {
     {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
-        let (reply, answer) = oneshot::channel();
+        let (mut keep, done, answer) = unit::answering();
         // Boxed, so that the task code is compiled once and not for each scan.
         let scan: Box<dyn FnOnce() + Send> = Box::new(move || {
-            let result = scanners.in_snapshot(work);
+            keep(scanners.in_snapshot(work));
             drop(permit);
-            // The caller is gone and no longer waits for the result.
-            let _ = reply.send(result);
+            unit::tell(done, Ok(()));
         });
         drop(tokio::task::spawn_blocking(scan));
         let result = unit::answer(answer).await;
@@ -145,6 +152,16 @@ impl Pool {
     /// How many transactions were committed.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Acquire)
+    }
+
+    /// Whether rows are as they were read, and what was read is on disk.
+    pub(crate) fn unchanged(&self, rows: &RowsRead) -> bool {
+        self.durable.is_caught_up() && self.changes.unchanged(rows, u64::MAX - 1)
+    }
+
+    /// Waits until everything that readers may have seen is on disk.
+    pub(crate) async fn durable(&self) -> Result<()> {
+        self.durable.catch_up().await
     }
 
     /// How many units wait for the writer.
@@ -184,14 +201,16 @@ impl Pool {
 /// A pool of read-only connections.
 struct Readers {
     path: PathBuf,
+    changes: Option<Arc<RowChanges>>,
     idle: ArrayQueue<Conn>,
     closed: AtomicBool,
 }
 
 impl Readers {
     /// Opens one connection to check that it works; others are opened on demand, and `count` are kept.
-    fn open(path: PathBuf, count: usize) -> Result<Self> {
-        let readers = Self { path, idle: ArrayQueue::new(count), closed: AtomicBool::new(false) };
+    fn open(path: PathBuf, count: usize, changes: Option<&Arc<RowChanges>>) -> Result<Self> {
+        let (idle, closed) = (ArrayQueue::new(count), AtomicBool::new(false));
+        let readers = Self { path, changes: changes.cloned(), idle, closed };
         readers.give_back(readers.another()?);
         Ok(readers)
     }
@@ -201,7 +220,9 @@ impl Readers {
         if self.closed.load(Ordering::Acquire) {
             return Err(unit::closed());
         }
-        self.idle.pop().map_or_else(|| self.another(), Ok)
+        let conn = self.idle.pop().map_or_else(|| self.another(), Ok)?;
+        session(&conn).begins();
+        Ok(conn)
     }
 
     /// Runs statements, each of which sees the state of its moment.
@@ -247,7 +268,8 @@ impl Readers {
     }
 
     fn another(&self) -> Result<Conn> {
-        files::open_reader(&self.path).map(Session::conn)
+        let changes = self.changes.clone();
+        files::open_reader(&self.path).map(|connection| Session::reading(connection, changes))
     }
 }
 

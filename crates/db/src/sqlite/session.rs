@@ -1,14 +1,16 @@
 //! One connection, behind the interface that both engines share.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement, ToSql, params_from_iter};
 
+use super::row_changes::RowChanges;
 use super::translate;
 use crate::conn::{self, Conn, Visit};
 use crate::row::Kind;
-use crate::{Error, Result, Row, Sql, Value};
+use crate::{Error, Result, Row, RowsRead, Sql, Value};
 
 /// Extended result codes of SQLite.
 const IOERR_FSYNC: i32 = 1034;
@@ -19,6 +21,10 @@ pub(crate) struct Session {
     connection: Connection,
     /// Whether anything may have been written.
     wrote: Cell<bool>,
+    /// Reports which rows have changed; not to the writer, which sees what is not committed.
+    changes: Option<Arc<RowChanges>>,
+    /// The last commit that the current unit is certain to see.
+    at: Cell<u64>,
 }
 
 /// Why a COMMIT or a checkpoint failed.
@@ -31,15 +37,41 @@ pub(super) struct Failed {
 impl Session {
     /// Wraps a connection for a unit.
     pub(super) fn conn(connection: Connection) -> Conn {
-        Conn::new(conn::Session::Sqlite(Self { connection, wrote: Cell::new(false) }))
+        Self::reading(connection, None)
+    }
+
+    /// Wraps a connection that only reads.
+    pub(super) fn reading(connection: Connection, changes: Option<Arc<RowChanges>>) -> Conn {
+        let (wrote, at) = (Cell::new(false), Cell::new(0));
+        Conn::new(conn::Session::Sqlite(Self { connection, wrote, changes, at }))
+    }
+
+    /// Called when a unit begins, before its first statement.
+    pub(super) fn begins(&self) {
+        if let Some(changes) = &self.changes {
+            self.at.set(changes.now());
+        }
+    }
+
+    /// Whether rows are as they were read, in the snapshot of the current unit.
+    pub(crate) fn unchanged(&self, rows: &RowsRead) -> bool {
+        self.changes.as_ref().is_some_and(|changes| changes.unchanged(rows, self.at.get()))
+    }
+
+    /// Whether changes of rows are reported.
+    pub(crate) fn follows_changes(&self) -> bool {
+        self.changes.is_some()
     }
 
     pub(crate) fn each(&self, sql: &Sql, params: &[Value<'_>], visit: Visit<'_>) -> Result<()> {
         let mut statement =
             self.connection.prepare_cached(sql.sqlite()).map_err(|error| explain(sql, &error))?;
+        // What returns rows has written all of them before the first is read, whatever becomes of reading them.
+        self.note(&statement);
         let mut rows = statement.query(params_from_iter(params)).map_err(|error| explain(sql, &error))?;
+        let at = self.changes.as_ref().map(|_| self.at.get());
         while let Some(row) = rows.next().map_err(|error| explain(sql, &error))? {
-            if !visit(&Row(Kind::Sqlite(row)))? {
+            if !visit(&Row(Kind::Sqlite(row, at)))? {
                 break;
             }
         }

@@ -192,14 +192,16 @@ async fn closing_waits_for_the_last_sync() {
     assert_eq!(futures_util::future::join_all(writes).await, [Ok(1), Ok(2)]);
 }
 
-/// Runs three units in one group, the second of which fails; says which ran, in order.
+type SomeUnit = Box<dyn Fn(&Tx) -> Result<i64> + Send>;
+
+/// Runs three units in one group, the second of which fails, and returns which ran, in order.
 async fn with_one_that_fails(fail: impl Fn(&Tx) -> Result<i64> + Send + 'static) -> Vec<&'static str> {
     let mut bed = Bed::new(false).await;
     let mut first = pin!(bed.pool.write(|tx| insert(tx, "first")));
     assert!(poll_immediate(&mut first).await.is_none());
     bed.disk.sync_begins().await;
     let (ran, mut runs) = unbounded_channel();
-    let noted = |id: &'static str, unit: Box<dyn Fn(&Tx) -> Result<i64> + Send>| {
+    let noted = |id: &'static str, unit: SomeUnit| {
         let ran = ran.clone();
         Box::pin(bed.pool.write(move |tx| {
             let result = unit(tx);

@@ -63,7 +63,6 @@ pub(super) fn start(start: Start) -> Result<JoinHandle<()>> {
         may_sync_itself,
         syncs_itself: true,
         careful: 0,
-        wrote: false,
         log_pages: 0,
         fold_at: LOG_PAGES,
         _lock: lock,
@@ -91,8 +90,6 @@ struct Writer {
     syncs_itself: bool,
     /// How many groups are still to have savepoints.
     careful: u32,
-    /// Whether the transaction has anything to commit.
-    wrote: bool,
     log_pages: i64,
     fold_at: i64,
     _lock: File,
@@ -231,7 +228,6 @@ impl Writer {
             return Err(self.undone(Error::unavailable("SQLite rolled back")));
         }
         if outcome == Outcome::Done {
-            self.wrote |= wrote;
             return Ok(Left::Clean);
         }
         self.tx.changes().borrow_mut().truncate(announced);
@@ -252,9 +248,8 @@ impl Writer {
         let mut ended = self.session().control("SAVEPOINT unit");
         if ended.is_ok() {
             let outcome = unit.run(&self.tx);
-            let wrote = self.session().take_wrote();
+            self.session().take_wrote();
             ended = if outcome == Outcome::Done {
-                self.wrote |= wrote;
                 self.session().control("RELEASE unit")
             } else {
                 self.tx.changes().borrow_mut().truncate(announced);
@@ -280,7 +275,6 @@ impl Writer {
         let mut ended = self.begin(self.may_sync_itself).map(|()| None);
         if ended.is_ok() {
             if unit.run(&self.tx) == Outcome::Done {
-                self.wrote = true;
                 ended = self.commit();
             } else {
                 self.abort();
@@ -303,7 +297,6 @@ impl Writer {
         }
         self.session().control("BEGIN IMMEDIATE").map_err(refused)?;
         self.session().take_wrote();
-        self.wrote = false;
         Ok(())
     }
 
@@ -314,7 +307,7 @@ impl Writer {
             self.abort();
             return Err(Failure::Refused(error));
         }
-        let number = (self.wrote && !self.syncs_itself).then(|| self.durable.next());
+        let number = (!self.syncs_itself).then(|| self.durable.next());
         if let Err(failed) = self.session().commit() {
             self.abort();
             if let Some(number) = number {
@@ -325,9 +318,7 @@ impl Writer {
             }
             return Err(Failure::Refused(away(&failed.error)));
         }
-        if self.wrote {
-            self.commits.fetch_add(1, Ordering::Release);
-        }
+        self.commits.fetch_add(1, Ordering::Release);
         Ok(number)
     }
 

@@ -5,6 +5,7 @@ mod guards;
 mod migrations;
 mod pipelines;
 mod postgres;
+mod row_changes;
 mod schema;
 mod sqlite;
 mod support;

@@ -4,7 +4,7 @@ use crate::deployments::Bundle;
 use crate::deployments::spec::placed_at;
 
 /// The error in a mount path, if any.
-pub(super) fn wrong_mount_path(path: &str) -> Option<&'static str> {
+pub(crate) fn wrong_mount_path(path: &str) -> Option<&'static str> {
     let path = placed_at(path);
     if path.starts_with('/') {
         return Some("must be relative to the environment's home, or be below /usr/local/airflow/");

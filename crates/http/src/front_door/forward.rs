@@ -72,7 +72,7 @@ impl FrontDoor {
         if sent.contains_key(UPGRADE) {
             let message =
                 "The front door forwards HTTP and no other protocol: send the request without `Upgrade`.";
-            return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, message));
+            return Err(Failure::server(StatusCode::NOT_IMPLEMENTED, message));
         }
         let length = sent.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if length.is_some_and(|length| length > BODY_LIMIT) {
@@ -107,8 +107,9 @@ impl FrontDoor {
 
     /// The address of the environment, if it is up.
     async fn open_door(&self, caller: &AdmittedCaller) -> Result<WebServer, Failure> {
-        let away =
-            |message: &str, seconds| Err(Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, seconds));
+        let away = |message: &'static str, seconds| {
+            Err(Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, seconds))
+        };
         if caller.status == DeploymentStatus::Hibernating {
             let message = "The deployment is hibernating: wake it by overriding its hibernation, or wait for its schedule.";
             return away(message, 60);
@@ -182,7 +183,7 @@ impl FrontDoor {
         // The audit record is written even if the client disconnects.
         tokio::spawn(work).await.unwrap_or_else(|error| {
             tracing::error!(%error, request_id = inbound.request_id, "a request to an environment was not completed");
-            Err(Failure::new(
+            Err(Failure::server(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "The request was not completed: check whether it had an effect.",
             ))
@@ -204,7 +205,7 @@ pub(super) fn add_identity(
         Line::Two => (USER_HEADER, header_for_two(key, name, role, now)),
     };
     let mut value = http::HeaderValue::from_str(&value).map_err(|_| {
-        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "Your name cannot be sent in a header.")
+        Failure::server(StatusCode::INTERNAL_SERVER_ERROR, "Your name cannot be sent in a header.")
     })?;
     value.set_sensitive(true);
     sent.insert(header, value);

@@ -17,7 +17,7 @@ use podium_api::{DeploymentId, SubjectId};
 use podium_app::authority::Watch;
 use podium_app::shared_capacity::{CapacityPermit, SharedCapacity};
 use podium_dataplane::WebServer;
-use podium_domain::Refusal;
+use podium_domain::{Refusal, UserText};
 use quick_cache::sync::Cache;
 
 use crate::body::{self, Body, BodyError, RequestBody, whole};
@@ -122,8 +122,8 @@ impl Upstream {
                 return Err(Failure::later(StatusCode::BAD_GATEWAY, message, 5));
             }
             Err(_) => {
-                let message =
-                    format!("The environment did not start to respond within {} s.", HEAD.as_secs());
+                let told = "The environment did not start to respond within {} s.";
+                let message = UserText::filled(told, &[&HEAD.as_secs()]);
                 return Err(Failure::later(StatusCode::GATEWAY_TIMEOUT, message, 30));
             }
         };

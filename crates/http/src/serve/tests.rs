@@ -24,23 +24,23 @@ static COUNTING: Mutex<()> = Mutex::const_new(());
 const INSIDE: &str = "the inside of this server";
 
 fn panics_at_once() -> Handler {
-    Box::new(|_| Box::pin(async { panic!("{INSIDE}") }))
+    Handler::Fake(Box::new(|_| Box::pin(async { panic!("{INSIDE}") })))
 }
 
 fn panics_in_a_unit() -> Handler {
-    Box::new(|incoming| {
+    Handler::Fake(Box::new(|incoming| {
         Box::pin(async move {
             let unit = |_: &Tx| -> podium_app::Result<()> { panic!("{INSIDE}") };
             incoming.app.db.write(None, unit).await?;
             Ok(Response::new(body::whole("it did not panic")))
         })
-    })
+    }))
 }
 
 /// Sends a line, and panics once the client has received it.
 fn panics_while_streaming(received: &Arc<Notify>) -> Handler {
     let received = Arc::clone(received);
-    Box::new(move |_| {
+    Handler::Fake(Box::new(move |_| {
         let received = Arc::clone(&received);
         let line = stream::iter([Ok(Bytes::from_static(b"line\n"))]);
         let chunks = line.chain(stream::once(async move {
@@ -48,7 +48,7 @@ fn panics_while_streaming(received: &Arc<Notify>) -> Handler {
             panic!("{INSIDE}")
         }));
         Box::pin(async { Ok(Response::new(body::stream(chunks))) })
-    })
+    }))
 }
 
 /// A connection to a server, and both of its ends.

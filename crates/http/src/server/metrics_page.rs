@@ -35,7 +35,7 @@ impl Server {
             + &metrics::front_door(shared.front_door.refused())
             + &metrics::panics(shared.panics.count());
         let others = async {
-            let shown = shared.app.deployments_shown(&audience).await?;
+            let shown = shared.app.deployments_shown(audience).await?;
             let vitals = if shown.is_empty() { Vec::new() } else { shared.front_door.vitals().await };
             let deployments = metrics::deployments(&shown, &vitals, shared.app.world.now());
             Ok::<_, podium_app::Error>(shared.app.meter_page().await? + &deployments)
@@ -73,7 +73,7 @@ impl Server {
         let authority = app.authority(bearer, Some(organization_id), incoming.now).await?;
         Ok(match &authority.member {
             Some(member) if member.admit_address(address).is_ok() => {
-                Audience::Caller(organization_id, member.grants().visible_deployments())
+                Audience::Caller(member.membership.scope(), member.grants().visible_deployments())
             }
             _ => Audience::Nobody,
         })

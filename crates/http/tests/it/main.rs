@@ -5,6 +5,7 @@ mod agent_tokens;
 mod allowed_ip_address_ranges;
 mod auth;
 mod authorization;
+mod cached_rows;
 mod captured_log;
 mod clusters;
 mod coverage;

@@ -1,7 +1,8 @@
 //! What is not an operation: probes, documents and pages for people; and what holds for every path.
 
 use podium_api::openapi::Document;
-use podium_testkit::{Answer, Engine, TestApp, block_on, on_both_engines};
+use podium_domain::On;
+use podium_testkit::{Answer, Engine, TestApp, block_on, on_both_engines, role};
 use serde_json::json;
 
 on_both_engines! {
@@ -74,6 +75,28 @@ fn numbers_of_a_deployment_are_for_this_machine_and_for_those_who_may_see_it() {
             let answer = there(&other).await;
             assert_eq!(answer.code(), 200);
             assert!(!answer.text().contains(id.as_str()), "{}", answer.text());
+        }
+    });
+}
+
+/// A thousand of others came first: they are left out by the statement, not after it.
+#[test]
+fn numbers_of_a_deployment_are_shown_however_many_others_have() {
+    block_on(async {
+        for engine in [Engine::Sqlite, Engine::Postgres] {
+            let app = TestApp::start(engine).await;
+            let (others, own) = (app.workspace("Others").await, app.workspace("Own").await);
+            let [first, id] = [app.deployment(others).await, app.deployment(own).await];
+            app.copy_deployment(first, 1000).await;
+            let held = vec![
+                role(On::Organization, "ORGANIZATION_MEMBER"),
+                role(On::Workspace(own), "WORKSPACE_MEMBER"),
+            ];
+            let reader = app.user_with("reader", held).await;
+            let metrics = app.call("GET", "/metrics").from("192.0.2.1").by(&reader).send().await;
+            let shown = metrics.text();
+            assert!(shown.contains(&format!("podium_deployment_status{{deployment=\"{id}\"")), "{shown}");
+            assert_eq!(shown.matches("podium_deployment_status{").count(), 1);
         }
     });
 }
@@ -155,7 +178,7 @@ fn the_keys_that_sign_tokens_are_public() {
             (&key["alg"], &key["crv"], &key["kty"]),
             (&json!("EdDSA"), &json!("Ed25519"), &json!("OKP"))
         );
-        app.app.rotate_signing_key().await.expect("keys can be rotated");
+        app.app.rotate_signing_key(&app.system).await.expect("keys can be rotated");
         let both = app.call("GET", "/.well-known/jwks.json").send().await.ok();
         assert_eq!(both["keys"].as_array().map(Vec::len), Some(2));
         assert!(both["keys"].as_array().expect("keys").contains(&keys[0]));

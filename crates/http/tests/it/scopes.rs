@@ -7,7 +7,7 @@ use podium_api::{CredentialId, TokenId};
 use podium_domain::{Held, On};
 use podium_store::{
     Paging, Scope, clusters, credentials, deployments, deploys, environment_objects, front_door, grants,
-    organizations, roles, team_members, teams, workspaces,
+    organizations, roles, subjects, team_members, teams, users, workspaces,
 };
 use podium_testkit::{TestApp, on_both_engines, role};
 use serde_json::json;
@@ -104,6 +104,7 @@ on_both_engines! {
 
     async fn another_organizations_scope_changes_nothing(app) {
         let workspace_id = app.workspace("Data").await;
+        let other_id = app.workspace("Other").await;
         let team_id = app.team("Team", &[]).await;
         let id = app.deployment(workspace_id).await;
         let update = async |scope: Scope| {
@@ -116,19 +117,44 @@ on_both_engines! {
                 let stamp = team.stamp.clone();
                 let workspace = workspaces::get(tx, &own, workspace_id)?.expect("the workspace");
                 let stamp = podium_store::Stamp { version: workspace.version + 1, ..stamp };
-                let organization = organizations::get(tx, &own)?.expect("the organization");
-                let of_organization = podium_store::Stamp { version: organization.version + 1, ..stamp.clone() };
+                let mut organization = organizations::get(tx, &own)?.expect("the organization");
+                organization.stamp.version += 1;
                 Ok([
                     teams::update(tx, &scope, &team, "team"),
                     deployments::update(tx, &scope, &deployment, &deployment.name),
                     workspaces::update(tx, &scope, &workspace.body, "data", &stamp),
-                    organizations::update(tx, &scope, &organization.body, "org", &of_organization),
+                    organizations::update(tx, &scope, &organization, "org"),
+                    deployments::count_move(tx, &scope, id, workspace_id, other_id),
                 ])
             });
             updated.await.unwrap()
         };
         assert!(update(elsewhere(&app)).await.iter().all(|updated| *updated == Err(podium_db::Error::Lost)));
         assert!(update(app.scope()).await.iter().all(Result::is_ok));
+    }
+
+    async fn another_organizations_scope_changes_no_profile(app) {
+        let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
+        let token_id = TokenId::from_raw(token.id.id());
+        app.set_column("subjects", token_id, "api_token_name", "'earlier'").await;
+        let name = async || app.column("subjects", token_id, "api_token_name").await;
+        for (scope, expected) in [(elsewhere(&app), "earlier"), (app.scope(), "ci")] {
+            write(&app, move |tx| subjects::put_token(tx, &scope, token_id)).await.unwrap();
+            assert_eq!(name().await, expected);
+        }
+    }
+
+    async fn an_invite_leaves_the_account_and_its_profile_as_they_are(app) {
+        let ada = app.member("ada").await;
+        let (scope, id, now) = (elsewhere(&app), app.world.id(), app.world.now());
+        let username = app.column("users", ada.id, "username").await;
+        let keys = (username.clone(), podium_domain::names::fold(&username));
+        let found = write(&app, move |tx| {
+            users::find_or_make_invitee(tx, &scope, (&keys.0.to_uppercase(), &keys.1), id, now)
+        });
+        let found = found.await.unwrap();
+        assert_eq!((found.id, found.username.as_str(), found.full_name.as_str()), (ada.user_id(), &*username, "ada"));
+        assert_eq!(app.column("subjects", ada.id, "full_name").await, "ada");
     }
 
     async fn only_members_are_authorized(app) {

@@ -28,7 +28,7 @@ fn the_rights_of_a_caller_are_found_without_walking_those_of_everybody() {
         let app = TestApp::start(Engine::Sqlite).await;
         let is_it =
             |text: &str| ["grants g", "UNION ALL", "team_members m"].iter().all(|part| text.contains(part));
-        let statement = podium_store::statements().into_iter().find(|sql| is_it(sql.text()));
+        let statement = podium_store::statements(&app.system).into_iter().find(|sql| is_it(sql.text()));
         let explain = Sql::owned(format!("EXPLAIN QUERY PLAN {}", statement.expect("the statement").text()));
         let plan = app.app.db.scan(None, move |conn| {
             conn.query(&explain, &[Parameter::Text("organization"), Parameter::Text("user")], |row| {
@@ -42,7 +42,7 @@ fn the_rights_of_a_caller_are_found_without_walking_those_of_everybody() {
 
 on_both_engines! {
     async fn every_statement_can_be_prepared(app) {
-        let statements = podium_store::statements();
+        let statements = podium_store::statements(&app.system);
         assert!(statements.len() > 150, "{}", statements.len());
         assert_eq!(app.app.db.prepare(&statements).await, []);
     }

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::{ADMIN, Cluster, Programs};
 use crate::blocking::blocking_exclusive;
 use crate::local::command::run;
-use crate::local::layout::write_whole;
+use crate::local::layout::{rename, write_whole};
 
 /// The text for users if it cannot be created.
 const NOT_MADE: &str = "the metadata database cluster cannot be created";
@@ -36,7 +36,7 @@ impl Cluster {
             fs::remove_file(&secret)?;
             if made.is_ok() {
                 cluster.give_all(&draft)?;
-                fs::rename(&draft, &data)?;
+                rename(&draft, &data)?;
             }
             Ok(made)
         });

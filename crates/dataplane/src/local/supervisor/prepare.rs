@@ -226,8 +226,8 @@ impl Supervisor {
             self.save_state().await;
             return Ok(());
         };
-        let going =
-            UserText::filled("migrating from Apache Airflow {} to {}", &[&Given(&before), &Given(&version)]);
+        let to = &runtime.version;
+        let going = UserText::filled("migrating from Apache Airflow {} to {}", &[&Given::word(&before), to]);
         self.view.wait_for("database", going);
         // Only the newer of the two can migrate in both directions.
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);

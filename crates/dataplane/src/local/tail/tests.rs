@@ -208,3 +208,11 @@ async fn holes_in_files_are_skipped() {
         fixture.taken().into_iter().map(|(_, text)| text.chars().take(6).collect()).collect();
     assert_eq!(texts, ["first ", "last d"]);
 }
+
+#[test]
+fn restarts_wait_longer_each_time_until_one_lasts() {
+    let mut restarts = Restarts { wait: PACE };
+    let mut after = |ran| restarts.wait_after(Duration::from_secs(ran)).as_secs();
+    assert_eq!([0; 8].map(&mut after), [1, 2, 4, 8, 16, 32, 60, 60]);
+    assert_eq!([59, 60, 3, 3600, 0].map(&mut after), [60, 1, 2, 1, 2]);
+}

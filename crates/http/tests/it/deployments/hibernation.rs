@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use podium_api::DeploymentId;
 use podium_domain::On;
+use podium_domain::deployments::spec::HibernationOverride;
+use podium_store::deployments;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
 
@@ -198,6 +200,22 @@ on_both_engines! {
         app.post(&app.owner, &at(&app, id), json!({ "isHibernating": true })).await.ok();
         let grown = change(&app, id, json!({ "isDevelopmentMode": false })).await.ok();
         assert_eq!((&grown["scalingSpec"], &grown["scalingStatus"]), (&Value::Null, &Value::Null));
+    }
+
+    async fn an_override_lapses_whatever_the_deployment_is(app) {
+        let id = made(&app, app.workspace("Analytics").await, json!({})).await;
+        let (scope, until) = (app.scope(), app.world.now() + HOUR);
+        let stored = app.app.db.write(None, move |tx| {
+            let mut row = deployments::get(tx, &scope, id)?.expect("it exists");
+            row.spec.hibernation.override_ = Some(HibernationOverride { is_hibernating: true, until: Some(until) });
+            row.stamp.version += 1;
+            deployments::update(tx, &scope, &row, &row.name)
+        });
+        stored.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"));
+        let is_active = async || read(&app, id).await["scalingSpec"]["hibernationSpec"]["override"]["isActive"].clone();
+        assert_eq!((is_active().await, is_active().await), (json!(true), json!(true)));
+        app.advance(HOUR);
+        assert_eq!(is_active().await, false);
     }
 
     async fn an_override_takes_the_right_to_change_the_deployment(app) {

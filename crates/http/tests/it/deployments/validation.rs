@@ -367,7 +367,7 @@ on_both_engines! {
         ]);
         let message = answer.refused(400);
         assert!(message.starts_with("region must be a region of AWS: "), "{message}");
-        assert!(message.contains("; name must not be blank; platformRuntimeVersion is not a runtime"), "{message}");
+        assert!(message.contains("; name must not be blank; platformRuntimeVersion is not an available runtime"), "{message}");
         assert!(message.ends_with("; 5 more fields are wrong"), "{message}");
     }
 

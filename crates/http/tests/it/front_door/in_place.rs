@@ -73,7 +73,7 @@ on_both_engines! {
             assert!(app.post(&app.owner, &behind.at(closed), json!({})).await.refused(403).contains("closed"), "{closed}");
         }
         let unknown = app.get(&app.owner, &behind.at("/nowhere")).await.refused(403);
-        assert!(unknown.contains("No permission lets GET /nowhere through"), "{unknown}");
+        assert!(unknown.contains("GET /nowhere is not allowed"), "{unknown}");
         assert_eq!(behind.environment.seen().len(), 2, "what is refused is not sent on");
     }
 

@@ -55,7 +55,7 @@ on_both_engines! {
         let led = visit(&app, &behind.at("/"), &session).await;
         let (port, target) = port_and_target(led.header("location"));
         sign_out(&app, &session, ORIGIN).await;
-        assert!(app.call("GET", &target).on_port(port).send().await.refused(403).contains("used or has ended"));
+        assert!(app.call("GET", &target).on_port(port).send().await.refused(403).contains("used or has expired"));
     }
 
     async fn logging_out_of_airflow_signs_out(app) {

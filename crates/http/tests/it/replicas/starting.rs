@@ -67,7 +67,7 @@ fn a_key_that_one_replica_rotates_is_known_to_the_other() {
     block_on(async {
         let [a, b] = two_replicas().await;
         let old = b.token("old", "ORGANIZATION", b.organization_id, "ORGANIZATION_OWNER").await;
-        let key = a.app.rotate_signing_key().await.unwrap();
+        let key = a.app.rotate_signing_key(&a.system).await.unwrap();
         let new = a.token("new", "ORGANIZATION", a.organization_id, "ORGANIZATION_OWNER").await;
         assert_eq!(key_of(&new.token), key);
         for app in [&a, &b] {
@@ -81,9 +81,9 @@ fn a_key_that_one_replica_rotates_is_known_to_the_other() {
 fn a_replica_signs_with_the_new_key_before_the_old_one_is_dropped() {
     block_on(async {
         let [a, b] = two_replicas().await;
-        let second = a.app.rotate_signing_key().await.unwrap();
+        let second = a.app.rotate_signing_key(&a.system).await.unwrap();
         maintenance::once(&b.app).await.unwrap();
-        let third = a.app.rotate_signing_key().await.unwrap();
+        let third = a.app.rotate_signing_key(&a.system).await.unwrap();
         // The other replica does not know yet, and signs with a key that is retired.
         let late = b.token("late", "ORGANIZATION", b.organization_id, "ORGANIZATION_OWNER").await;
         assert_eq!(key_of(&late.token), second);

@@ -1,5 +1,7 @@
 //! What is served for long ends with the caller's rights.
 
+use std::time::Duration;
+
 use podium_api::enums::OrganizationRole;
 use podium_domain::On;
 use podium_testkit::{Actor, TestApp, on_both_engines, role};
@@ -37,6 +39,21 @@ on_both_engines! {
         let mut part = export().open().await;
         part.next().await.expect("the first part");
         remove(&app, &auditor).await;
+        assert!(part.is_aborted().await);
+    }
+
+    async fn an_export_of_the_audit_log_ends_with_the_session(app) {
+        let auditor = app.session_of(&app.member_as("auditor", OrganizationRole::Owner).await).await;
+        let export = || app.call("GET", &app.path("/audit-logs")).by(&auditor);
+        let (session, moment) = (app.app.config.session, Duration::from_millis(1));
+        app.advance(session - moment);
+        add_records(&app).await;
+        let mut whole = export().open().await;
+        whole.next().await.expect("the first part");
+        assert!(!whole.is_aborted().await);
+        let mut part = export().open().await;
+        part.next().await.expect("the first part");
+        app.advance(moment);
         assert!(part.is_aborted().await);
     }
 

@@ -93,7 +93,7 @@ on_both_engines! {
         assert_eq!(
             restrict(json!([free])).await.refused(409),
             format!(
-                "The role is still held in workspaces that `restrictedWorkspaceIds` leaves out: {held_in}. \
+                "The role is still assigned in workspaces that `restrictedWorkspaceIds` omits: {held_in}. \
              Take it from its holders there first, or list these workspaces."
             )
         );

@@ -128,6 +128,19 @@ on_both_engines! {
         assert_eq!(last_used(&app, &token).await, "2027-01-15T08:00:00.000Z");
     }
 
+    async fn a_use_that_cannot_be_written_down_keeps_nothing_else_from_being_done(app) {
+        let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
+        app.get(&token, &app.path("")).await.ok();
+        let session = app.session_of(&app.owner).await;
+        let before = app.rows("credentials").await;
+        app.advance(app.app.config.session * 2);
+        app.execute("ALTER TABLE api_tokens RENAME TO lost_tokens").await;
+        maintenance::once(&app.app).await.unwrap_err();
+        assert_eq!(app.rows("credentials").await, before - 1, "the session of {} is over", session.id);
+        app.execute("ALTER TABLE lost_tokens RENAME TO api_tokens").await;
+        maintenance::once(&app.app).await.unwrap();
+    }
+
     async fn deleting_a_workspace_kills_its_tokens_at_once(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;

@@ -52,8 +52,8 @@ on_both_engines! {
         }
         assert_eq!(
             create(&app, &keeper, of("ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER")).await.refused(403),
-            "Only an organization owner may make API tokens of the organization; \
-             make one of a workspace or deployment instead."
+            "Only an organization owner may create API tokens of the organization; \
+             create one of a workspace or deployment instead."
         );
     }
 

@@ -72,10 +72,10 @@ on_both_engines! {
     async fn tokens_outlive_the_key_that_signed_them(app) {
         let first = key_of(&app.owner);
         assert_eq!(published(&app).await, [first.as_str()]);
-        let second = app.app.rotate_signing_key().await.unwrap();
+        let second = app.app.rotate_signing_key(&app.system).await.unwrap();
         let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_MEMBER").await;
         assert_eq!(key_of(&token), second);
-        let third = app.app.rotate_signing_key().await.unwrap();
+        let third = app.app.rotate_signing_key(&app.system).await.unwrap();
         assert_eq!(published(&app).await, sorted([&first, &second, &third]));
         app.advance(365 * 24 * HOUR);
         maintenance::once(&app.app).await.unwrap();
@@ -92,8 +92,8 @@ on_both_engines! {
     }
 
     async fn a_key_that_was_just_retired_stays_for_those_who_still_sign_with_it(app) {
-        let second = app.app.rotate_signing_key().await.unwrap();
-        let third = app.app.rotate_signing_key().await.unwrap();
+        let second = app.app.rotate_signing_key(&app.system).await.unwrap();
+        let third = app.app.rotate_signing_key(&app.system).await.unwrap();
         maintenance::once(&app.app).await.unwrap();
         assert!(published(&app).await.contains(&second));
         app.advance(2 * HOUR);
@@ -102,12 +102,12 @@ on_both_engines! {
     }
 
     async fn the_key_of_an_expired_token_is_deleted_with_it(app) {
-        let second = app.app.rotate_signing_key().await.unwrap();
+        let second = app.app.rotate_signing_key(&app.system).await.unwrap();
         let body = json!({
             "name": "ci", "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER", "tokenExpiryPeriodInDays": 1,
         });
         assert_eq!(key_of(&bearer(&create(&app, &app.owner, body).await)), second);
-        app.app.rotate_signing_key().await.unwrap();
+        app.app.rotate_signing_key(&app.system).await.unwrap();
         app.advance(23 * HOUR);
         maintenance::once(&app.app).await.unwrap();
         assert!(published(&app).await.contains(&second));

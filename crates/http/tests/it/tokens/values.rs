@@ -1,6 +1,7 @@
 //! The values of tokens: signed, hashed, shown once.
 
 use podium_api::EntityId;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
@@ -49,8 +50,22 @@ async fn is_signed(app: &TestApp, token: &str) -> bool {
 }
 
 /// Why a token is refused.
+fn with_token(app: &TestApp, token: &str) -> Actor {
+    Actor { id: app.owner.id, token: token.to_owned() }
+}
+
+/// The owner's token, as if it were signed with keys that do not exist.
+fn with_made_up_keys(app: &TestApp) -> Vec<String> {
+    let made_up = |kid: usize| {
+        let header = json!({ "alg": "EdDSA", "typ": "JWT", "kid": format!("{kid:016x}") }).to_string();
+        let rest = app.owner.token.split_once('.').unwrap().1;
+        format!("{}.{rest}", URL_SAFE_NO_PAD.encode(header))
+    };
+    (0..50).map(made_up).collect()
+}
+
 async fn refusal(app: &TestApp, token: &str) -> String {
-    let answer = app.get(&Actor { id: app.owner.id, token: token.to_owned() }, &app.path("")).await;
+    let answer = app.get(&with_token(app, token), &app.path("")).await;
     assert_eq!(answer.header("www-authenticate"), "Bearer");
     answer.refused(401)
 }
@@ -95,12 +110,7 @@ on_both_engines! {
     }
 
     async fn tokens_with_made_up_keys_share_one_key_reload(app) {
-        let made_up = |kid: usize| {
-            let header = json!({ "alg": "EdDSA", "typ": "JWT", "kid": format!("{kid:016x}") }).to_string();
-            let rest = app.owner.token.split_once('.').unwrap().1;
-            format!("{}.{rest}", URL_SAFE_NO_PAD.encode(header))
-        };
-        let tokens: Vec<String> = (0..50).map(made_up).collect();
+        let tokens = with_made_up_keys(&app);
         let started = std::time::Instant::now();
         let refusals = tokens.iter().map(|token| refusal(&app, token));
         for message in futures_util::future::join_all(refusals).await {
@@ -109,6 +119,20 @@ on_both_engines! {
         let (looks, seconds) = (app.app.key_reloads().await, started.elapsed().as_secs());
         let most = if app.app.db.is_shared() { seconds + 1 } else { 0 };
         assert!(looks <= most, "{looks} looks in {seconds} s");
+    }
+
+    async fn a_failed_look_for_a_key_refuses_nobodys_token(app) {
+        let tokens = with_made_up_keys(&app);
+        app.execute("ALTER TABLE signing_keys RENAME TO lost_keys").await;
+        let path = app.path("");
+        let actors: Vec<Actor> = tokens.iter().map(|token| with_token(&app, token)).collect();
+        let answers = futures_util::future::join_all(actors.iter().map(|actor| app.get(actor, &path))).await;
+        let codes: BTreeSet<u16> = answers.iter().map(podium_testkit::Answer::code).collect();
+        // The embedded database has no other process that could have made a key, so nobody looks.
+        let expected = if app.app.db.is_shared() { 500 } else { 401 };
+        assert_eq!(codes, BTreeSet::from([expected]));
+        app.execute("ALTER TABLE lost_keys RENAME TO signing_keys").await;
+        assert_eq!(refusal(&app, &tokens[0]).await, MALFORMED);
     }
 
     async fn the_message_says_why_a_token_is_not_accepted(app) {

@@ -114,4 +114,22 @@ on_both_engines! {
             once(&app, &owner, &path, &body).await.refused(403);
         }
     }
+    async fn roles_that_were_given_are_not_repeated_to_one_who_could_give_only_some_of_them(app) {
+        let (here, there) = (app.workspace("Here").await, app.workspace("There").await);
+        let all = || vec![in_workspace(here, "WORKSPACE_OWNER"), in_workspace(there, "WORKSPACE_OWNER")];
+        let (owner, user_id) = (user(&app, "owner", all()).await, app.member("ada").await.id);
+        let team_id = app.team("Team", &[]).await;
+        let given = [here, there].map(|id| json!({ "workspaceId": id, "role": "WORKSPACE_AUTHOR" }));
+        let body = json!({ "organizationRole": "ORGANIZATION_MEMBER", "workspaceRoles": given });
+        for path in [format!("/users/{user_id}/roles"), format!("/teams/{team_id}/roles")] {
+            set_grants(&app, &owner, all()).await;
+            let given = once(&app, &owner, &path, &body).await.ok();
+            for kept in all() {
+                set_grants(&app, &owner, vec![kept]).await;
+                once(&app, &owner, &path, &body).await.refused(403);
+            }
+            set_grants(&app, &owner, all()).await;
+            assert_eq!(once(&app, &owner, &path, &body).await.ok(), given);
+        }
+    }
 }
