@@ -53,9 +53,6 @@ pub(super) struct Reply {
     hash: u64,
 }
 
-/// What became of each unit's statements.
-pub(super) type Replies = Vec<Option<Result<Reply, Failure>>>;
-
 impl Link {
     pub(super) fn new(wire: Wire, runtime: Runtime) -> Self {
         Self { wire, runtime, cache: Cache::default(), steps: Vec::new(), misfired: false }
