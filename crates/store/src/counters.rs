@@ -14,14 +14,18 @@ statements! {
 }
 
 /// Counts a new row of a list that is sorted by `created_at`; out of order if a newer row already exists.
+///
+/// It compares with the newest row, which the index of the list finds at once. Asking whether any row is newer would
+/// read the whole table on PostgreSQL, which expects to find one soon.
 macro_rules! count_new {
     ($table:literal) => {
         concat!(
             "INSERT INTO counters (organization_id, kind, shard, total, disorder) VALUES ($1, '",
             $table,
-            "', $2, 1, CASE WHEN EXISTS (SELECT 1 FROM ",
+            "', $2, 1, CASE WHEN EXISTS (SELECT 1 FROM (SELECT created_at, id FROM ",
             $table,
-            " WHERE organization_id = $1 AND (created_at, id) > ($3, $4)) THEN 1 ELSE 0 END) \
+            " WHERE organization_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1) newest \
+             WHERE (newest.created_at, newest.id) > ($3, $4)) THEN 1 ELSE 0 END) \
              ON CONFLICT (organization_id, kind, shard) DO UPDATE \
              SET total = counters.total + excluded.total, disorder = counters.disorder + excluded.disorder"
         )
