@@ -15,7 +15,7 @@
 /// | `or_creator_with` | a weaker permission that is enough for resources that the caller created | |
 /// | `target_in_body` | the field of the body that names the permission's target | the path names it |
 /// | `also` | statuses beyond those that follow from the rest | none |
-/// | `marks` | `secret_reply`, `live`, `not_audited` of [`Description`](crate::Description) | none |
+/// | `marks` | `secret_reply`, `live`, `starts_operation`, `not_audited` of [`Description`](crate::Description) | none |
 ///
 /// The doc comment is the summary in the OpenAPI document.
 ///

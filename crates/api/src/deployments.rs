@@ -39,6 +39,7 @@ endpoints! {
     Create: POST "/organizations/{organizationId}/deployments" as "CreateDeployment" {
         path: InOrganization, body: OneOf<CreateDeploymentRequest>, reply: One<Deployment>,
         permission: "workspace.deployments.create", target_in_body: "workspaceId", also: [409],
+        marks: [starts_operation],
     }
     /// Get a deployment
     Get: GET "/organizations/{organizationId}/deployments/{deploymentId}" as "GetDeployment" {
@@ -48,25 +49,25 @@ endpoints! {
     /// Update a deployment
     Update: POST "/organizations/{organizationId}/deployments/{deploymentId}" as "UpdateDeployment" {
         path: OfDeployment, body: OneOf<UpdateDeploymentRequest>, reply: One<Deployment>,
-        permission: "deployment.update", also: [409],
+        permission: "deployment.update", also: [409], marks: [starts_operation],
     }
     /// Delete a deployment
     Delete: DELETE "/organizations/{organizationId}/deployments/{deploymentId}" as "DeleteDeployment" {
         path: OfDeployment,
-        permission: "deployment.delete",
+        permission: "deployment.delete", marks: [starts_operation],
     }
     /// Override the hibernation of a deployment
     OverrideHibernation: POST "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override"
         as "UpdateDeploymentHibernationOverride" {
         path: OfDeployment, body: OverrideDeploymentHibernationBody,
         reply: One<DeploymentHibernationOverride>,
-        permission: "deployment.update",
+        permission: "deployment.update", marks: [starts_operation],
     }
     /// End the hibernation override of a deployment
     EndHibernationOverride: DELETE "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override"
         as "DeleteDeploymentHibernationOverride" {
         path: OfDeployment,
-        permission: "deployment.update",
+        permission: "deployment.update", marks: [starts_operation],
     }
 }
 

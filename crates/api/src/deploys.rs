@@ -40,12 +40,13 @@ endpoints! {
         as "FinalizeDeploy" {
         path: OfDeploy, body: FinalizeDeployRequest, reply: One<Deploy>,
         permission: "deployment.deploys.update", or_creator_with: "deployment.deploys.create",
+        marks: [starts_operation],
     }
     /// Roll back to a deploy
     Rollback: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/rollback"
         as "DeployRollback" {
         path: OfDeploy, body: DeployRollbackRequest, reply: One<Deploy>,
-        permission: "deployment.deploys.update",
+        permission: "deployment.deploys.update", marks: [starts_operation],
     }
 }
 

@@ -131,6 +131,8 @@ pub struct Description {
     /// Whether the reply is never repeated, from the response cache or under an `Idempotency-Key`: it depends on more
     /// than the database, or may hold secrets.
     pub live: bool,
+    /// Whether a call can start an operation, which a header of the response then names.
+    pub starts_operation: bool,
     /// The field of the body that names the target of the permission, where the path does not.
     pub target_in_body: Option<&'static str>,
     /// Statuses it can answer beyond those that follow from its access and types.
@@ -169,6 +171,7 @@ impl Description {
             audited: !matches!(method, Method::Get),
             secret_reply: false,
             live: false,
+            starts_operation: false,
             target_in_body: None,
             also: &[],
             reply_kind: <E::Reply as Reply>::KIND,
@@ -207,6 +210,12 @@ impl Description {
     /// Marks the reply as depending on more than the database, or as possibly containing secrets.
     pub const fn live(mut self) -> Self {
         self.live = true;
+        self
+    }
+
+    /// Marks calls as starting an operation.
+    pub const fn starts_operation(mut self) -> Self {
+        self.starts_operation = true;
         self
     }
 

@@ -238,4 +238,48 @@ wire_enum! {
     GitProvider { Hosted = "HOSTED", Generic = "GENERIC" }
     /// Whether a domain is proven to be the organization's.
     DomainStatus { Pending = "PENDING", Verified = "VERIFIED" }
+    /// What an operation does.
+    OperationKind {
+        Create = "CREATE",
+        Update = "UPDATE",
+        Deploy = "DEPLOY",
+        Rollback = "ROLLBACK",
+        RuntimeUpgrade = "RUNTIME_UPGRADE",
+        Hibernate = "HIBERNATE",
+        Wake = "WAKE",
+        Transfer = "TRANSFER",
+        Failover = "FAILOVER",
+        Failback = "FAILBACK",
+        Delete = "DELETE",
+    }
+    /// Why an operation was started.
+    OperationCause {
+        Call = "CALL",
+        Schedule = "SCHEDULE",
+        EnvironmentObject = "ENVIRONMENT_OBJECT",
+        Loop = "LOOP",
+    }
+    /// How far an operation has come.
+    OperationState {
+        Pending = "PENDING",
+        Running = "RUNNING",
+        Succeeded = "SUCCEEDED",
+        Failed = "FAILED",
+        Cancelled = "CANCELLED",
+        Superseded = "SUPERSEDED",
+    }
+    /// A step of an operation.
+    OperationStepName {
+        Apply = "APPLY",
+        Runtime = "RUNTIME",
+        Database = "DATABASE",
+        Unpack = "UNPACK",
+        Packages = "PACKAGES",
+        Drain = "DRAIN",
+        Start = "START",
+        Parse = "PARSE",
+        Remove = "REMOVE",
+    }
+    /// What an operation changes.
+    OperationTargetType { Deployment = "DEPLOYMENT", Cluster = "CLUSTER" }
 }

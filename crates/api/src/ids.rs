@@ -190,6 +190,8 @@ ids! {
     SearchId;
     /// A node: a machine that runs environments.
     NodeId;
+    /// An operation: a change that takes time.
+    OperationId;
 }
 
 impl EntityId {

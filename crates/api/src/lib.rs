@@ -28,6 +28,7 @@ mod id;
 mod ids;
 pub mod invites;
 pub mod openapi;
+pub mod operations;
 pub mod options;
 pub mod organizations;
 pub mod page;
@@ -75,4 +76,5 @@ registry! {
     agent_tokens,
     agent_logs,
     auth,
+    operations,
 }

@@ -10,6 +10,8 @@ use crate::{ENDPOINTS, ErrorBody, uploads};
 
 /// The prefix of every path.
 pub const PREFIX: &str = "/v1";
+/// The response header that names the operation which a call has started.
+pub const OPERATION_HEADER: &str = "Podium-Operation";
 const COMPONENTS: &str = "/components/schemas";
 
 /// Schemas of one endpoint, all references resolved by [`Document::schemas`].
@@ -210,6 +212,10 @@ fn responses(endpoint: &Description, schemas: &EndpointSchemas) -> Value {
     }
     if endpoint.reply_kind == ReplyKind::One {
         success["headers"]["ETag"] = header_schema("The version of the resource and a hash of the body.");
+    }
+    if endpoint.starts_operation {
+        let about = "The id of the operation that carries the change out, if there is anything to carry out.";
+        success["headers"][OPERATION_HEADER] = header_schema(about);
     }
     responses.insert(status.into(), success);
     for status in endpoint.statuses() {

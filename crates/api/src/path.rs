@@ -2,7 +2,7 @@
 
 use crate::{
     AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeployId, DeploymentId, EnvironmentObjectId, Id,
-    InviteId, OrganizationId, RoleId, TeamId, TokenId, UserId, WorkspaceId, const_text,
+    InviteId, OperationId, OrganizationId, RoleId, TeamId, TokenId, UserId, WorkspaceId, const_text,
 };
 
 /// The ids of a path, in the order in which the path names them.
@@ -90,6 +90,8 @@ path_params! {
     OfAgentToken { organization_id: OrganizationId = "organizationId", deployment_id: DeploymentId = "deploymentId", agent_token_id: AgentTokenId = "agentTokenId" }
     /// An environment object of an organization.
     OfEnvironmentObject { organization_id: OrganizationId = "organizationId", environment_object_id: EnvironmentObjectId = "environmentObjectId" }
+    /// An operation of an organization.
+    OfOperation { organization_id: OrganizationId = "organizationId", operation_id: OperationId = "operationId" }
     /// An allowed address range of an organization.
     OfAllowedIpAddressRange { organization_id: OrganizationId = "organizationId", allowed_ip_address_range_id: AllowedIpAddressRangeId = "allowedIpAddressRangeId" }
 }

@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use podium_api::clusters::{self as api, Cluster, ClusterHealthStatus, ClusterMetadata, ClustersPaginated};
-use podium_api::enums::ClusterStatus;
+use podium_api::enums::{ClusterStatus, OperationKind};
 use podium_api::union::OneOf;
 use podium_api::{ClusterId, Many, NodePoolId, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::clusters::states::{self, Event};
 use podium_domain::clusters::{self as rules, Definition, Facts};
 use podium_domain::{Refusal, names};
+use podium_store::operations::OperationTarget;
 use podium_store::{Paging, Scope, clusters, organizations, workspaces};
 
 use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
+use crate::operations;
 
 /// Lists the clusters that the caller may see.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ClustersPaginated>> {
@@ -64,6 +66,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Cluste
             details,
         };
         clusters::insert(tx, cx.scope(), &cluster, &name.key).or_conflict(|| taken(&cluster.name))?;
+        operations::begin(cx, tx, OperationKind::Create, target(&cluster), None)?;
         cx.changed(tx, clusters::KIND, id.id(), 1)?;
         Ok(One { version: 1, body: cluster })
     })
@@ -108,6 +111,12 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Cluste
         if !cluster.workspace_ids.is_empty() {
             leave_defaults(tx, cx, id, &cluster.workspace_ids)?;
         }
+        let kind = match event {
+            Event::FailOver(true) => OperationKind::Failover,
+            Event::FailOver(false) => OperationKind::Failback,
+            Event::Update | Event::Delete => OperationKind::Update,
+        };
+        operations::begin(cx, tx, kind, target(&cluster), None)?;
         cx.changed(tx, clusters::KIND, id.id(), version + 1)?;
         Ok(One { version: version + 1, body: cluster })
     })
@@ -130,10 +139,16 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         }
         leave_defaults(tx, cx, id, &[])?;
         clusters::delete(tx, cx.scope(), id, version, cx.now())?;
+        operations::begin(cx, tx, OperationKind::Delete, target(&stored), None)?;
         cx.changed(tx, clusters::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
+}
+
+/// A cluster as the target of an operation.
+fn target(cluster: &Cluster) -> OperationTarget {
+    OperationTarget::Cluster(cluster.id, cluster.name.clone())
 }
 
 /// A cluster that the caller may see.

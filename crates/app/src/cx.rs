@@ -8,11 +8,11 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use podium_api::subjects::SubjectProfile;
 use podium_api::{
-    Description, Endpoint, Id, One, OrganizationId, Reply, Shown, SubjectId, Timestamp, TypedId,
+    Description, Endpoint, Id, One, OperationId, OrganizationId, Reply, Shown, SubjectId, Timestamp, TypedId,
 };
 use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Target};
@@ -66,6 +66,8 @@ struct Inner {
     confirmed: AtomicBool,
     /// What must hold when the database is asked, where that is more than what holds for the caller.
     guard: OnceLock<Arc<Guard>>,
+    /// The operation that the call has started.
+    operation: Mutex<Option<OperationId>>,
 }
 
 /// What an endpoint is called with: path, query and body.
@@ -83,7 +85,15 @@ impl Cx<()> {
     pub fn new(app: App, authority: Arc<Authority>, request: Request, rechecks: bool) -> Self {
         let confirmed = AtomicBool::new(false);
         Self {
-            inner: Arc::new(Inner { app, authority, request, rechecks, confirmed, guard: OnceLock::new() }),
+            inner: Arc::new(Inner {
+                app,
+                authority,
+                request,
+                rechecks,
+                confirmed,
+                guard: OnceLock::new(),
+                operation: Mutex::default(),
+            }),
             proof: (),
             exclusive: false,
         }
@@ -215,6 +225,16 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.inner.app.world.id()
     }
 
+    /// The operation that the call has started.
+    pub fn operation(&self) -> Option<OperationId> {
+        *self.inner.operation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes which operation the call has started, which the response names.
+    pub(crate) fn note_operation(&self, id: Option<OperationId>) {
+        *self.inner.operation.lock().unwrap_or_else(PoisonError::into_inner) = id;
+    }
+
     /// Reads a few rows by key.
     pub async fn read<T: Send + 'static>(
         &self,
@@ -303,6 +323,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         let cx = Self { exclusive, ..self.clone() };
         let audit_id = self.new_id();
         let unit = move |tx: &Tx| {
+            cx.note_operation(None);
             cx.confirm_in_database(tx)?;
             running.replay(&cx, tx, |kept| may(&cx, tx, kept))?;
             running.claim(&cx, tx)?;

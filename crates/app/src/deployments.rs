@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{self as api, CreateDeploymentRequest, Deployment, DeploymentsPaginated};
-use podium_api::enums::{DeploymentStatus, DeploymentType};
+use podium_api::enums::{DeploymentStatus, DeploymentType, OperationKind};
 use podium_api::{DeploymentId, Id, Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, PlacementContext};
@@ -19,12 +19,13 @@ use podium_domain::deployments::{
 use podium_domain::{Refusal, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{
-    LazyRow, Paging, Render, Scope, Stamp, clusters, environment_objects, grants, organizations, tokens,
-    workspaces,
+    LazyRow, Paging, Render, Scope, Stamp, clusters, environment_objects, grants,
+    operations as store_operations, organizations, tokens, workspaces,
 };
 
 use crate::cx::{Call, Cx};
 use crate::error::{Error, OrConflict, Result};
+use crate::operations;
 use crate::rendered::{Inline, Made};
 
 use variables::Variables;
@@ -114,6 +115,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             stamp: Stamp::new(cx.profile(), cx.now()),
         };
         deployments::insert(tx, cx.scope(), &row, &name.key).or_conflict(|| taken(&row.name))?;
+        operations::begin(cx, tx, OperationKind::Create, operations::of_deployment(&row), None)?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     })
@@ -171,11 +173,14 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
         let seals = Variables { app: cx.app(), id };
         let mut services = Services { now: cx.now(), new_id: &mut new_id, seals: &seals };
         let Wanted { name, spec } = rules::update(&body, stored.spec.clone(), &facts, &mut services)?;
+        let undo = (!moves).then(|| operations::undo_to(&stored));
         let mut row = DeploymentRow { spec, name: name.text, ..changed(cx, stored) };
         if moves {
             move_to(cx, tx, &mut row, body.workspace_id)?;
         }
         deployments::update(tx, cx.scope(), &row, &name.key).or_conflict(|| taken(&row.name))?;
+        let kind = if moves { OperationKind::Transfer } else { OperationKind::Update };
+        operations::begin(cx, tx, kind, operations::of_deployment(&row), undo)?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     };
@@ -186,18 +191,29 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
 pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.deployment_id;
     cx.change_rights(move |cx, tx| {
-        // From here on nobody can be granted a role on it.
-        organizations::lock(tx, cx.scope())?;
+        hold_rights(cx, tx)?;
         let row = find(tx, cx.scope(), id)?;
         cx.expect_version(row.stamp.version)?;
-        if removal::remove(cx, tx, id)? {
-            cx.rights_change(tx)?;
-        }
-        deployments::delete(tx, cx.scope(), (id, row.workspace_id), row.stamp.version, cx.now())?;
-        cx.changed(tx, deployments::KIND, id.id(), row.stamp.version + 1)?;
+        remove(cx, tx, row)?;
         Ok(Nothing)
     })
     .await
+}
+
+/// Removes a deployment with everything that belongs to it, in a transaction that changes rights.
+pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, row: DeploymentRow) -> Result<()> {
+    if removal::remove(cx, tx, row.id)? {
+        cx.rights_change(tx)?;
+    }
+    let (id, version) = (row.id, row.stamp.version);
+    deployments::delete(tx, cx.scope(), (id, row.workspace_id), version, cx.now())?;
+    operations::begin(cx, tx, OperationKind::Delete, operations::of_deployment(&row), None)?;
+    cx.changed(tx, deployments::KIND, id.id(), version + 1)
+}
+
+/// From here on nobody can be granted a role on a deployment, until the transaction ends.
+pub(crate) fn hold_rights(cx: &Cx<Scope>, tx: &Tx) -> Result<()> {
+    Ok(organizations::lock(tx, cx.scope()).map(drop)?)
 }
 
 /// Reads a deployment that must be there.
@@ -274,6 +290,7 @@ fn move_to(cx: &Cx<Scope>, tx: &Tx, row: &mut DeploymentRow, workspace_id: Works
     environment_objects::leave_workspace(tx, cx.scope(), row.id)?;
     grants::leave_workspace(tx, cx.scope(), row.id, workspace_id)?;
     tokens::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
+    store_operations::move_deployment(tx, cx.scope(), row.id, workspace_id)?;
     deployments::count_move(tx, cx.scope(), row.id, row.workspace_id, workspace_id)?;
     row.workspace_id = workspace_id;
     row.workspace_name = Some(workspace.name);

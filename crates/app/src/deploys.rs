@@ -5,7 +5,7 @@ mod shown;
 pub(crate) mod uploads;
 
 use podium_api::deploys::{self as api, Deploy, DeployGit, DeploysPaginated};
-use podium_api::enums::{DeployStatus, DeploymentStatus};
+use podium_api::enums::{DeployStatus, DeploymentStatus, OperationKind};
 use podium_api::path::OfDeploy;
 use podium_api::{DeployId, Many, One};
 use podium_db::{Conn, Tx};
@@ -19,6 +19,7 @@ use podium_store::{Paging, Scope, Stamp};
 use crate::cx::{Call, Cx};
 use crate::deployments::{changed, find as find_deployment};
 use crate::error::{Error, Result};
+use crate::operations;
 use shown::Place;
 
 pub use expiry::{ExpiryOutcome, expire};
@@ -111,8 +112,10 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                     return Ok(answer(cx, &deployment, row));
                 }
                 DeployStatus::Failed => {
-                    let message =
-                        "The deploy failed because it was not finalized in time: create another one.";
+                    let message = match &row.details.outcome {
+                        None => "The deploy failed because it was not finalized in time: create another one.",
+                        Some(_) => "The deploy was cancelled: create another one.",
+                    };
                     return Err(Refusal::invalid(message).into());
                 }
                 DeployStatus::Initialized => {}
@@ -130,7 +133,12 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
             };
             let (outcome, versions) = rules::outcome(waiting, &body, &deployment.spec)?;
             let reason = UserText::new("A deploy is rolling out.");
-            let deployment = want(cx, tx, deployment, row.id, &outcome, row.details.git.clone(), reason)?;
+            let kind = match outcome.runtime_version == deployment.spec.runtime_version {
+                true => OperationKind::Deploy,
+                false => OperationKind::RuntimeUpgrade,
+            };
+            let git = row.details.git.clone();
+            let deployment = want(cx, tx, deployment, (row.id, kind), &outcome, git, reason)?;
             row.status = DeployStatus::Deployed;
             row.details.outcome = Some(outcome);
             row.details.finalized_with = Some(versions);
@@ -158,7 +166,7 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
         let outcome = rules::roll_back_to(target.id, status, &target.details, current)?;
         let reason = UserText::new("A rollback is rolling out.");
         let git = target.details.git.clone();
-        let deployment = want(cx, tx, deployment, id, &outcome, git, reason)?;
+        let deployment = want(cx, tx, deployment, (id, OperationKind::Rollback), &outcome, git, reason)?;
         let row = DeployRow {
             id,
             image_tag: image_tag.clone(),
@@ -206,17 +214,19 @@ fn want(
     cx: &Cx<Scope>,
     tx: &Tx,
     deployment: DeploymentRow,
-    deploy_id: DeployId,
+    (deploy_id, kind): (DeployId, OperationKind),
     outcome: &Outcome,
     git: Option<DeployGit>,
     reason: UserText,
 ) -> Result<DeploymentRow> {
+    let undo = operations::undo_to(&deployment);
     let mut deployment = changed(cx, deployment);
     if deployment.status == DeploymentStatus::Deploying {
         deployment.status_reason = reason;
     }
     rules::apply(&mut deployment.spec, deploy_id, outcome, git);
     deployments::update(tx, cx.scope(), &deployment, &names::fold(&deployment.name))?;
+    operations::begin(cx, tx, kind, operations::of_deployment(&deployment), Some(undo))?;
     cx.changed(tx, deployments::KIND, deployment.id.id(), deployment.stamp.version)?;
     Ok(deployment)
 }

@@ -5,13 +5,14 @@ mod sealing;
 
 use std::collections::BTreeSet;
 
-use podium_api::enums::EnvironmentObjectScope;
+use podium_api::enums::{EnvironmentObjectScope, OperationCause};
 use podium_api::environment_objects::{self as api, CreateEnvironmentObject, EnvironmentObject};
 use podium_api::{Blank, DeploymentId, EntityId, EnvironmentObjectId, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::environment_objects::change::affected;
 use podium_domain::environment_objects::{self as rules, Object, Verb, show};
 use podium_domain::{Given, Refusal, Target, UserText};
+use podium_store::deployments::RollOut;
 use podium_store::environment_objects::{self as objects, ObjectRow};
 use podium_store::{Scope, Stamp, deployments};
 
@@ -185,7 +186,14 @@ fn roll_out(
     }
     let key = Given::object_key(row.object.object_type, &row.key);
     let reason = UserText::filled("Rolling out a change of the environment object `{}`.", &[&key]);
-    Ok(deployments::roll_out(tx, cx.scope(), &affected, &reason, cx.now())?)
+    let why = RollOut {
+        reason: &reason,
+        cause: OperationCause::EnvironmentObject,
+        subject_id: Some(cx.subject_id()),
+        new_id: &mut || cx.new_id(),
+        now: cx.now(),
+    };
+    Ok(deployments::roll_out(tx, cx.scope(), &affected, why)?)
 }
 
 /// An object as its readers see it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use podium_api::{Reply, Timestamp};
 use podium_db::{Conn, Tx};
 use podium_domain::Refusal;
-use podium_store::idempotency::{self as stored, IdempotencyKey, StoredResponse};
+use podium_store::idempotency::{self as stored, IdempotencyKey, NewResponse, StoredResponse};
 use podium_store::{credentials, invites};
 
 use crate::cx::Cx;
@@ -107,6 +107,7 @@ impl Entered {
         }
         let body = if answer.is_sealed { self.open(cx, conn, key, &answer)? } else { answer.body };
         may(&body)?;
+        cx.note_operation(answer.started_id);
         Err(Error::Replay(Box::new(Replay { version: answer.version, body })))
     }
 
@@ -160,7 +161,8 @@ impl Entered {
         if is_sealed {
             body = cx.app().secrets.seal(&cx.app().world, &key.key, &body);
         }
-        stored::keep(tx, &system(cx.app()), key, version, &body, is_sealed)?;
+        let response = NewResponse { version, body: &body, is_sealed, started_id: cx.operation() };
+        stored::keep(tx, &system(cx.app()), key, &response)?;
         Ok(reply)
     }
 }

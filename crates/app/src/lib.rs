@@ -47,6 +47,8 @@ mod facts;
 pub mod front_door;
 pub mod invites;
 pub mod nodes;
+mod operation_events;
+pub mod operations;
 pub mod options;
 pub mod organizations;
 mod own;
@@ -119,6 +121,8 @@ pub struct Shared {
     pub(crate) disk: disk::Disk,
     pub(crate) node: OnceLock<nodes::Node>,
     pub(crate) log_streams: log_events::Streams,
+    /// Wakes those who follow operations.
+    pub(crate) operation_notifier: operation_events::OperationNotifier,
     pub(crate) uploading: shared_capacity::SharedCapacity<Id>,
     pub(crate) uploads_refused: std::sync::atomic::AtomicU64,
     pub(crate) authorities: Arc<authority::Authorities>,

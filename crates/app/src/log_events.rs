@@ -19,7 +19,7 @@ use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
 
 /// How often a keep-alive is sent when there are no lines.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 const MOST_OF_ONE_SUBJECT: usize = 10;
 const MOST: usize = 1000;
 /// When to try again where there are too many streams.
@@ -30,13 +30,13 @@ const RETRY_AFTER: u64 = 5;
 pub struct Streams(Arc<Mutex<HashMap<SubjectId, usize>>>);
 
 /// A stream that is open.
-struct Open {
+pub(crate) struct Open {
     streams: Streams,
     subject_id: SubjectId,
 }
 
 impl Streams {
-    fn open(&self, subject_id: SubjectId) -> Result<Open> {
+    pub(crate) fn open(&self, subject_id: SubjectId) -> Result<Open> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = open.values().sum();
         let own = open.entry(subject_id).or_default();

@@ -24,6 +24,7 @@ use crate::authority::Authorities;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::front_door::PublicUrl;
+use crate::operation_events::OperationNotifier;
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, unhex};
@@ -71,10 +72,13 @@ impl App {
         let mut options = Options::new(target);
         options.connections = config.connections.unwrap_or(options.connections);
         let work_notifier = WorkNotifier::default();
+        let operation_notifier = OperationNotifier::default();
         let (follower, notifier) = (Arc::clone(&authorities), work_notifier.clone());
+        let operations = operation_notifier.clone();
         options.on_commit = Arc::new(move |changes| {
             follower.committed(changes);
             notifier.committed(changes);
+            operations.committed(changes);
         });
         let (db, system) = podium_store::open(options).await?;
         check_key(&db, system, &secrets, &world).await?;
@@ -98,6 +102,7 @@ impl App {
             log_streams: Default::default(),
             authorities,
             work_notifier,
+            operation_notifier,
             meters: Default::default(),
             listeners: Default::default(),
             node: Default::default(),

@@ -204,6 +204,7 @@ impl Simulated {
             running: if is_ready { stored.after } else { stored.before },
             note: None,
             look_again_at: (!is_ready).then(|| Timestamp::from_millis(waits_until)),
+            progress: self.script.progress(id).filter(|_| !is_ready),
         }))
     }
 

@@ -20,6 +20,7 @@ pub mod groups;
 pub mod last_owner;
 pub mod names;
 pub mod no_escalation;
+pub mod operations;
 pub mod options;
 pub mod passwords;
 mod patterns;

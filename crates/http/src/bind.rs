@@ -5,8 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::Response;
 use http::header::IF_NONE_MATCH;
+use http::{HeaderName, HeaderValue, Response};
 use podium_api::endpoint::{MembersOnly, Permitted, SignedIn};
 use podium_api::path::PathParams;
 use podium_api::{Description, Endpoint, Id, Method, Reply, ReplyKind};
@@ -22,6 +22,9 @@ use crate::incoming::{Checks, Incoming, Input};
 use crate::respond::{ReplyOutput, WriteReply, WrittenReply};
 use crate::response_cache::ResponseCache;
 use crate::settings::Settings;
+
+/// Names the operation that a call has started.
+const OPERATION: HeaderName = HeaderName::from_static("podium-operation");
 
 /// How often a request is judged again because its caller's rights changed while it ran.
 const ATTEMPTS: usize = 4;
@@ -221,6 +224,10 @@ impl<A: Guarded> GuardedHandler<A> {
             }
             _ => {}
         }
-        answer.map(|sent| sent.into_response(known.as_ref()))
+        let mut response = answer?.into_response(known.as_ref());
+        if let Some(id) = cx.operation().and_then(|id| HeaderValue::from_str(id.as_str()).ok()) {
+            response.headers_mut().insert(OPERATION, id);
+        }
+        Ok(response)
     }
 }

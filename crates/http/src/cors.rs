@@ -39,7 +39,7 @@ pub(crate) fn preflight(
 pub(crate) fn permit(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers
-        .insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("etag, retry-after, x-request-id"));
+    let shown = "etag, podium-operation, retry-after, x-request-id";
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(shown));
     headers.append(VARY, HeaderValue::from_static("origin"));
 }

@@ -82,6 +82,7 @@ routes! {
         AcceptInvite => accept_invite, SignIn => sign_in, Renew => renew, SignOut => sign_out,
         ChangePassword => change_password,
     }
+    operations { List => list, Get => get, Cancel => cancel, Follow => follow }
 }
 
 const _: () = {

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use podium_api::enums::ClusterStatus;
 use podium_api::{ClusterId, Id};
 use podium_app::App;
 use podium_dataplane::{Cluster, DataPlane, Fault};
-use podium_domain::clusters::plan;
+use podium_domain::UserText;
 use podium_domain::clusters::plan::{Observed, Settled, Step};
+use podium_domain::clusters::{plan, states};
+use podium_domain::operations::Seen;
 use podium_store::System;
 use podium_store::clusters::{self, ClusterState};
+use podium_store::operations::{self, OperationRow};
 
+use crate::operations::Advanced;
 use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 
 /// The reconciler of clusters.
@@ -27,11 +32,23 @@ impl Clusters {
     async fn reconcile(&self, id: ClusterId) -> Result<StepResult, Failure> {
         let (system, mut is_done) = (self.system, false);
         loop {
-            let state = self.app.db.read(None, move |conn| clusters::state(conn, &system, id)).await?;
+            let read = self.app.db.read(None, move |conn| {
+                let operation = operations::under_way(conn, &system, id.id())?;
+                Ok::<_, podium_db::Error>((clusters::state(conn, &system, id)?, operation))
+            });
+            let (state, operation) = read.await?;
+            let operation = operation.as_ref();
+            let now = self.app.world.now();
+            let working = match &state {
+                Some(_) => Seen::Underway(None, &UserText::EMPTY),
+                None => Seen::Removing,
+            };
+            let working = || Advanced::of(operation, &working, now).map(|working| working.effect(system));
             let observed = self.observe(id).await;
             match plan(state.as_ref().map(ClusterState::desired).as_ref(), &observed) {
                 Step::Apply | Step::Remove if is_done => {
-                    return Ok(StepResult::waiting("The data plane has not picked it up yet.", None));
+                    let waiting = StepResult::waiting("The data plane has not picked it up yet.", None);
+                    return Ok(StepResult { effect: working(), ..waiting });
                 }
                 Step::Apply => {
                     if let Some(state) = &state {
@@ -40,18 +57,26 @@ impl Clusters {
                 }
                 Step::Remove => self.plane.remove_cluster(id).await?,
                 Step::Settle(settled) => {
-                    let generation = state.map_or(0, |state| state.generation);
-                    return Ok(self.settle(id, generation, settled, &observed));
+                    let (generation, was_under_way) = state.map_or((0, false), |state| {
+                        (state.generation, states::is_under_way(state.cluster.status))
+                    });
+                    let operation = operation.filter(|_| was_under_way);
+                    return Ok(self.settle(id, generation, settled, operation, &observed));
                 }
                 Step::Wait => {
                     return match observed {
                         Observed::Unreachable(why) => Err(Failure(format!("the data plane: {why}"))),
-                        _ => Ok(StepResult::waiting("The data plane is working on it.", None)),
+                        _ => {
+                            let waiting = StepResult::waiting("The data plane is working on it.", None);
+                            Ok(StepResult { effect: working(), ..waiting })
+                        }
                     };
                 }
                 Step::Watch | Step::Done => {
                     let next = next_after(&observed);
-                    return Ok(StepResult { progressed: next == Next::Settled, next, effect: None });
+                    let done = operation.filter(|_| state.is_none());
+                    let done = Advanced::of(done, &Seen::Done, now).map(|done| done.effect(system));
+                    return Ok(StepResult { progressed: next == Next::Settled, next, effect: done });
                 }
             }
             is_done = true;
@@ -79,10 +104,29 @@ impl Clusters {
         self.plane.apply_cluster(&wanted).await
     }
 
-    fn settle(&self, id: ClusterId, generation: i64, settled: Settled, observed: &Observed) -> StepResult {
-        let (system, now) = (self.system, self.app.world.now());
-        let effect: Effect =
-            Box::new(move |tx| clusters::settle(tx, &system, id, generation, &settled, now).map(drop));
+    fn settle(
+        &self,
+        id: ClusterId,
+        generation: i64,
+        settled: Settled,
+        operation: Option<&OperationRow>,
+        observed: &Observed,
+    ) -> StepResult {
+        let (system, now, app) = (self.system, self.app.world.now(), self.app.clone());
+        let seen = match settled.status {
+            ClusterStatus::Created => Seen::Done,
+            _ => Seen::Failed(&settled.reason),
+        };
+        let advanced = Advanced::of(operation, &seen, now);
+        let effect: Effect = Box::new(move |tx| {
+            let mut new_id = || app.world.id();
+            if clusters::settle(tx, &system, id, generation, &settled, &mut new_id, now)?
+                && let Some(advanced) = &advanced
+            {
+                advanced.write(tx, &system)?;
+            }
+            Ok(())
+        });
         StepResult { next: next_after(observed), progressed: true, effect: Some(effect) }
     }
 }

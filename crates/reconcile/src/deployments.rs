@@ -11,10 +11,13 @@ use podium_domain::deployments::plan::{
     Cause, Desired, Observation, Step, Verdict, not_applied, when_unreachable,
 };
 use podium_domain::deployments::{hibernation, plan};
+use podium_domain::operations::Seen;
 use podium_store::deployments::{self, DeploymentRow, ObservedStatus};
+use podium_store::operations::{self, OperationRow};
 use podium_store::{System, changes, nodes};
 
 use crate::environment::environment;
+use crate::operations::{Advanced, Phase};
 use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 
 /// The reconciler of deployments.
@@ -35,8 +38,13 @@ impl Deployments {
         }
         let (system, mut is_applied) = (self.system, false);
         loop {
-            let row = self.app.db.read(None, move |conn| deployments::state(conn, &system, id)).await?;
-            let Some(row) = row else { return self.clean_up(id).await };
+            let read = self.app.db.read(None, move |conn| {
+                let operation = operations::under_way(conn, &system, id.id())?;
+                Ok::<_, podium_db::Error>((deployments::state(conn, &system, id)?, operation))
+            });
+            let (row, operation) = read.await?;
+            let operation = operation.as_ref();
+            let Some(row) = row else { return self.clean_up(id, operation).await };
             let now = self.app.world.now();
             let rest = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, now);
             let desired = Desired {
@@ -46,17 +54,22 @@ impl Deployments {
             };
             let next_event = rest.next.map(|(at, _)| at).filter(|at| *at > now);
             let observation = self.observe(id).await;
-            let verdict = match plan(Some(&desired), &observation) {
+            let (verdict, phase) = match plan(Some(&desired), &observation) {
                 Step::Apply(_) if is_applied => {
                     return Ok(StepResult::waiting("The data plane has not picked it up yet.", None));
                 }
-                Step::Apply(cause) => match self.apply(&row, &desired, cause).await {
-                    None => {
-                        is_applied = true;
+                Step::Apply(cause) => {
+                    if !self.begin_scheduled(&row, cause, operation, now).await? {
                         continue;
                     }
-                    Some(verdict) => verdict,
-                },
+                    match self.apply(&row, &desired, cause).await {
+                        None => {
+                            is_applied = true;
+                            continue;
+                        }
+                        Some(verdict) => (verdict, Phase::Waiting),
+                    }
+                }
                 Step::RaiseGeneration(generation) => {
                     return Ok(raise_generation(system, id, generation, now));
                 }
@@ -66,22 +79,27 @@ impl Deployments {
                         None => Next::Settled,
                     };
                     let verdict = self.with_machine_context(verdict);
-                    return Ok(StepResult { progressed: true, ..record(system, &row, verdict, next, now) });
+                    let recorded = record(system, &row, (verdict, Phase::Done), operation, next, now);
+                    return Ok(StepResult { progressed: true, ..recorded });
                 }
-                Step::Watch(verdict) => verdict,
+                Step::Watch(verdict) => (verdict, Phase::of(&observation)),
                 Step::Remove | Step::Forget => {
                     return Err(Failure("the plan removes a deployment that exists".into()));
                 }
             };
             let next = watch(&verdict, &observation, next_event, now);
             let verdict = self.with_machine_context(verdict);
-            return Ok(record(system, &row, verdict, next, now));
+            return Ok(record(system, &row, (verdict, phase), operation, next, now));
         }
     }
 
     /// Cleans up after a deleted deployment.
-    async fn clean_up(&self, id: DeploymentId) -> Result<StepResult, Failure> {
-        let mut is_removed = false;
+    async fn clean_up(
+        &self,
+        id: DeploymentId,
+        operation: Option<&OperationRow>,
+    ) -> Result<StepResult, Failure> {
+        let (system, mut is_removed) = (self.system, false);
         loop {
             let observation = self.observe(id).await;
             match plan(None, &observation) {
@@ -93,10 +111,11 @@ impl Deployments {
                         }
                         _ => "It is being removed.",
                     };
-                    return Ok(StepResult::waiting(
-                        reason,
-                        look_again_at(&observation, self.app.world.now()),
-                    ));
+                    let now = self.app.world.now();
+                    let removing = Advanced::of(operation, &Seen::Removing, now);
+                    let effect = removing.map(|removing| removing.effect(system));
+                    let waiting = StepResult::waiting(reason, look_again_at(&observation, now));
+                    return Ok(StepResult { effect, ..waiting });
                 }
                 _ => self.plane.remove(id).await?,
             }
@@ -104,9 +123,16 @@ impl Deployments {
         }
         self.app.remove_files_of_deployment(id).await.map_err(|error| Failure(error.to_string()))?;
         self.app.logs.remove(id).await.map_err(|error| Failure(format!("the log store: {error}")))?;
-        let system = self.system;
-        let unplace: Effect = Box::new(move |tx| nodes::unplace(tx, &system, id));
-        Ok(StepResult { effect: self.app.node().map(|_| unplace), ..StepResult::settled() })
+        let done = Advanced::of(operation, &Seen::Done, self.app.world.now());
+        let is_placed = self.app.node().is_some();
+        let has_effect = done.is_some() || is_placed;
+        let effect: Effect = Box::new(move |tx| {
+            if let Some(done) = &done {
+                done.write(tx, &system)?;
+            }
+            if is_placed { nodes::unplace(tx, &system, id) } else { Ok(()) }
+        });
+        Ok(StepResult { effect: has_effect.then_some(effect), ..StepResult::settled() })
     }
 
     /// Adds the node's name and a full disk to the reason.
@@ -179,11 +205,12 @@ fn look_again_at(observation: &Observation, now: Timestamp) -> Option<Timestamp>
     observed.look_again_at.filter(|at| *at > now)
 }
 
-/// Records the observation, if it differs from what is stored.
+/// Records the observation, and how the operation has proceeded, where either differs from what is stored.
 pub(crate) fn record(
     system: System,
     row: &DeploymentRow,
-    verdict: Verdict,
+    (verdict, phase): (Verdict, Phase<'_>),
+    operation: Option<&OperationRow>,
     next: Next,
     now: Timestamp,
 ) -> StepResult {
@@ -192,17 +219,25 @@ pub(crate) fn record(
     let progressed = status != row.status || running != row.observed;
     log_change(row, status, &reason);
     let reason = reason.user_text().clone();
+    let seen = match phase {
+        Phase::Waiting => Seen::Waiting(&reason),
+        Phase::Underway(progress) => Seen::Underway(progress, &reason),
+        Phase::Done => Seen::Done,
+        Phase::Failed => Seen::Failed(&reason),
+    };
+    let advanced = Advanced::of(operation, &seen, now);
+    let is_advanced = advanced.is_some();
     let is_news = progressed || reason != row.status_reason || row.observed_generation != row.generation;
     let (id, generation) = (row.id, row.generation);
     let change = deployments::change((id, row.workspace_id, row.organization_id), row.stamp.version);
     let effect: Effect = Box::new(move |tx| {
         let seen = ObservedStatus { generation, status, reason: &reason, running: &running };
-        if deployments::record(tx, &system, id, &seen)? {
+        if is_news && deployments::record(tx, &system, id, &seen)? {
             changes::append_any(tx, &system, now, change.clone())?;
         }
-        Ok(())
+        advanced.as_ref().map_or(Ok(()), |advanced| advanced.write(tx, &system))
     });
-    StepResult { next, progressed, effect: is_news.then_some(effect) }
+    StepResult { next, progressed, effect: (is_news || is_advanced).then_some(effect) }
 }
 
 /// Logs a change of a deployment's status.

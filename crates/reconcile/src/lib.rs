@@ -16,6 +16,7 @@ mod dispatcher;
 mod environment;
 mod logging;
 mod loops;
+mod operations;
 mod options;
 mod placement;
 mod reconciler;

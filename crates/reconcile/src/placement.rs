@@ -9,6 +9,7 @@ use podium_store::nodes::{self, Placement};
 use podium_store::{deployments, deployments::DeploymentRow};
 
 use crate::deployments::{Deployments, record};
+use crate::operations::Phase;
 use crate::reconciler::{Backoff, Failure, Next, StepResult};
 
 /// The status reason of a deployment from before there were nodes, until a node reports that it runs it.
@@ -67,7 +68,8 @@ impl Deployments {
         Ok(match row {
             Some(row) if row.status == Creating => {
                 let reason = UserText::filled("Being created on node {}.", &[&Given::word(name)]).into();
-                record(self.system, &row, Verdict { status: row.status, reason, running: None }, next, now)
+                let verdict = Verdict { status: row.status, reason, running: None };
+                record(self.system, &row, (verdict, Phase::Waiting), None, next, now)
             }
             _ => StepResult { next, progressed: true, effect: None },
         })
@@ -76,7 +78,7 @@ impl Deployments {
     fn wait_for_its_node(&self, row: &DeploymentRow) -> StepResult {
         let verdict = Verdict { status: Unknown, reason: NOBODY_HAS_IT.into(), running: None };
         let next = Next::Retry { reason: NOBODY_HAS_IT.into(), backoff: Backoff::Long, no_later_than: None };
-        record(self.system, row, verdict, next, self.app.world.now())
+        record(self.system, row, (verdict, Phase::Waiting), None, next, self.app.world.now())
     }
 
     /// Adds the node's name to the reason while a deployment is being created.

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use podium_api::clusters::{Cluster, ClusterDetails};
-use podium_api::enums::{CloudProvider, ClusterStatus};
-use podium_api::{ClusterId, One, OrganizationId, Timestamp, WorkspaceId};
+use podium_api::enums::{CloudProvider, ClusterStatus, OperationCause};
+use podium_api::{ClusterId, One, OperationId, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::clusters::plan::{Desired, Settled};
 use podium_domain::options;
 use podium_domain::{Reach, UserText};
 
 use crate::columns::{Columns, document};
+use crate::deployments::RollOut;
 use crate::listing::{Filter, Paging, Table, Total, reached};
 use crate::{Scope, System};
 use crate::{changes, counters, deployments, work};
@@ -268,6 +269,7 @@ pub fn settle(
     id: ClusterId,
     generation: i64,
     settled: &Settled,
+    new_id: &mut dyn FnMut() -> OperationId,
     now: Timestamp,
 ) -> Result<bool> {
     let before = tx.query_opt(&MOVED, params![id.as_str(), generation], |row| {
@@ -291,7 +293,9 @@ pub fn settle(
         let moved = tx.query(&DEPLOYMENTS, params![id.as_str()], |row| row.id(0))?;
         let reason =
             UserText::new("The cluster has changed its region: the deployment is being rolled out there.");
-        deployments::roll_out(tx, &system.scope(organization_id), &moved, &reason, now)?;
+        let (cause, subject_id) = (OperationCause::Loop, None);
+        let why = RollOut { reason: &reason, cause, subject_id, new_id, now };
+        deployments::roll_out(tx, &system.scope(organization_id), &moved, why)?;
     }
     let change = Change {
         kind: KIND,

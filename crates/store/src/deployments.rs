@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use podium_api::clusters::{ClusterDetails, ClusterMetadata};
-use podium_api::enums::DeploymentStatus;
-use podium_api::{ClusterId, DeploymentId, One, OrganizationId, Timestamp, WorkspaceId};
+use podium_api::enums::{DeploymentStatus, OperationCause, OperationKind};
+use podium_api::{
+    ClusterId, DeploymentId, One, OperationId, OrganizationId, SubjectId, Timestamp, WorkspaceId,
+};
 use podium_db::{Change, Conn, Error, JoinedRow, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
 use podium_domain::{DeploymentReach, UserText};
@@ -14,6 +16,7 @@ use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
 use crate::lazy_row::{Layout, LazyRow, Render};
 use crate::listing::{Cached, Filter, Paging, Table};
+use crate::operations::{self, NewOperation, OperationTarget};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
 use crate::{changes, work, workspaces};
@@ -97,7 +100,8 @@ statements! {
     ROLL_OUT = "UPDATE deployments SET generation = generation + 1, \
         status = CASE WHEN status = 'CREATING' THEN status ELSE 'DEPLOYING' END, \
         status_reason = CASE WHEN status = 'CREATING' THEN status_reason ELSE $3 END \
-        WHERE id IN ($1[]) AND organization_id = $2 RETURNING id, workspace_id, version";
+        WHERE id IN ($1[]) AND organization_id = $2 RETURNING id, workspace_id, version, name";
+    LOCK = "UPDATE deployments SET generation = generation WHERE id = $1 AND generation = $2";
     OVERTAKE = "UPDATE deployments SET generation = $2 + 1 WHERE id = $1 AND generation <= $2";
     IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
     DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
@@ -327,21 +331,45 @@ pub fn update(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Re
     work::add(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
+/// Why something is rolled out to deployments that nobody changed themselves.
+pub struct RollOut<'a> {
+    /// The reason that their status shows.
+    pub reason: &'a UserText,
+    /// Why, for their operations.
+    pub cause: OperationCause,
+    /// Who caused it, unless the server did.
+    pub subject_id: Option<SubjectId>,
+    /// The ids of their operations.
+    pub new_id: &'a mut dyn FnMut() -> OperationId,
+    /// The time.
+    pub now: Timestamp,
+}
+
 /// Rolls out to deployments what changed around them, such as an environment object.
-pub fn roll_out(
-    tx: &Tx,
-    scope: &Scope,
-    ids: &[DeploymentId],
-    reason: &UserText,
-    now: Timestamp,
-) -> Result<()> {
+pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[DeploymentId], why: RollOut<'_>) -> Result<()> {
+    let RollOut { reason, cause, subject_id, new_id, now } = why;
     let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
-    let changed = |row: &Row<'_>| Ok((row.id(0)?, row.id(1)?, row.get(2)?));
+    let changed = |row: &Row<'_>| Ok((row.id(0)?, row.id(1)?, row.get(2)?, row.get(3)?));
     let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason.as_str()], changed)?;
-    rolled.into_iter().try_for_each(|(id, workspace_id, version)| {
+    rolled.into_iter().try_for_each(|(id, workspace_id, version, name)| {
         changes::note(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
+        let operation = NewOperation {
+            id: new_id(),
+            kind: OperationKind::Update,
+            cause,
+            target: OperationTarget::Deployment(id, workspace_id, name),
+            subject_id,
+            undo: None,
+            created_at: now,
+        };
+        operations::supersede(tx, scope, &operation)?;
         work::add(tx, KIND, id.id(), now, now)
     })
+}
+
+/// Holds a deployment of this generation until the end of the transaction; returns whether it still has it.
+pub fn lock_generation(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<bool> {
+    Ok(tx.execute(&LOCK, params![id.as_str(), generation])? == 1)
 }
 
 /// The change log's entry for a changed deployment.

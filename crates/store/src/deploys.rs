@@ -1,7 +1,7 @@
 //! Deploys, and their uploads.
 
 use podium_api::enums::{DeployStatus, DeployType, UploadKind};
-use podium_api::{DeployId, DeploymentId, OrganizationId, Timestamp, UploadId};
+use podium_api::{DeployId, DeploymentId, OrganizationId, SubjectId, Timestamp, UploadId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::deploys::{Details, expires_at};
 
@@ -47,6 +47,8 @@ statements! {
     LOCK = "UPDATE deploys SET version = version WHERE id = $1";
     LOCK_DEPLOYMENT = "UPDATE deployments SET version = version WHERE id = $1 AND organization_id = $2";
     FAIL = "UPDATE deploys SET status = 'FAILED' WHERE id = $1 AND status = 'INITIALIZED'";
+    CANCEL = "UPDATE deploys SET status = 'FAILED', version = version + 1, updated_at = $4, updated_by = $5 \
+        WHERE id = $1 AND deployment_id = $2 AND organization_id = $3 AND status = 'DEPLOYED'";
     DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1 AND organization_id = $2 \
         RETURNING id, status";
     UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id IN \
@@ -212,6 +214,18 @@ pub fn fail(tx: &Tx, _: &System, id: DeployId) -> Result<bool> {
     tx.execute(&DELETE_UPLOADS, params![id.as_str()])?;
     staged_blocks::forget_deploy(tx, id)?;
     Ok(true)
+}
+
+/// Fails a deploy whose rollout was cancelled; returns whether it did.
+pub fn cancel(
+    tx: &Tx,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    id: DeployId,
+    (by, at): (SubjectId, Timestamp),
+) -> Result<bool> {
+    let params = params![id.as_str(), deployment_id.as_str(), scope.organization(), at.millis(), by.as_str()];
+    Ok(tx.execute(&CANCEL, params)? == 1)
 }
 
 /// Removes the deploys of a deployment, with all that was uploaded; the objects are removed afterwards.

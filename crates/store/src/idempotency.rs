@@ -1,17 +1,17 @@
 //! Responses stored under an `Idempotency-Key`, written in the transaction of their effect.
 
-use podium_api::{SubjectId, Timestamp};
+use podium_api::{OperationId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::System;
 use crate::columns::Columns;
 
 statements! {
-    GET = "SELECT request_hash, version, body, is_sealed, created_at FROM kept_answers \
+    GET = "SELECT request_hash, version, body, is_sealed, created_at, started_id FROM kept_answers \
         WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4";
     CLAIM = "INSERT INTO kept_answers (subject_id, operation_id, target, key, request_hash, body, is_sealed, created_at) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-    KEEP = "UPDATE kept_answers SET version = $5, body = $6, is_sealed = $7 \
+    KEEP = "UPDATE kept_answers SET version = $5, body = $6, is_sealed = $7, started_id = $8 \
         WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4";
     FORGET = "DELETE FROM kept_answers WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4 AND created_at < $5";
     PRUNE = "DELETE FROM kept_answers WHERE (subject_id, operation_id, target, key) IN \
@@ -44,6 +44,21 @@ pub struct StoredResponse {
     pub is_sealed: bool,
     /// When it was created.
     pub created_at: Timestamp,
+    /// The operation that the request has started.
+    pub started_id: Option<OperationId>,
+}
+
+/// A response to store.
+#[derive(Clone, Debug)]
+pub struct NewResponse<'a> {
+    /// The version of the resource, for the `ETag`.
+    pub version: Option<i64>,
+    /// The body.
+    pub body: &'a [u8],
+    /// Whether the body is encrypted.
+    pub is_sealed: bool,
+    /// The operation that the request has started.
+    pub started_id: Option<OperationId>,
 }
 
 /// Finds a stored response.
@@ -56,6 +71,7 @@ pub fn get(conn: &Conn, _: &System, key: &IdempotencyKey) -> Result<Option<Store
             body: row.get(2)?,
             is_sealed: row.get(3)?,
             created_at: row.time(4)?,
+            started_id: row.id_opt(5)?,
         })
     })
 }
@@ -79,17 +95,12 @@ pub fn claim(
 }
 
 /// Stores the response under a claimed key.
-pub fn keep(
-    tx: &Tx,
-    _: &System,
-    key: &IdempotencyKey,
-    version: Option<i64>,
-    body: &[u8],
-    is_sealed: bool,
-) -> Result<()> {
+pub fn keep(tx: &Tx, _: &System, key: &IdempotencyKey, response: &NewResponse<'_>) -> Result<()> {
     let (subject, operation, target, name) =
         (key.subject_id.as_str(), key.operation_id, &key.target, &key.key);
-    tx.execute(&KEEP, params![subject, operation, target, name, version, body, is_sealed])?;
+    let NewResponse { version, body, is_sealed, started_id } = response;
+    let started_id = started_id.as_ref().map(OperationId::as_str);
+    tx.execute(&KEEP, params![subject, operation, target, name, *version, *body, *is_sealed, started_id])?;
     Ok(())
 }
 

@@ -28,6 +28,7 @@ pub mod idempotency;
 pub mod invites;
 pub mod landmarks;
 pub mod nodes;
+pub mod operations;
 pub mod organizations;
 pub mod roles;
 pub mod sessions;
@@ -72,6 +73,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0008_sessions"),
     migration!("0009_nodes"),
     migration!("0012_staged_blocks"),
+    migration!("0016_operations"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -99,6 +101,7 @@ fn all_statements() -> Vec<&'static Sql> {
         idempotency::STATEMENTS,
         landmarks::STATEMENTS,
         nodes::STATEMENTS,
+        operations::STATEMENTS,
         organizations::STATEMENTS,
         roles::STATEMENTS,
         sessions::STATEMENTS,
@@ -121,6 +124,7 @@ fn all_statements() -> Vec<&'static Sql> {
         deployments::TABLE,
         environment_objects::TABLE,
         deploys::TABLE,
+        operations::TABLE,
         organizations::TABLE,
         roles::TABLE,
         team_members::TABLE,

@@ -63,7 +63,9 @@ impl TestApp {
     /// Records this status as the cluster's loop does.
     pub async fn settle_cluster(&self, id: ClusterId, status: ClusterStatus) {
         let (system, now) = (self.system, self.world.now());
+        let world = std::sync::Arc::clone(&self.world);
         let settled = self.app.db.write(None, move |tx| {
+            let mut new_id = || world.id();
             let state = clusters::state(tx, &system, id)?.expect("there is such a cluster");
             let is_done = status == ClusterStatus::Created;
             let settled = Settled {
@@ -77,7 +79,7 @@ impl TestApp {
                 health: if is_done { healthy() } else { unhealthy() },
                 metadata: state.cluster.metadata.clone(),
             };
-            let is_settled = clusters::settle(tx, &system, id, state.generation, &settled, now)?;
+            let is_settled = clusters::settle(tx, &system, id, state.generation, &settled, &mut new_id, now)?;
             work::forget(tx, &system, clusters::KIND, id.id())?;
             Ok::<_, podium_db::Error>(is_settled)
         });

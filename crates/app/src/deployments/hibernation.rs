@@ -1,6 +1,7 @@
 //! The override of a deployment's hibernation schedules.
 
 use podium_api::deployments::{self as api, DeploymentHibernationOverride};
+use podium_api::enums::OperationKind;
 use podium_api::{Nothing, One, Patch, Timestamp};
 use podium_db::Tx;
 use podium_domain::deployments::{HibernationOverride, hibernation};
@@ -11,6 +12,7 @@ use podium_store::deployments::{self, DeploymentRow};
 use super::{changed, find};
 use crate::cx::{Call, Cx};
 use crate::error::Result;
+use crate::operations;
 
 /// Overrides the schedules of a deployment; `null` goes back to them.
 pub async fn override_hibernation(
@@ -79,9 +81,13 @@ fn set(
     stored: DeploymentRow,
     wanted: Option<HibernationOverride>,
 ) -> Result<DeploymentRow> {
+    let undo = operations::undo_to(&stored);
     let mut row = changed(cx, stored);
     row.spec.hibernation.override_ = wanted;
     deployments::update(tx, cx.scope(), &row, &names::fold(&row.name))?;
+    let after = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, cx.now());
+    let kind = if after.is_hibernating { OperationKind::Hibernate } else { OperationKind::Wake };
+    operations::begin(cx, tx, kind, operations::of_deployment(&row), Some(undo))?;
     cx.changed(tx, deployments::KIND, row.id.id(), row.stamp.version)?;
     Ok(row)
 }

@@ -138,6 +138,7 @@ impl Plane {
             running: Running::default(),
             note: None,
             look_again_at: None,
+            progress: None,
         })
     }
 

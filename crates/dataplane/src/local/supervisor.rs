@@ -147,6 +147,7 @@ impl Supervisor {
             components: Vec::new(),
             running: state.running.clone(),
             note: None,
+            progress: None,
             web_port: None,
         };
         let view = Arc::new(View::new(id, plane.notifier.clone(), status));

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use podium_api::DeploymentId;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
+use podium_domain::deployments::rollout::RolloutProgress;
 use podium_domain::{Reason, UserText};
 
 use super::metrics::Measurements;
@@ -29,6 +30,8 @@ pub(super) struct Status {
     pub(super) components: Vec<Component>,
     pub(super) running: Running,
     pub(super) note: Option<UserText>,
+    /// What the rollout is doing.
+    pub(super) progress: Option<RolloutProgress>,
     /// Where its web server listens, while it does.
     pub(super) web_port: Option<u16>,
 }
@@ -73,6 +76,7 @@ impl View {
             running: status.running,
             note: status.note,
             look_again_at: None,
+            progress: status.progress.filter(|_| status.rollout == Rollout::Underway),
         }
     }
 }

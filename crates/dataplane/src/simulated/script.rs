@@ -8,6 +8,7 @@ use podium_api::{ClusterId, DeploymentId, Id};
 use podium_domain::Reason;
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::Health;
+use podium_domain::deployments::rollout::RolloutProgress;
 
 use crate::{ChangeNotifier, Changed, Fault, WebServer};
 
@@ -60,6 +61,7 @@ struct Inner {
     unreachable: Unreachable,
     health: HashMap<(DeploymentId, String), Health>,
     flaps: HashMap<(DeploymentId, String), u32>,
+    progress: HashMap<DeploymentId, RolloutProgress>,
     clusters: HashMap<ClusterId, Progress>,
     web_servers: HashMap<DeploymentId, WebServer>,
     users: Option<std::ops::Range<u32>>,
@@ -148,6 +150,15 @@ impl Script {
     /// Lets a component alternate between down and up with every observation.
     pub fn flap(&self, id: DeploymentId, component: &str, looks: u32) {
         self.lock().flaps.insert((id, component.to_owned()), looks);
+        self.notifier.notify(Changed::Environment(id));
+    }
+
+    /// Sets what an environment reports while a rollout is under way, and notifies subscribers; `None` for nothing.
+    pub fn set_progress(&self, id: DeploymentId, progress: Option<RolloutProgress>) {
+        match progress {
+            Some(progress) => drop(self.lock().progress.insert(id, progress)),
+            None => drop(self.lock().progress.remove(&id)),
+        }
         self.notifier.notify(Changed::Environment(id));
     }
 
@@ -243,6 +254,10 @@ impl Script {
             return Some(if is_down { Health::Down("it restarts".into()) } else { Health::Up });
         }
         inner.health.get(&key).cloned()
+    }
+
+    pub(super) fn progress(&self, id: DeploymentId) -> Option<RolloutProgress> {
+        self.lock().progress.get(&id).cloned()
     }
 
     pub(super) fn cluster_progress(&self, id: ClusterId) -> Option<Progress> {

@@ -6,6 +6,7 @@
 use podium_api::Timestamp;
 use podium_api::enums::DeploymentStatus;
 
+use super::rollout::RolloutProgress;
 use super::spec::Running;
 use crate::{Reason, UserText};
 
@@ -48,6 +49,8 @@ pub struct Observed {
     pub note: Option<UserText>,
     /// When to observe again, if the data plane knows.
     pub look_again_at: Option<Timestamp>,
+    /// What the rollout is doing, while it is under way.
+    pub progress: Option<RolloutProgress>,
 }
 
 /// The progress of a rollout.

@@ -31,6 +31,7 @@ fn present(
         running,
         note,
         look_again_at,
+        progress: None,
     })
 }
 

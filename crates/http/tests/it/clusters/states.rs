@@ -107,7 +107,7 @@ on_both_engines! {
             health: desired.health,
             metadata: desired.metadata,
         };
-        let recorded = app.app.db.write(None, move |tx| clusters::settle(tx, &system, id, 1, &settled, now)).await;
+        let recorded = app.app.db.write(None, move |tx| clusters::settle(tx, &system, id, 1, &settled, &mut || podium_api::OperationId::from_raw(id.id()), now)).await;
         assert_eq!(recorded, Ok::<_, podium_db::Error>(false));
         assert_eq!(app.get(&app.owner, &path(&app, id)).await.ok()["status"], "UPDATING");
     }
