@@ -15,6 +15,7 @@ mod deploys;
 mod environment_objects;
 mod front_door;
 mod invites;
+mod operations;
 mod options;
 mod organizations;
 mod pages;

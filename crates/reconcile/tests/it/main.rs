@@ -8,4 +8,5 @@ mod gated;
 mod hibernation;
 mod leases;
 mod nodes;
+mod operations;
 mod work;

@@ -34,13 +34,24 @@ class _Drains:
         super().heartbeat()
         signals.progress("scheduler")
         request = signals.drain_request()
-        if request and not (self._podium_taken or self.running or self.queued_tasks):
+        if not request:
+            return
+        left = {*self._podium_taken, *self.running, *self.queued_tasks}
+        if left:
+            signals.waiting(request, [name for name in map(_name, left) if name])
+        else:
             signals.drained(request)
 
 
 def _key(workload):
     instance = getattr(workload, "ti", None)
     return getattr(instance, "key", None)
+
+
+def _name(key):
+    """A task instance for people; ``None`` if it is something else."""
+    parts = [getattr(key, part, None) for part in ("dag_id", "run_id", "task_id")]
+    return "/".join(map(str, parts)) if all(parts) else None
 
 
 class LocalExecutor(_Drains, AirflowLocalExecutor):

@@ -12,7 +12,10 @@ _DRAIN = pathlib.Path(os.environ.get("PODIUM_DRAIN", os.devnull))
 _PROGRESS_INTERVAL = 1.0
 _READY_INTERVAL = 5.0
 
+_MOST_WAITED_FOR = 20
+
 _last_progress = 0.0
+_last_waiting = ""
 
 
 def progress(component: str) -> None:
@@ -50,6 +53,16 @@ def drain_request() -> str | None:
 def drained(request: str) -> None:
     """Marks that no task is running any more, and that none will be started."""
     _write("drained", request)
+
+
+def waiting(request: str, tasks: list[str]) -> None:
+    """Names the task instances that a drain waits for."""
+    global _last_waiting
+    names = sorted(task.replace("\n", " ") for task in tasks)[:_MOST_WAITED_FOR]
+    text = "\n".join([request, *names])
+    if text != _last_waiting:
+        _last_waiting = text
+        _write("waiting", text)
 
 
 def _write(name: str, text: str) -> None:

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use podium_api::Timestamp;
 use podium_domain::UserText;
+use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use rustix::fs::{Mode, OFlags};
 use tokio::time::Instant;
 
@@ -18,6 +19,11 @@ use crate::Environment;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 use crate::local::layout::write_whole;
 use crate::local::program::ReplaceStrategy;
+
+/// How many task instances are named that a drain waits for.
+const MOST_WAITED_FOR: usize = 20;
+/// How much is read of what the executor says of them.
+const LONGEST_WAITING: usize = 16 * 1024;
 
 /// A drain in progress.
 pub(super) struct Drain {
@@ -61,17 +67,32 @@ impl Supervisor {
         until
     }
 
-    /// Whether no task is running any more, or waiting has ended.
+    /// Whether no task is running any more, or waiting has ended; reports what it waits for.
     pub(super) async fn is_drained(&self) -> bool {
         let Some(drain) = &self.drain else { return false };
-        let (path, length) = (self.place.status().join("drained"), drain.request.len());
-        let said = blocking(move || read_untrusted(&path, length)).await;
-        said.as_deref() == Some(drain.request.as_bytes()) || Instant::now() >= drain.deadline
+        let (status, request) = (self.place.status(), drain.request.clone());
+        let (is_done, waits_for) = blocking(move || {
+            let said = read_untrusted(&status.join("drained"), request.len());
+            let waiting = read_untrusted(&status.join("waiting"), LONGEST_WAITING);
+            (said.as_deref() == Some(request.as_bytes()), waited_for(&request, waiting.as_deref()))
+        })
+        .await;
+        let is_drained = is_done || Instant::now() >= drain.deadline;
+        let progress = RolloutProgress { step: RolloutStep::Drain, done: None, message: None, waits_for };
+        self.view.change(|status| match is_drained {
+            true => status.progress = None,
+            false => status.progress = Some(progress),
+        });
+        is_drained
     }
 
     /// Lets the executor accept tasks again.
     pub(super) async fn end_drain(&mut self) {
         self.drain = None;
+        self.view.change(|status| {
+            let drains = |progress: &RolloutProgress| progress.step == RolloutStep::Drain;
+            status.progress = status.progress.take().filter(|progress| !drains(progress));
+        });
         let path = self.place.drain();
         match blocking_exclusive(&self.place.control(), move || fs::remove_file(path)).await {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -113,6 +134,17 @@ fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// The task instances that the executor names for this drain. Untrusted code may have written them.
+fn waited_for(request: &str, said: Option<&[u8]>) -> Vec<String> {
+    let text = String::from_utf8_lossy(said.unwrap_or_default());
+    let mut lines = text.lines();
+    if lines.next() != Some(request) {
+        return Vec::new();
+    }
+    let shown = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+    lines.map(shown).filter(|line| !line.is_empty()).take(MOST_WAITED_FOR).collect()
+}
+
 /// A text for users that says what is being waited for.
 pub(super) fn waiting(what: &'static str, until: Timestamp) -> UserText {
     UserText::filled(
@@ -124,6 +156,19 @@ pub(super) fn waiting(what: &'static str, until: Timestamp) -> UserText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_tasks_of_this_drain_are_named() {
+        assert_eq!(
+            waited_for("7", Some(b"7\ndag/run/one\n\ndag/run/\x07two")),
+            ["dag/run/one", "dag/run/two"]
+        );
+        for other in [None, Some(&b"6\ndag/run/one"[..]), Some(b""), Some(b"7")] {
+            assert_eq!(waited_for("7", other), [""; 0]);
+        }
+        let many = format!("7\n{}", "dag/run/task\n".repeat(50));
+        assert_eq!(waited_for("7", Some(many.as_bytes())).len(), MOST_WAITED_FOR);
+    }
 
     #[test]
     fn untrusted_files_are_read_without_blocking_or_following_links() {

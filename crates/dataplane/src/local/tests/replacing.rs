@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use podium_api::enums::Executor;
-use podium_domain::deployments::plan::Rollout;
+use podium_domain::deployments::plan::{Observed, Rollout};
+use podium_domain::deployments::rollout::RolloutStep;
 
 use super::fixture::{Fixture, detail, eventually, program, trouble};
 use crate::local::tasks::tests::queue;
@@ -48,6 +49,26 @@ async fn a_scheduler_restarts_once_its_tasks_have_ended() {
     assert!(!before["scheduler"].is_alive());
     assert_eq!(fixture.starts("scheduler").len(), 2);
     assert!(!fixture.place().drain().exists(), "tasks are taken again");
+}
+
+#[tokio::test]
+async fn a_drain_names_the_tasks_that_it_waits_for() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    fs::write(fixture.path("told").join("busy"), "").unwrap();
+    plane.apply(&with_variable(&fixture, 2, "CITY", "Oslo")).await.unwrap();
+    until_it_drains(&fixture, &plane).await;
+    let request = fs::read_to_string(fixture.place().drain()).unwrap();
+    fs::write(fixture.place().status().join("waiting"), format!("{request}\ndaily/scheduled/load")).unwrap();
+    let names = |seen: &Observed| {
+        let progress = seen.progress.as_ref();
+        progress.is_some_and(|it| it.step == RolloutStep::Drain && it.waits_for == ["daily/scheduled/load"])
+    };
+    fixture.until(&plane, names).await;
+    fixture.clear_script("busy");
+    let seen = fixture.bring_up(&plane, &with_variable(&fixture, 2, "CITY", "Oslo")).await;
+    assert_eq!(seen.progress, None);
 }
 
 #[tokio::test]

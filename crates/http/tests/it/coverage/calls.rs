@@ -97,6 +97,9 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
     if endpoint.id == "FollowDeploymentLogs" {
         path.push_str("?sources=scheduler&waitSeconds=0");
     }
+    if endpoint.id == "FollowOperation" {
+        path.push_str("?waitSeconds=0");
+    }
     if endpoint.id == "GetClusterOptions" {
         path.push_str("?type=DEDICATED");
     }
@@ -183,6 +186,16 @@ impl Made<'_> {
                 let (id, _) = self.deployment.expect("the path names the deployment first");
                 self.post(&format!("/deployments/{id}/agent-tokens"), json!({ "name": name }), "id").await
             }
+            "operationId" => {
+                let (id, workspace_id) = self.deployment().await;
+                let body = update_of(&fresh(self.app), workspace_id);
+                let path = self.app.path(&format!("/deployments/{id}"));
+                let answer = self.app.post(&self.app.owner, &path, body).await;
+                answer.ok();
+                let operation = answer.header("podium-operation").to_owned();
+                self.read(&format!("/operations/{operation}")).await;
+                operation
+            }
             "environmentObjectId" => {
                 let (_, workspace_id) = self.deployment().await;
                 self.post("/environment-objects", connection(&name, workspace_id), "id").await
@@ -193,6 +206,12 @@ impl Made<'_> {
 
     /// The rights behind the gate of an operation: to see the thing, and to do to it what the operation does.
     fn behind_gate(&self, endpoint: &Description) -> Option<(PermissionSet, On)> {
+        if endpoint.path_params.contains(&"operationId") {
+            // An operation is seen with its target, and cancelled by who may make the change.
+            let rights =
+                ["deployment.get", "deployment.update"].map(|name| Permission::named(name).expect("known"));
+            return self.deployment.map(|(_, id)| (rights.into_iter().collect(), On::Workspace(id)));
+        }
         let Access::Permission(gate) = endpoint.access else { return None };
         let things = gate.strip_prefix("organization.")?.strip_suffix(".access")?;
         let (scope, on) = match self.deployment {
@@ -234,11 +253,7 @@ impl Made<'_> {
             "CreateDeployment" => self.new_deployment(&name).await,
             "UpdateDeployment" => {
                 let (_, workspace_id) = self.deployment.expect("the path names it");
-                json!({
-                    "type": "DEDICATED", "name": name, "workspaceId": workspace_id, "executor": "PLATFORM",
-                    "isCicdEnforced": true, "isDagDeployEnabled": true, "isHighAvailability": false,
-                    "schedulerSize": "SMALL", "environmentVariables": [variable()],
-                })
+                update_of(&name, workspace_id)
             }
             "UpdateDeploymentHibernationOverride" => json!({ "isHibernating": true }),
             "CreateAgentToken" => json!({ "name": name }),
@@ -362,6 +377,14 @@ impl Made<'_> {
         let counter = u32::from_str_radix(&fresh(self.app)[9..13], 36).expect("an id counts");
         format!("10.{}.{}.0/24", counter / 256 % 256, counter % 256)
     }
+}
+
+fn update_of(name: &str, workspace_id: WorkspaceId) -> Value {
+    json!({
+        "type": "DEDICATED", "name": name, "workspaceId": workspace_id, "executor": "PLATFORM",
+        "isCicdEnforced": true, "isDagDeployEnabled": true, "isHighAvailability": false,
+        "schedulerSize": "SMALL", "environmentVariables": [variable()],
+    })
 }
 
 fn variable() -> Value {

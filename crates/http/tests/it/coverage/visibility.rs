@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
-use podium_api::{ClusterId, DeploymentId, EntityId, Id, RoleId, WorkspaceId};
+use podium_api::enums::{OperationCause, OperationKind, OrganizationRole, WorkspaceRoleName};
+use podium_api::{ClusterId, DeploymentId, EntityId, Id, OperationId, RoleId, WorkspaceId};
 use podium_domain::environment_objects;
 use podium_domain::roles::{DagRoleName, DeploymentRoleName};
 use podium_domain::tokens::{Verb, may};
 use podium_domain::{Grant, Grants, Held, On, Permission, PermissionSet, Target};
 use podium_store::grants::Subject;
+use podium_store::operations::{NewOperation, OperationTarget};
 use podium_testkit::{Actor, Engine, TestApp, run};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -94,6 +95,8 @@ struct Place<'a> {
     tokens: BTreeMap<String, Target>,
     /// What each environment object belongs to.
     objects: BTreeMap<String, Target>,
+    /// The deployment of each operation; one of a cluster has the id of the cluster.
+    operations: BTreeMap<Id, Option<DeploymentId>>,
 }
 
 impl<'a> Place<'a> {
@@ -101,7 +104,7 @@ impl<'a> Place<'a> {
         let (mut workspaces, mut deployments) = (Vec::new(), Vec::new());
         let (mut tokens, mut objects) = (BTreeMap::new(), BTreeMap::new());
         let mut clusters = BTreeMap::new();
-        app.cluster(&[]).await;
+        let open = app.cluster(&[]).await;
         for _ in 0..WORKSPACES {
             let workspace_id = app.workspace(&fresh(app)).await;
             workspaces.push(workspace_id);
@@ -127,7 +130,8 @@ impl<'a> Place<'a> {
         for permission in CUSTOM {
             custom_roles.push(app.custom_role(permission, "DEPLOYMENT", &[permission]).await);
         }
-        Self { app, workspaces, deployments, custom_roles, clusters, tokens, objects }
+        let operations = operations(app, clusters.keys().copied().chain([open])).await;
+        Self { app, workspaces, deployments, custom_roles, clusters, tokens, objects, operations }
     }
 
     fn grants(&self, holding: &Holding) -> Vec<Grant> {
@@ -195,7 +199,7 @@ impl<'a> Place<'a> {
             only.is_none_or(|workspace| grants.on_workspace(*workspace).contains(sees_workspace))
         };
         let known = |id: &Id| *self.deployments.iter().find(|(known, _)| known.id() == *id).expect("known");
-        let lists: [(&str, &str, Policy<'_>); 8] = [
+        let lists: [(&str, &str, Policy<'_>); 9] = [
             ("/workspaces", "workspaces", &|id| {
                 grants.on_workspace(WorkspaceId::from_raw(*id)).contains(sees_workspace)
             }),
@@ -203,6 +207,13 @@ impl<'a> Place<'a> {
             ("/deployments", "deployments", &|id| {
                 let (id, workspace_id) = known(id);
                 grants.on_deployment(id, workspace_id).contains(reads_deployment)
+            }),
+            ("/operations", "operations", &|id| match self.operations[id] {
+                Some(id) => {
+                    let (id, workspace_id) = known(&id.id());
+                    grants.on_deployment(id, workspace_id).contains(reads_deployment)
+                }
+                None => sees_cluster(id),
             }),
             ("/tokens", "tokens", &|id| self.sees_token(&grants, *id)),
             ("/environment-objects", "environmentObjects", &|id| self.sees_object(&grants, *id)),
@@ -229,7 +240,9 @@ impl<'a> Place<'a> {
                     grants.sees_deployment(id, workspace_id)
                 }
             };
-            if ["workspaces", "clusters", "deployments", "tokens", "environmentObjects"].contains(&name) {
+            if ["workspaces", "clusters", "deployments", "operations", "tokens", "environmentObjects"]
+                .contains(&name)
+            {
                 for id in all {
                     let code = self.app.get(&caller, &format!("{path}/{id}")).await.code();
                     let expected = match (shown.contains(&id), is_known(&id)) {
@@ -269,6 +282,40 @@ impl<'a> Place<'a> {
         assert_eq!(answer["totalCount"], total, "{path}");
         ids(&answer, name)
     }
+}
+
+/// Starts an operation of each cluster; the environment objects have started those of the deployments. Returns the
+/// deployment of each operation.
+async fn operations(
+    app: &TestApp,
+    clusters: impl Iterator<Item = ClusterId>,
+) -> BTreeMap<Id, Option<DeploymentId>> {
+    let (scope, created_at) = (app.scope(), app.world.now());
+    let clusters: Vec<ClusterId> = clusters.collect();
+    let begun = app.app.db.write(None, move |tx| {
+        clusters.iter().try_for_each(|id| {
+            let operation = NewOperation {
+                id: OperationId::from_raw(id.id()),
+                kind: OperationKind::Update,
+                cause: OperationCause::Loop,
+                target: OperationTarget::Cluster(*id, id.to_string()),
+                subject_id: None,
+                undo: None,
+                created_at,
+            };
+            podium_store::operations::begin(tx, &scope, &operation)
+        })
+    });
+    begun.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"));
+    let all = app.get(&app.owner, &app.path("/operations?limit=1000")).await.ok();
+    let of = |operation: &Value| {
+        let id = |value: &Value| value.as_str().map(|id| id.parse::<Id>().expect("an id"));
+        let deployment = id(&operation["target"]["deploymentId"]).map(DeploymentId::from_raw);
+        (id(&operation["id"]).expect("an id"), deployment)
+    };
+    let operations: BTreeMap<_, _> = all["operations"].as_array().expect("a list").iter().map(of).collect();
+    assert!(operations.values().any(Option::is_some) && operations.values().any(Option::is_none));
+    operations
 }
 
 /// An environment object, made by the owner.
