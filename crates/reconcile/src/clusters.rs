@@ -33,6 +33,7 @@ impl Clusters {
         let (system, mut is_done) = (self.system, false);
         loop {
             let read = self.app.db.read(None, move |conn| {
+                // First the operation: one that is newer than the desired state would be taken for done.
                 let operation = operations::under_way(conn, &system, id.id())?;
                 Ok::<_, podium_db::Error>((clusters::state(conn, &system, id)?, operation))
             });

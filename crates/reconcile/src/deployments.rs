@@ -39,6 +39,7 @@ impl Deployments {
         let (system, mut is_applied) = (self.system, false);
         loop {
             let read = self.app.db.read(None, move |conn| {
+                // First the operation: one that is newer than the desired state would be taken for done.
                 let operation = operations::under_way(conn, &system, id.id())?;
                 Ok::<_, podium_db::Error>((deployments::state(conn, &system, id)?, operation))
             });

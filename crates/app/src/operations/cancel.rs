@@ -4,7 +4,7 @@
 
 use podium_api::enums::{DeploymentStatus, OperationKind, OperationState};
 use podium_api::operations::{self as api, Operation};
-use podium_api::{One, OperationId};
+use podium_api::{DeployId, One, OperationId};
 use podium_db::Tx;
 use podium_domain::deployments::hibernation;
 use podium_domain::operations as rules;
@@ -42,6 +42,10 @@ fn cancel_in(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<One<Operation>>
         return Ok(answer(&row));
     }
     rules::refuse_unless_cancellable(&row.course)?;
+    if let Some((id, _)) = row.target.deployment() {
+        // First the target, then its operation: the same order as in other calls and the loops, which avoids deadlocks.
+        deploys::lock_deployment(tx, cx.scope(), id)?;
+    }
     let undo = operations::undo(tx, cx.scope(), id)?;
     row.course.details.close(cx.now());
     operations::cancel(tx, cx.scope(), &row, &row.course.details, cx.now())?;
@@ -109,7 +113,7 @@ fn restore(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, undo: Option<rules::Undo
 }
 
 /// Fails the deploy whose rollout is cancelled.
-fn fail_deploy(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, deploy_id: podium_api::DeployId) -> Result<()> {
+fn fail_deploy(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, deploy_id: DeployId) -> Result<()> {
     let Some((deployment_id, _)) = row.target.deployment() else { return Ok(()) };
     let by = (cx.subject_id(), cx.now());
     if deploys::cancel(tx, cx.scope(), deployment_id, deploy_id, by)? {

@@ -83,6 +83,23 @@ impl Scenario {
     }
 }
 
+/// Runs the loops of another process, which dies after so many calls about a deployment.
+async fn die_after(app: &TestApp, id: DeploymentId, call: u32) {
+    let before = app.plane.script().hung();
+    app.plane.script().inject_after(id.id(), call, InjectedFault::Hang);
+    let died = async {
+        while app.plane.script().hung() == before {
+            tokio::task::yield_now().await;
+        }
+    };
+    let plane: Arc<dyn DataPlane> = Arc::<Simulated>::clone(&app.plane);
+    let dying = Loops::new(&app.app, app.system, &plane, Options::default());
+    tokio::select! {
+        steps = dying.step_until_idle() => panic!("{call}: {steps:?}"),
+        () = died => {}
+    }
+}
+
 fn started(answer: &Answer) -> String {
     answer.ok();
     answer.header("podium-operation").to_owned()
@@ -119,20 +136,7 @@ on_both_engines! {
         for scenario in ALL {
             for call in 0..scenario.length(&app, workspace).await {
                 let (id, operation) = scenario.begin(&app, workspace).await;
-                let before = app.plane.script().hung();
-                app.plane.script().inject_after(id.id(), call, InjectedFault::Hang);
-                let died = async {
-                    while app.plane.script().hung() == before {
-                        tokio::task::yield_now().await;
-                    }
-                };
-                let plane: Arc<dyn DataPlane> = Arc::<Simulated>::clone(&app.plane);
-                let dying = Loops::new(&app.app, app.system, &plane, Options::default());
-                tokio::select! {
-                    steps = dying.step_until_idle() => panic!("{scenario:?} {call}: {steps:?}"),
-                    () = died => {}
-                }
-                drop(dying);
+                die_after(&app, id, call).await;
                 app.world.set(app.pending_work().await[0].due_at);
                 come_to_rest(&app, &app.loops).await;
                 scenario.check(&app, &operation, &format!("the process dies after call {call}")).await;
@@ -169,20 +173,7 @@ on_both_engines! {
         app.settle().await;
         for call in 0..3 {
             app.world.set(app.pending_work().await[0].due_at);
-            let before = app.plane.script().hung();
-            app.plane.script().inject_after(id.id(), call, InjectedFault::Hang);
-            let died = async {
-                while app.plane.script().hung() == before {
-                    tokio::task::yield_now().await;
-                }
-            };
-            let plane: Arc<dyn DataPlane> = Arc::<Simulated>::clone(&app.plane);
-            let dying = Loops::new(&app.app, app.system, &plane, Options::default());
-            tokio::select! {
-                steps = dying.step_until_idle() => panic!("{call}: {steps:?}"),
-                () = died => {}
-            }
-            drop(dying);
+            die_after(&app, id, call).await;
             app.world.set(app.pending_work().await[0].due_at);
             app.settle().await;
             let list = app.get(&app.owner, &app.path("/operations?states=SUCCEEDED")).await.ok();
