@@ -39,7 +39,7 @@ on_both_engines! {
         let others = json!({ "description": "Old", "environmentVariables": variables });
         let id = made(&app, workspace, others).await;
         let before = read_deployment(&app, id).await;
-        let variables = json!([{ "key": "OTHER", "value": "new" }]);
+        let variables = json!([{ "key": "OTHER", "value": "new", "isSecret": false }]);
         let operation = change(&app, id, json!({
             "name": "Renamed", "description": "New", "environmentVariables": variables, "schedulerSize": "MEDIUM",
         })).await;
@@ -96,7 +96,7 @@ on_both_engines! {
     }
 
     async fn upgrades_and_rollbacks_can_be_cancelled_before_the_database_is_migrated(app) {
-        let id = made(&app, app.workspace("Data").await, json!({ "runtimeVersion": "3.3.1" })).await;
+        let id = made(&app, app.workspace("Data").await, json!({ "platformRuntimeVersion": "3.3.1" })).await;
         let (first, _) = deploy(&app, id, json!({})).await;
         app.settle().await;
         app.plane.script().rollouts_take(MINUTE);
@@ -182,6 +182,7 @@ on_both_engines! {
             let told = cancel(&app, &app.owner, &operation).await.refused(409);
             assert!(told.ends_with("cannot be cancelled once it has begun: wait until it has ended."), "{told}");
         }
+        app.settle().await;
         let id = made(&app, here, json!({})).await;
         let transfer = change(&app, id, json!({ "workspaceId": there })).await;
         let told = cancel(&app, &app.owner, &transfer).await.refused(409);

@@ -111,7 +111,7 @@ on_both_engines! {
             seen.push((word(&after["target"]["type"]), word(&after["kind"])));
         };
         let (id, operation) =
-            create(&app, here, json!({ "isDevelopmentMode": true, "runtimeVersion": "3.3.1" })).await;
+            create(&app, here, json!({ "isDevelopmentMode": true, "platformRuntimeVersion": "3.3.1" })).await;
         see(operation).await;
         see(change(&app, id, json!({ "description": "More" })).await).await;
         let (first, operation) = deploy(&app, id, json!({})).await;
