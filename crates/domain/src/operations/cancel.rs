@@ -18,7 +18,7 @@ pub enum PointOfNoReturn {
     Start,
     /// The beginning of the step in which the metadata database is migrated. While the data plane has not reported a step
     /// before it, it counts as passed.
-    Migration,
+    Database,
     /// Its end.
     End,
 }
@@ -29,7 +29,7 @@ impl PointOfNoReturn {
         match self {
             Self::Beginning => "it has begun",
             Self::Start => "changed components start",
-            Self::Migration => "the metadata database is migrated",
+            Self::Database => "the metadata database is migrated",
             Self::End => "it has ended",
         }
     }
@@ -46,7 +46,7 @@ pub const fn point_of_no_return(kind: OperationKind, target_type: OperationTarge
             PointOfNoReturn::Start
         }
         (OperationTargetType::Deployment, OperationKind::Rollback | OperationKind::RuntimeUpgrade) => {
-            PointOfNoReturn::Migration
+            PointOfNoReturn::Database
         }
         // While a cluster is being changed its states allow no other change.
         (OperationTargetType::Deployment | OperationTargetType::Cluster, _) => PointOfNoReturn::Beginning,
@@ -89,7 +89,7 @@ fn has_passed(course: &Course, point: PointOfNoReturn) -> bool {
         PointOfNoReturn::Beginning => true,
         PointOfNoReturn::End => false,
         PointOfNoReturn::Start => steps().any(|step| matches!(step, Start | Parse)),
-        PointOfNoReturn::Migration => {
+        PointOfNoReturn::Database => {
             let is_early = |step| matches!(step, Apply | Runtime);
             course.started_at.is_some() && !(steps().all(is_early) && steps().any(|step| step == Runtime))
         }
