@@ -16,6 +16,7 @@ use podium_domain::deployments::place::{self, Place, PlacementContext};
 use podium_domain::deployments::{
     self as rules, Facts, NodePool, Placed, Running, Services, Wanted, namespaces, transfer,
 };
+use podium_domain::events::Resource;
 use podium_domain::{Refusal, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{
@@ -115,6 +116,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
         };
         deployments::insert(tx, cx.scope(), &row, &name.key).or_conflict(|| taken(&row.name))?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
+        cx.event(tx, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     })
     .await
@@ -177,6 +179,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
         }
         deployments::update(tx, cx.scope(), &row, &name.key).or_conflict(|| taken(&row.name))?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
+        cx.event(tx, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     };
     if moves { cx.change_rights(update).await } else { cx.mutate(update).await }
@@ -195,6 +198,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         }
         deployments::delete(tx, cx.scope(), (id, row.workspace_id), row.stamp.version, cx.now())?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version + 1)?;
+        cx.event(tx, about(&row))?;
         Ok(Nothing)
     })
     .await
@@ -220,6 +224,12 @@ pub(crate) fn changed(cx: &Cx<Scope>, stored: DeploymentRow) -> DeploymentRow {
         stamp: stored.stamp.changed(cx.profile(), cx.now()),
         ..stored
     }
+}
+
+/// A deployment, as an event names it.
+pub(crate) fn about(row: &DeploymentRow) -> Resource<'_> {
+    let place = Target::Deployment { id: row.id, workspace_id: row.workspace_id };
+    Resource::new(row.id.id(), place).named(&row.name)
 }
 
 /// Where a new deployment goes.

@@ -24,6 +24,7 @@ pub async fn run(app: App) {
         let woken = tokio::time::timeout(POLL, app.db.wait_for_wake());
         if woken.await.is_ok() {
             app.work_notifier.notify();
+            app.event_wakes.notify();
         }
         match step(&app, position).await {
             Ok(reached) => position = Some(reached),

@@ -43,6 +43,7 @@ pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
+pub mod events;
 mod facts;
 pub mod front_door;
 pub mod invites;
@@ -119,6 +120,8 @@ pub struct Shared {
     pub(crate) disk: disk::Disk,
     pub(crate) node: OnceLock<nodes::Node>,
     pub(crate) log_streams: log_events::Streams,
+    pub(crate) event_wakes: events::wakes::Wakes,
+    pub(crate) event_streams: shared_capacity::SharedCapacity<Id>,
     pub(crate) uploading: shared_capacity::SharedCapacity<Id>,
     pub(crate) uploads_refused: std::sync::atomic::AtomicU64,
     pub(crate) authorities: Arc<authority::Authorities>,

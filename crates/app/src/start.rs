@@ -23,6 +23,7 @@ use podium_store::{Stamp, System, grants, settings, signing_keys, subjects, user
 use crate::authority::Authorities;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::events::wakes::Wakes;
 use crate::front_door::PublicUrl;
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
@@ -40,6 +41,8 @@ const KEY_CHECK: &str = "secret_key_check";
 const FIRST_START: &str = "first_start";
 /// How many uploads are received at once; further ones are refused and can be retried.
 const MOST_UPLOADING: usize = 128;
+/// How many streams of events are open; a single subject may have a quarter of them.
+const MOST_EVENT_STREAMS: usize = 8192;
 /// How many times larger an archive may be once it is unpacked.
 const MOST_EXPANSION: u64 = 4;
 
@@ -71,10 +74,13 @@ impl App {
         let mut options = Options::new(target);
         options.connections = config.connections.unwrap_or(options.connections);
         let work_notifier = WorkNotifier::default();
+        let event_wakes = Wakes::default();
         let (follower, notifier) = (Arc::clone(&authorities), work_notifier.clone());
+        let wakes = event_wakes.clone();
         options.on_commit = Arc::new(move |changes| {
             follower.committed(changes);
             notifier.committed(changes);
+            wakes.committed(changes);
         });
         let (db, system) = podium_store::open(options).await?;
         check_key(&db, system, &secrets, &world).await?;
@@ -96,6 +102,8 @@ impl App {
             key_reload: Default::default(),
             logs: Arc::new(logs),
             log_streams: Default::default(),
+            event_wakes,
+            event_streams: SharedCapacity::new(MOST_EVENT_STREAMS),
             authorities,
             work_notifier,
             meters: Default::default(),

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response};
+use podium_api::deployment_logs::DeploymentLogEntry;
+use podium_api::events::Event;
 use podium_api::{Events, Reply};
+use podium_app::events::EventStream;
 use podium_app::log_events::LogEvents;
 
 use crate::bind::Env;
@@ -17,13 +20,42 @@ use crate::respond::{ReplyOutput, WriteReply};
 /// Tells proxies to forward each event at once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-impl<T> WriteReply for Events<T>
+/// What events are read from: the next chunk once there is one, and `None` at the end.
+pub(crate) trait EventSource: Send + 'static {
+    fn next(&mut self) -> impl Future<Output = Option<podium_app::Result<Vec<u8>>>> + Send;
+}
+
+/// The data of events, and what they are read from.
+pub(crate) trait Followed {
+    type Source: EventSource;
+}
+
+macro_rules! followed {
+    ($($data:ty => $source:ty)+) => {$(
+        impl Followed for $data {
+            type Source = $source;
+        }
+
+        impl EventSource for $source {
+            fn next(&mut self) -> impl Future<Output = Option<podium_app::Result<Vec<u8>>>> + Send {
+                Self::next(self)
+            }
+        }
+    )+};
+}
+
+followed! {
+    DeploymentLogEntry => LogEvents
+    Event => EventStream
+}
+
+impl<T: Followed> WriteReply for Events<T>
 where
     Self: Reply,
 {
-    type Value = LogEvents;
+    type Value = T::Source;
 
-    fn write(events: LogEvents, env: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send {
+    fn write(events: T::Source, env: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send {
         let stopping = env.stopping.subscribe();
         let chunks = stream::unfold((events, stopping), |(mut events, mut stopping)| async {
             let next = tokio::select! {

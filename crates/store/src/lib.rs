@@ -22,6 +22,7 @@ pub mod credentials;
 pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
+pub mod events;
 pub mod front_door;
 pub mod grants;
 pub mod idempotency;
@@ -72,6 +73,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0008_sessions"),
     migration!("0009_nodes"),
     migration!("0012_staged_blocks"),
+    migration!("0017_events"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -92,6 +94,7 @@ fn all_statements() -> Vec<&'static Sql> {
         deployments::STATEMENTS,
         environment_objects::STATEMENTS,
         environment_objects::LINK_STATEMENTS,
+        events::STATEMENTS,
         front_door::STATEMENTS,
         deploys::STATEMENTS,
         grants::STATEMENTS,

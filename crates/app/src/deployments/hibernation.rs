@@ -8,7 +8,7 @@ use podium_domain::{Refusal, names};
 use podium_store::Scope;
 use podium_store::deployments::{self, DeploymentRow};
 
-use super::{changed, find};
+use super::{about, changed, find};
 use crate::cx::{Call, Cx};
 use crate::error::Result;
 
@@ -83,5 +83,6 @@ fn set(
     row.spec.hibernation.override_ = wanted;
     deployments::update(tx, cx.scope(), &row, &names::fold(&row.name))?;
     cx.changed(tx, deployments::KIND, row.id.id(), row.stamp.version)?;
+    cx.event(tx, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
     Ok(row)
 }
