@@ -97,6 +97,9 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
     if endpoint.id == "FollowDeploymentLogs" {
         path.push_str("?sources=scheduler&waitSeconds=0");
     }
+    if endpoint.id == "FollowEvents" {
+        path.push_str("?waitSeconds=0");
+    }
     if endpoint.id == "GetClusterOptions" {
         path.push_str("?type=DEDICATED");
     }
