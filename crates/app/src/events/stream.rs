@@ -124,8 +124,10 @@ impl EventStream {
 
 impl Subscriber {
     /// Reads the next events with the rights that the caller has meanwhile; `None` once it has none.
+    ///
+    /// While the rights of others change all the time, the caller's own are compared in the snapshot of the events.
     async fn read(&mut self, wanted: &api::FollowEvents, position: Cursor) -> Result<Option<EventRows>> {
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             if self.authority.has_not_ended(self.app.world.now()).is_err() {
                 return Ok(None);
             }
@@ -137,16 +139,20 @@ impl Subscriber {
                 deployment_id: wanted.deployment_id,
                 since: wanted.since,
             };
-            let scope = self.scope;
-            let page = self.app.db.page(Some(self.authority.guard()), move |conn| {
+            let (scope, authority, rechecks) = (self.scope, Arc::clone(&self.authority), attempt > 0);
+            let guard = (!rechecks).then(|| self.authority.guard());
+            let page = self.app.db.page(guard, move |conn| {
+                if rechecks {
+                    authority.confirm(conn)?;
+                }
                 events::after(conn, &scope, &view, position, BOUNDS)?.ok_or_else(gone)
             });
-            let is_stale = match page.await {
-                Ok(page) if self.app.is_current(&self.authority) => return Ok(Some(page)),
+            match page.await {
+                Ok(page) if rechecks || self.app.is_current(&self.authority) => return Ok(Some(page)),
                 Err(error) if !error.is_stale() => return Err(error),
-                Ok(_) | Err(_) => true,
-            };
-            if is_stale && !self.renew().await? {
+                Ok(_) | Err(_) => {}
+            }
+            if !self.renew().await? {
                 return Ok(None);
             }
         }

@@ -33,18 +33,17 @@ on_both_engines! {
             app.post(&app.owner, &app.path(&format!("/deployments/{id}/deploys")), body).await.ok();
         }
         let rollout = format!("deployment.deploying {inside}");
-        assert_eq!(settled(&app).await.len(), 14);
+        assert_eq!(settled(&app).await.len(), 12);
         assert_eq!(shown(&app, &plain, "").await, ["team.created Crew"]);
         assert_eq!(shown(&app, &worker, "").await, [
-            "workspace.created Data", "team.created Crew", &rollout, &rollout, "deploy.created",
+            "workspace.created Data", "team.created Crew", &rollout, "deploy.created",
         ]);
         assert_eq!(shown(&app, &accessor, "").await, [
-            "workspace.created Data", "team.created Crew", &rollout, &rollout,
+            "workspace.created Data", "team.created Crew", &rollout,
         ]);
         assert_eq!(shown(&app, &operator, "").await, [
-            "workspace.created Data", "team.created Crew", "token.created ws", "token.created dep", &rollout,
-            "environment_object.created IN_WORKSPACE", &rollout, "environment_object.created IN_DEPLOYMENT",
-            "deploy.created",
+            "workspace.created Data", "team.created Crew", "token.created ws", "token.created dep",
+            "environment_object.created IN_WORKSPACE", &rollout, "environment_object.created IN_DEPLOYMENT", "deploy.created",
         ]);
         // Filters do not widen it.
         assert_eq!(shown(&app, &worker, &format!("deploymentId={outside}")).await, Vec::<String>::new());
