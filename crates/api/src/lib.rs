@@ -23,6 +23,7 @@ pub mod endpoint;
 pub mod enums;
 pub mod environment_objects;
 mod error;
+pub mod events;
 pub mod front_door;
 mod id;
 mod ids;
@@ -77,4 +78,5 @@ registry! {
     agent_logs,
     auth,
     operations,
+    events,
 }

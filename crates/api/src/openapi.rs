@@ -246,6 +246,7 @@ fn describe(status: u16) -> &'static str {
         404 => "There is no such resource, or the caller may not see it.",
         408 => "The request did not arrive in time.",
         409 => "The request conflicts with the current state.",
+        410 => "What was asked for is no longer kept.",
         412 => "The resource has changed since the given ETag, or is not in a state that allows this.",
         413 => "The body is too large.",
         415 => "The body is not JSON.",

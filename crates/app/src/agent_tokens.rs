@@ -6,6 +6,7 @@ use podium_api::agent_tokens as api;
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::tokens::{ApiToken, ApiTokensPaginated};
 use podium_api::{AgentTokenId, Many, Nothing, One, TokenId};
+use podium_domain::events::Resource;
 use podium_domain::tokens::MAX_NAME;
 use podium_domain::{Refusal, names};
 use podium_store::agent_tokens::AgentTokenRow;
@@ -62,6 +63,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
         issued.store(tx, cx.scope())?;
         let version = token.stamp.version;
         cx.changed(tx, agent_tokens::KIND, id.id(), version)?;
+        cx.event(tx, about(cx, &token))?;
         Ok(One { version, body: ApiToken { token: Some(issued.value.clone()), ..show(token) } })
     })
     .await
@@ -83,14 +85,21 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let path = call.path;
     cx.mutate(move |cx, tx| {
         let found = agent_tokens::get(tx, cx.scope(), path.deployment_id, path.agent_token_id)?;
-        let version = found.ok_or_else(|| Refusal::not_found("agent token"))?.stamp.version;
+        let token = found.ok_or_else(|| Refusal::not_found("agent token"))?;
+        let version = token.stamp.version;
         cx.expect_version(version)?;
         credentials::delete(tx, cx.scope(), path.agent_token_id.into())?;
         agent_tokens::delete(tx, cx.scope(), path.agent_token_id, version)?;
         cx.changed(tx, agent_tokens::KIND, path.agent_token_id.id(), version + 1)?;
+        cx.event(tx, about(cx, &token))?;
         Ok(Nothing)
     })
     .await
+}
+
+/// An agent token, as an event names it.
+fn about<'a>(cx: &Cx<Scope>, token: &'a AgentTokenRow) -> Resource<'a> {
+    Resource::new(token.id.id(), cx.scope().target()).named(&token.name)
 }
 
 /// An agent token as its readers see it: in the shape of an API token, and without roles.

@@ -7,7 +7,8 @@ use podium_api::allowed_ip_address_ranges::{
 use podium_api::{AllowedIpAddressRangeId, Many, Nothing, One};
 use podium_db::{Conn, Tx};
 use podium_domain::allowed_ip_address_ranges::Allowed;
-use podium_domain::{Fields, Refusal, allowed_ip_address_ranges as rules};
+use podium_domain::events::Resource;
+use podium_domain::{Fields, Refusal, Target, allowed_ip_address_ranges as rules};
 use podium_store::{Paging, Scope, Stamp, System, allowed_ip_address_ranges as ranges};
 
 use crate::App;
@@ -55,9 +56,9 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
         let found = ranges::get_each(tx, cx.scope(), &[id])?.pop();
-        let One { version, .. } = found.ok_or_else(|| Refusal::not_found("allowed IP address range"))?;
-        cx.expect_version(version)?;
-        remove(cx, tx, &[id])
+        let range = found.ok_or_else(|| Refusal::not_found("allowed IP address range"))?;
+        cx.expect_version(range.version)?;
+        remove(cx, tx, &[range])
     })
     .await
 }
@@ -67,8 +68,8 @@ pub async fn bulk_delete(cx: Cx<Scope>, call: Call<api::BulkDelete>) -> Result<N
     let ids = call.body.allowed_ip_address_range_ids;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
-        let found: Vec<AllowedIpAddressRangeId> =
-            ranges::get_each(tx, cx.scope(), &ids)?.iter().map(|range| range.body.id).collect();
+        let ranges = ranges::get_each(tx, cx.scope(), &ids)?;
+        let found: Vec<AllowedIpAddressRangeId> = ranges.iter().map(|range| range.body.id).collect();
         let mut fields = Fields::new();
         for (index, id) in ids.iter().enumerate() {
             let field = format!("allowedIpAddressRangeIds[{index}]");
@@ -79,7 +80,7 @@ pub async fn bulk_delete(cx: Cx<Scope>, call: Call<api::BulkDelete>) -> Result<N
             }
         }
         fields.into_result()?;
-        remove(cx, tx, &ids)
+        remove(cx, tx, &ranges)
     })
     .await
 }
@@ -122,6 +123,7 @@ fn insert(
         ranges::insert(tx, cx.scope(), &body, &rules::sort_key(*range), &stamp)
             .or_conflict(|| format!("The range {range} is already allowed."))?;
         cx.changed(tx, ranges::KIND, id.id(), stamp.version)?;
+        cx.event(tx, about(&body))?;
         Ok(body)
     };
     let bodies = added.iter().map(insert_one).collect::<Result<_>>()?;
@@ -129,13 +131,19 @@ fn insert(
     Ok(bodies)
 }
 
-fn remove(cx: &Cx<Scope>, tx: &Tx, ids: &[AllowedIpAddressRangeId]) -> Result<Nothing> {
-    for id in ids {
-        ranges::delete(tx, cx.scope(), *id)?;
-        cx.changed(tx, ranges::KIND, id.id(), 2)?;
+fn remove(cx: &Cx<Scope>, tx: &Tx, removed: &[One<AllowedIpAddressRange>]) -> Result<Nothing> {
+    for One { body, .. } in removed {
+        ranges::delete(tx, cx.scope(), body.id)?;
+        cx.changed(tx, ranges::KIND, body.id.id(), 2)?;
+        cx.event(tx, about(body))?;
     }
     keeps_caller_in(cx, tx)?;
     Ok(Nothing)
+}
+
+/// A range, as an event names it.
+fn about(range: &AllowedIpAddressRange) -> Resource<'_> {
+    Resource::new(range.id.id(), Target::Organization).named(&range.ip_address_range)
 }
 
 /// Callers cannot lock themselves out.

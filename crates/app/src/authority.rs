@@ -6,6 +6,7 @@
 //! when anybody's rights in the organization change; then the caller is read again in the request's own transaction,
 //! and only a change of its own rights makes the request start over.
 
+mod renewal;
 mod watch;
 
 use std::net::IpAddr;

@@ -3,19 +3,21 @@
 use std::collections::BTreeSet;
 
 use podium_api::clusters::{self as api, Cluster, ClusterHealthStatus, ClusterMetadata, ClustersPaginated};
-use podium_api::enums::{ClusterStatus, OperationKind};
+use podium_api::enums::{ClusterStatus, EventType, OperationKind};
 use podium_api::union::OneOf;
 use podium_api::{ClusterId, Many, NodePoolId, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::clusters::states::{self, Event};
 use podium_domain::clusters::{self as rules, Definition, Facts};
-use podium_domain::{Refusal, names};
+use podium_domain::events::Resource;
+use podium_domain::{Refusal, Target, names};
 use podium_store::operations::OperationTarget;
 use podium_store::{Paging, Scope, clusters, organizations, workspaces};
 
 use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
 use crate::operations;
+use crate::workspaces::about as about_workspace;
 
 /// Lists the clusters that the caller may see.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ClustersPaginated>> {
@@ -68,6 +70,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Cluste
         clusters::insert(tx, cx.scope(), &cluster, &name.key).or_conflict(|| taken(&cluster.name))?;
         operations::begin(cx, tx, OperationKind::Create, target(&cluster), None)?;
         cx.changed(tx, clusters::KIND, id.id(), 1)?;
+        cx.event(tx, about(&cluster).in_status(cluster.status.as_str(), None))?;
         Ok(One { version: 1, body: cluster })
     })
     .await
@@ -118,6 +121,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Cluste
         };
         operations::begin(cx, tx, kind, target(&cluster), None)?;
         cx.changed(tx, clusters::KIND, id.id(), version + 1)?;
+        cx.event(tx, about(&cluster).in_status(cluster.status.as_str(), None))?;
         Ok(One { version: version + 1, body: cluster })
     })
     .await
@@ -141,6 +145,8 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         clusters::delete(tx, cx.scope(), id, version, cx.now())?;
         operations::begin(cx, tx, OperationKind::Delete, target(&stored), None)?;
         cx.changed(tx, clusters::KIND, id.id(), version + 1)?;
+        // Whether somebody could see it cannot be asked any more.
+        cx.event(tx, about(&stored).open_to_members(stored.workspace_ids.is_empty()))?;
         Ok(Nothing)
     })
     .await
@@ -168,10 +174,16 @@ fn find_to_change(tx: &Tx, cx: &Cx<Scope>, id: ClusterId) -> Result<One<Cluster>
 
 /// Takes the cluster from workspaces that had it as their default and that it does not take any more.
 fn leave_defaults(tx: &Tx, cx: &Cx<Scope>, id: ClusterId, keep: &[WorkspaceId]) -> Result<()> {
-    for (workspace_id, version) in workspaces::unset_default_cluster(tx, cx.scope(), id, keep)? {
+    for (workspace_id, version, name) in workspaces::unset_default_cluster(tx, cx.scope(), id, keep)? {
         cx.changed(tx, workspaces::KIND, workspace_id.id(), version)?;
+        cx.event_of(tx, EventType::WorkspaceUpdated, about_workspace(workspace_id, &name))?;
     }
     Ok(())
+}
+
+/// A cluster, as an event names it.
+fn about(cluster: &Cluster) -> Resource<'_> {
+    Resource::new(cluster.id.id(), Target::Organization).named(&cluster.name)
 }
 
 fn known_workspaces(

@@ -205,6 +205,11 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         &self.inner.authority
     }
 
+    /// The same, to keep longer than the request.
+    pub(crate) fn shared_authority(&self) -> Arc<Authority> {
+        Arc::clone(&self.inner.authority)
+    }
+
     /// Watches the caller's rights during a long request.
     pub fn watch(&self) -> Watch {
         self.inner.app.watch(&self.inner.authority)

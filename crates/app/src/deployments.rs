@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{self as api, CreateDeploymentRequest, Deployment, DeploymentsPaginated};
-use podium_api::enums::{DeploymentStatus, DeploymentType, OperationKind};
+use podium_api::enums::{DeploymentStatus, DeploymentType, EventType, OperationKind};
 use podium_api::{DeploymentId, Id, Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, PlacementContext};
 use podium_domain::deployments::{
     self as rules, Facts, NodePool, Placed, Running, Services, Wanted, namespaces, transfer,
 };
+use podium_domain::events::Resource;
 use podium_domain::{Refusal, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{
@@ -117,6 +118,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
         deployments::insert(tx, cx.scope(), &row, &name.key).or_conflict(|| taken(&row.name))?;
         operations::begin(cx, tx, OperationKind::Create, operations::of_deployment(&row), None)?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
+        cx.event(tx, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     })
     .await
@@ -182,6 +184,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
         let kind = if moves { OperationKind::Transfer } else { OperationKind::Update };
         operations::begin(cx, tx, kind, operations::of_deployment(&row), undo)?;
         cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
+        cx.event(tx, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     };
     if moves { cx.change_rights(update).await } else { cx.mutate(update).await }
@@ -208,7 +211,8 @@ pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, row: DeploymentRow) -> Result<()> 
     let (id, version) = (row.id, row.stamp.version);
     deployments::delete(tx, cx.scope(), (id, row.workspace_id), version, cx.now())?;
     operations::begin(cx, tx, OperationKind::Delete, operations::of_deployment(&row), None)?;
-    cx.changed(tx, deployments::KIND, id.id(), version + 1)
+    cx.changed(tx, deployments::KIND, id.id(), version + 1)?;
+    cx.event_of(tx, EventType::DeploymentDeleted, about(&row))
 }
 
 /// From here on nobody can be granted a role on a deployment, until the transaction ends.
@@ -236,6 +240,12 @@ pub(crate) fn changed(cx: &Cx<Scope>, stored: DeploymentRow) -> DeploymentRow {
         stamp: stored.stamp.changed(cx.profile(), cx.now()),
         ..stored
     }
+}
+
+/// A deployment, as an event names it.
+pub(crate) fn about(row: &DeploymentRow) -> Resource<'_> {
+    let place = Target::Deployment { id: row.id, workspace_id: row.workspace_id };
+    Resource::new(row.id.id(), place).named(&row.name)
 }
 
 /// Where a new deployment goes.

@@ -11,13 +11,14 @@ use podium_api::{DeployId, Many, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::hibernation;
 use podium_domain::deploys::{self as rules, DeployConditions, Details, Outcome, Waiting};
+use podium_domain::events::{Resource, of_deployment_status};
 use podium_domain::{Permission, Refusal, UserText, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::deploys::{self, DeployRow};
 use podium_store::{Paging, Scope, Stamp};
 
 use crate::cx::{Call, Cx};
-use crate::deployments::{changed, find as find_deployment};
+use crate::deployments::{about as about_deployment, changed, find as find_deployment};
 use crate::error::{Error, Result};
 use crate::operations;
 use shown::Place;
@@ -65,6 +66,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
         };
         deploys::insert(tx, cx.scope(), &row)?;
         cx.changed(tx, deploys::KIND, id.id(), stamp.version)?;
+        cx.event(tx, about(cx, &row))?;
         let urls = uploads::urls(cx.app(), &row);
         let mut deploy = Place::of(cx, &deployment).show(row);
         (deploy.dags_upload_url, deploy.bundle_upload_url) = urls;
@@ -183,6 +185,7 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
         };
         deploys::insert(tx, cx.scope(), &row)?;
         cx.changed(tx, deploys::KIND, id.id(), stamp.version)?;
+        cx.event(tx, about(cx, &row))?;
         Ok(answer(cx, &deployment, row))
     })
     .await
@@ -228,6 +231,9 @@ fn want(
     deployments::update(tx, cx.scope(), &deployment, &names::fold(&deployment.name))?;
     operations::begin(cx, tx, kind, operations::of_deployment(&deployment), Some(undo))?;
     cx.changed(tx, deployments::KIND, deployment.id.id(), deployment.stamp.version)?;
+    let status = (deployment.status, &deployment.status_reason);
+    let about = about_deployment(&deployment).in_status(status.0.as_str(), Some(status.1));
+    cx.event_of(tx, of_deployment_status(status.0), about)?;
     Ok(deployment)
 }
 
@@ -236,7 +242,13 @@ fn advance(cx: &Cx<Scope>, tx: &Tx, mut row: DeployRow) -> Result<DeployRow> {
     row.stamp = row.stamp.changed(cx.profile(), cx.now());
     deploys::update(tx, cx.scope(), &row)?;
     cx.changed(tx, deploys::KIND, row.id.id(), row.stamp.version)?;
+    cx.event(tx, about(cx, &row))?;
     Ok(row)
+}
+
+/// A deploy, as an event names it: where its endpoints were admitted, and without a name.
+fn about(cx: &Cx<Scope>, row: &DeployRow) -> Resource<'static> {
+    Resource::new(row.id.id(), cx.scope().target()).in_status(row.status.as_str(), None)
 }
 
 fn answer(cx: &Cx<Scope>, deployment: &DeploymentRow, row: DeployRow) -> One<Deploy> {

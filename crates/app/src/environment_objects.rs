@@ -11,6 +11,7 @@ use podium_api::{Blank, DeploymentId, EntityId, EnvironmentObjectId, Nothing, On
 use podium_db::{Conn, Tx};
 use podium_domain::environment_objects::change::affected;
 use podium_domain::environment_objects::{self as rules, Object, Verb, show};
+use podium_domain::events::Resource;
 use podium_domain::{Given, Refusal, Target, UserText};
 use podium_store::deployments::RollOut;
 use podium_store::environment_objects::{self as objects, ObjectRow};
@@ -43,6 +44,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Create
         objects::insert(tx, cx.scope(), &row, &key.unique).or_conflict(|| taken(&row))?;
         roll_out(cx, tx, &row, None, Some(&object))?;
         cx.changed(tx, objects::KIND, id.id(), row.stamp.version)?;
+        cx.event(tx, about(&row))?;
         Ok(One { version: row.stamp.version, body: CreateEnvironmentObject { id } })
     })
     .await
@@ -79,6 +81,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         objects::delete(tx, cx.scope(), id, version)?;
         roll_out(cx, tx, &row, Some(&sealing::open(cx.app(), &row)?), None)?;
         cx.changed(tx, objects::KIND, id.id(), version + 1)?;
+        cx.event(tx, about(&row))?;
         Ok(Nothing)
     })
     .await
@@ -129,6 +132,7 @@ fn store(cx: &Cx<Scope>, tx: &Tx, row: ObjectRow, before: &Object, after: &Objec
     objects::update(tx, cx.scope(), &row)?;
     roll_out(cx, tx, &row, Some(before), Some(after))?;
     cx.changed(tx, objects::KIND, row.id.id(), row.stamp.version)?;
+    cx.event(tx, about(&row))?;
     Ok(row)
 }
 
@@ -194,6 +198,11 @@ fn roll_out(
         now: cx.now(),
     };
     Ok(deployments::roll_out(tx, cx.scope(), &affected, why)?)
+}
+
+/// An object, as an event names it.
+fn about(row: &ObjectRow) -> Resource<'_> {
+    Resource::new(row.id.id(), row.belongs_to()).named(&row.key)
 }
 
 /// An object as its readers see it.

@@ -25,6 +25,7 @@ pub async fn run(app: App) {
         if woken.await.is_ok() {
             app.work_notifier.notify();
             app.operation_notifier.others_changed();
+            app.event_wakes.notify();
         }
         match step(&app, position).await {
             Ok(reached) => position = Some(reached),

@@ -15,6 +15,7 @@ use podium_store::{Scope, organizations};
 use crate::cx::{Call, Cx};
 use crate::error::Result;
 use crate::secrets::sha256_hex;
+use crate::users::about;
 
 const LASTS: Duration = Duration::from_hours(7 * 24);
 
@@ -55,6 +56,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Invite
                 invite.version += 1;
             }
             cx.changed(tx, invites::KIND, invite.id.id(), invite.version)?;
+            cx.event(tx, about(invitee.id, &invitee.username))?;
             let body = Invite {
                 invite_id: invite.id,
                 expires_at: invite.expires_at,
@@ -82,10 +84,11 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         cx.expect_version(invite.version)?;
         invites::delete(tx, cx.scope(), id)?;
         cx.changed(tx, invites::KIND, id.id(), invite.version + 1)?;
-        if let Some(user) = users::get(tx, cx.scope(), invite.user_id)?
-            && user.status == UserStatus::Pending
-        {
-            crate::users::remove(cx, tx, user.id, user.version)?;
+        if let Some(user) = users::get(tx, cx.scope(), invite.user_id)? {
+            if user.status == UserStatus::Pending {
+                crate::users::remove(cx, tx, user.id, user.version)?;
+            }
+            cx.event(tx, about(user.id, &user.username))?;
         }
         Ok(Nothing)
     })
@@ -98,11 +101,14 @@ pub async fn create_link(cx: Cx<Scope>, call: Call<api::CreateLink>) -> Result<O
     let id = call.path.invite_id;
     let link = new_link(&cx);
     cx.mutate(move |cx, tx| {
-        let InviteRow { version, .. } = find(tx, cx.scope(), id)?;
+        let InviteRow { version, user_id, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
         let hash = sha256_hex(link.token.as_bytes());
         invites::set_secret(tx, cx.scope(), id, &hash, link.expires_at)?;
         cx.changed(tx, invites::KIND, id.id(), version + 1)?;
+        if let Some(user) = users::get(tx, cx.scope(), user_id)? {
+            cx.event(tx, about(user.id, &user.username))?;
+        }
         Ok(One { version: version + 1, body: link.clone() })
     })
     .await

@@ -43,6 +43,7 @@ pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
+pub mod events;
 mod facts;
 pub mod front_door;
 pub mod invites;
@@ -123,6 +124,8 @@ pub struct Shared {
     pub(crate) log_streams: log_events::Streams,
     /// Wakes those who follow operations.
     pub(crate) operation_notifier: operation_events::OperationNotifier,
+    pub(crate) event_wakes: events::wakes::Wakes,
+    pub(crate) event_streams: shared_capacity::SharedCapacity<Id>,
     pub(crate) uploading: shared_capacity::SharedCapacity<Id>,
     pub(crate) uploads_refused: std::sync::atomic::AtomicU64,
     pub(crate) authorities: Arc<authority::Authorities>,

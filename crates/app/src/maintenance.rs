@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use podium_db::Tx;
 use podium_store::{
-    audit, changes, credentials, front_door, idempotency, operations, sessions, signing_keys, tokens,
+    audit, changes, credentials, events, front_door, idempotency, operations, sessions, signing_keys, tokens,
 };
 
 use crate::App;
@@ -18,6 +18,7 @@ const AT_ONCE: u32 = 500;
 /// How long operations are kept after they have ended.
 const OPERATIONS_KEPT_FOR: Duration = Duration::from_hours(90 * 24);
 const CHANGES_KEPT_FOR: Duration = Duration::from_hours(7 * 24);
+const EVENTS_KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 /// Another replica signs with a retired key until its next round here.
 const RETIRED_KEYS_KEPT_FOR: Duration = Duration::from_hours(1);
 
@@ -48,6 +49,7 @@ pub async fn once(app: &App) -> Result<()> {
         drop_all(app, move |tx| Ok(changes::prune(tx, &system, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(operations::prune(tx, &system, now - OPERATIONS_KEPT_FOR, AT_ONCE)?))
             .await,
+        drop_all(app, move |tx| Ok(events::prune(tx, &system, now - EVENTS_KEPT_FOR, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(audit::prune(tx, &system, now - audit_retention, AT_ONCE)?)).await,
         app.db.write(None, move |tx| Ok(signing_keys::drop_unused(tx, &system, retired).map(drop)?)).await,
         app.reload_keys().await,

@@ -6,7 +6,8 @@ use podium_api::enums::OrganizationStatus;
 use podium_api::organizations::{self as api, Organization, OrganizationsPaginated};
 use podium_api::{Many, One, Timestamp};
 use podium_db::Conn;
-use podium_domain::{Fields, Refusal, emails, names};
+use podium_domain::events::Resource;
+use podium_domain::{Fields, Refusal, Target, emails, names};
 use podium_store::audit::{self, Cursor};
 use podium_store::organizations::{self, OrganizationRow};
 use podium_store::{Paging, Scope};
@@ -81,6 +82,8 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Organi
         organizations::update(tx, cx.scope(), &organization, &name.key)?;
         let version = organization.stamp.version;
         cx.changed(tx, organizations::KIND, organization.id.id(), version)?;
+        let about = Resource::new(organization.id.id(), Target::Organization).named(&organization.name);
+        cx.event(tx, about)?;
         Ok(One { version, body: show(organization) })
     })
     .await

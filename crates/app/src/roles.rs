@@ -6,7 +6,8 @@ use podium_api::enums::{CustomRoleScope, DefaultRoleScope, RoleScope};
 use podium_api::roles::{self as api, Role, RoleTemplate, RoleWithPermission, RolesPaginated};
 use podium_api::{Many, Nothing, One, RoleId, WorkspaceId};
 use podium_db::Conn;
-use podium_domain::{Refusal, custom_roles, no_escalation, roles as built_in};
+use podium_domain::events::Resource;
+use podium_domain::{Refusal, Target, custom_roles, no_escalation, roles as built_in};
 use podium_store::{Paging, Scope, Stamp, grants, roles, workspaces};
 
 use crate::cx::{Call, Cx};
@@ -63,6 +64,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<RoleWi
         roles::insert(tx, cx.scope(), &role, &definition.name.key, &stamp)
             .or_conflict(|| taken(&role.name))?;
         cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
+        cx.event(tx, about(&role))?;
         Ok(One { version: stamp.version, body: role })
     })
     .await
@@ -109,6 +111,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<RoleWi
         roles::update(tx, cx.scope(), &role, &definition.name.key, &stamp)
             .or_conflict(|| taken(&role.name))?;
         cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
+        cx.event(tx, about(&role))?;
         Ok(One { version: stamp.version, body: role })
     })
     .await
@@ -120,12 +123,13 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.role_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
-        let One { version, .. } = find(tx, cx.scope(), id)?;
+        let One { version, body: role } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
         let holders: Vec<String> = grants::holders(tx, cx.scope(), id)?.iter().map(in_words).collect();
         custom_roles::is_free(&holders)?;
         roles::delete(tx, cx.scope(), id, version)?;
         cx.changed(tx, roles::KIND, id.id(), version + 1)?;
+        cx.event(tx, about(&role))?;
         Ok(Nothing)
     })
     .await
@@ -133,6 +137,11 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
 
 fn find(conn: &Conn, scope: &Scope, id: RoleId) -> Result<One<RoleWithPermission>> {
     roles::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("role").into())
+}
+
+/// A role, as an event names it.
+fn about(role: &RoleWithPermission) -> Resource<'_> {
+    Resource::new(role.id.id(), Target::Organization).named(&role.name)
 }
 
 fn only_owners(cx: &Cx<Scope>) -> Result<()> {

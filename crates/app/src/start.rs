@@ -23,6 +23,7 @@ use podium_store::{Stamp, System, grants, settings, signing_keys, subjects, user
 use crate::authority::Authorities;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::events::wakes::Wakes;
 use crate::front_door::PublicUrl;
 use crate::operation_events::OperationNotifier;
 use crate::passwords::Passwords;
@@ -41,6 +42,8 @@ const KEY_CHECK: &str = "secret_key_check";
 const FIRST_START: &str = "first_start";
 /// How many uploads are received at once; further ones are refused and can be retried.
 const MOST_UPLOADING: usize = 128;
+/// How many streams of events are open; a single subject may have a quarter of them.
+const MOST_EVENT_STREAMS: usize = 8192;
 /// How many times larger an archive may be once it is unpacked.
 const MOST_EXPANSION: u64 = 4;
 
@@ -72,13 +75,14 @@ impl App {
         let mut options = Options::new(target);
         options.connections = config.connections.unwrap_or(options.connections);
         let work_notifier = WorkNotifier::default();
-        let operation_notifier = OperationNotifier::default();
+        let (operation_notifier, event_wakes) = (OperationNotifier::default(), Wakes::default());
         let (follower, notifier) = (Arc::clone(&authorities), work_notifier.clone());
-        let operations = operation_notifier.clone();
+        let (operations, wakes) = (operation_notifier.clone(), event_wakes.clone());
         options.on_commit = Arc::new(move |changes| {
             follower.committed(changes);
             notifier.committed(changes);
             operations.committed(changes);
+            wakes.committed(changes);
         });
         let (db, system) = podium_store::open(options).await?;
         check_key(&db, system, &secrets, &world).await?;
@@ -100,6 +104,8 @@ impl App {
             key_reload: Default::default(),
             logs: Arc::new(logs),
             log_streams: Default::default(),
+            event_wakes,
+            event_streams: SharedCapacity::new(MOST_EVENT_STREAMS),
             authorities,
             work_notifier,
             operation_notifier,

@@ -68,6 +68,7 @@ acting! {
     crate::deploys::expiry::SystemKey,
     crate::deploys::uploads::SystemKey,
     crate::disk::SystemKey,
+    crate::events::wakes::SystemKey,
     crate::follow::SystemKey,
     crate::front_door::SystemKey,
     crate::idempotency::SystemKey,

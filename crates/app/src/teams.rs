@@ -6,8 +6,9 @@ use podium_api::subjects::SubjectRoles;
 use podium_api::teams::{self as api, Team, TeamMembersPaginated, TeamsPaginated};
 use podium_api::{Many, Nothing, One, TeamId, UserId};
 use podium_db::{Conn, Tx};
+use podium_domain::events::Resource;
 use podium_domain::role_updates::{Change, SubjectKind};
-use podium_domain::{Fields, Grant, Held, On, Refusal, names, no_escalation, subject_roles};
+use podium_domain::{Fields, Grant, Held, On, Refusal, Target, names, no_escalation, subject_roles};
 use podium_store::teams::TeamRow;
 use podium_store::{Paging, Scope, Stamp, grants, organizations, team_members, teams, users};
 
@@ -78,6 +79,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>>
             team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
         }
         cx.changed(tx, teams::KIND, id.id(), stamp.version)?;
+        cx.event(tx, about(&team))?;
         let body = role_holders::show_holding(cx, team, std::slice::from_ref(&grant));
         Ok(One { version: stamp.version, body })
     };
@@ -112,13 +114,15 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.team_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
-        let version = find(tx, cx.scope(), id)?.stamp.version;
+        let team = find(tx, cx.scope(), id)?;
+        let version = team.stamp.version;
         cx.expect_version(version)?;
         grants::delete_subject(tx, cx.scope(), id.into())?;
         team_members::clear(tx, cx.scope(), id)?;
         teams::delete(tx, cx.scope(), id, version)?;
         role_holders::keeps_an_owner(cx, tx)?;
         cx.changed(tx, teams::KIND, id.id(), version + 1)?;
+        cx.event(tx, about(&team))?;
         Ok(Nothing)
     })
     .await
@@ -208,7 +212,13 @@ fn advance(cx: &Cx<Scope>, tx: &Tx, team: TeamRow) -> Result<TeamRow> {
     let team = TeamRow { stamp: team.stamp.changed(cx.profile(), cx.now()), ..team };
     teams::update(tx, cx.scope(), &team, &names::fold(&team.name)).or_conflict(|| taken(&team.name))?;
     cx.changed(tx, teams::KIND, team.id.id(), team.stamp.version)?;
+    cx.event(tx, about(&team))?;
     Ok(team)
+}
+
+/// A team, as an event names it.
+fn about(team: &TeamRow) -> Resource<'_> {
+    Resource::new(team.id.id(), Target::Organization).named(&team.name)
 }
 
 fn taken(name: &str) -> String {

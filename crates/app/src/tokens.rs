@@ -9,6 +9,7 @@ use podium_api::subjects::SubjectRoles;
 use podium_api::tokens::{self as api, ApiToken, ApiTokenRole, ApiTokensPaginated};
 use podium_api::{Many, Nothing, One, SubjectId, TokenId};
 use podium_db::{Conn, Tx};
+use podium_domain::events::Resource;
 use podium_domain::tokens::{self as rules, Verb};
 use podium_domain::{Grant, Permission, Refusal, Target, names, no_escalation, subject_roles, token_roles};
 use podium_store::credentials::NewToken;
@@ -86,6 +87,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
         subjects::put_token(tx, cx.scope(), id)?;
         issued.store(tx, cx.scope())?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
+        cx.event(tx, about(&token))?;
         Ok(with_value(token, roles(cx.scope(), vec![new.primary]), &issued))
     };
     cx.change_rights_checking_reply(may, effect).await
@@ -113,6 +115,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<ApiTok
         tokens::rename(tx, cx.scope(), &token, &name.key).or_conflict(|| taken(&token.name))?;
         subjects::put_token(tx, cx.scope(), id)?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
+        cx.event(tx, about(&token))?;
         shown(cx, tx, id)
     })
     .await
@@ -123,12 +126,14 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.token_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
-        let version = find(cx, tx, id, Verb::Delete)?.stamp.version;
+        let token = find(cx, tx, id, Verb::Delete)?;
+        let version = token.stamp.version;
         cx.expect_version(version)?;
         credentials::delete(tx, cx.scope(), id.into())?;
         grants::delete_subject(tx, cx.scope(), id.into())?;
         tokens::delete(tx, cx.scope(), id, version)?;
         cx.changed(tx, tokens::KIND, id.id(), version + 1)?;
+        cx.event(tx, about(&token))?;
         Ok(Nothing)
     })
     .await
@@ -148,10 +153,11 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
         let organization_id = cx.organization_id();
         let after =
             token_roles::update(organization_id, belongs_to(&row), &held, &entries, cx.grants(), &facts)?;
-        let stamp = row.stamp.changed(cx.profile(), cx.now());
+        let stamp = row.stamp.clone().changed(cx.profile(), cx.now());
         grants::replace(tx, cx.scope(), grants::Subject::Token, id.into(), &after)?;
         tokens::touch(tx, cx.scope(), id, &stamp)?;
         cx.changed(tx, tokens::KIND, id.id(), stamp.version)?;
+        cx.event(tx, about(&row))?;
         Ok(One { version: stamp.version, body: subject_roles::all(&after) })
     })
     .await
@@ -186,6 +192,7 @@ pub async fn rotate(cx: Cx<Scope>, call: Call<api::Rotate>) -> Result<One<ApiTok
         issued.store(tx, cx.scope())?;
         tokens::rotate(tx, cx.scope(), &token)?;
         cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
+        cx.event(tx, about(&token))?;
         Ok(with_value(token, roles(cx.scope(), held), &issued))
     })
     .await
@@ -196,6 +203,11 @@ fn find(cx: &Cx<Scope>, conn: &Conn, id: TokenId, verb: Verb) -> Result<TokenRow
     let row = tokens::get(conn, cx.scope(), id)?.ok_or_else(|| Refusal::not_found("API token"))?;
     rules::may(cx.grants(), verb, belongs_to(&row))?;
     Ok(row)
+}
+
+/// A token, as an event names it.
+fn about(row: &TokenRow) -> Resource<'_> {
+    Resource::new(row.id.id(), belongs_to(row)).named(&row.name)
 }
 
 /// The value of a token lets its holder act as the token.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use podium_api::enums::{UserStatus, WorkspaceRoleName};
+use podium_api::enums::{EventType, UserStatus, WorkspaceRoleName};
 use podium_api::subjects::SubjectRoles;
 use podium_api::teams::Team;
 use podium_api::users::{
@@ -11,8 +11,9 @@ use podium_api::users::{
 };
 use podium_api::{Many, One, OrganizationId, UserId};
 use podium_db::{Conn, Tx};
+use podium_domain::events::Resource;
 use podium_domain::role_updates::{Change, SubjectKind};
-use podium_domain::{Grant, Held, On, Refusal, subject_roles};
+use podium_domain::{Grant, Held, On, Refusal, Target, subject_roles};
 use podium_store::invites::InviteRow;
 use podium_store::users::UserRow;
 use podium_store::{Paging, Scope, grants, invites, team_members, teams, users};
@@ -59,7 +60,8 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
     let may = role_holders::may_see_reply(SubjectKind::User, id.into(), &change);
     cx.change_rights_checking_reply(may, move |cx, tx| {
         cx.rights_change(tx)?;
-        let UserRow { version, promised_role: promised, .. } = find(tx, cx.scope(), id)?;
+        let user = find(tx, cx.scope(), id)?;
+        let (version, promised) = (user.version, user.promised_role);
         cx.expect_version(version)?;
         let mut current = grants::of(tx, cx.scope(), id.into())?;
         current.extend(promised.map(|role| Grant { on: On::Organization, held: Held::Organization(role) }));
@@ -67,6 +69,7 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
         let is_changed = change == Change::Leave || !role_holders::are_same(&current, &after);
         if change == Change::Leave {
             remove(cx, tx, id, version)?;
+            cx.event_of(tx, EventType::UserRemoved, about(id, &user.username))?;
         } else if is_changed {
             // Until an invite is accepted, the role in the organization is stored with the invite.
             let (set_role, granted): (Vec<Grant>, Vec<Grant>) =
@@ -77,6 +80,7 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
             grants::replace(tx, cx.scope(), grants::Subject::User, id.into(), &granted)?;
             users::touch(tx, cx.scope(), id, version, cx.now())?;
             cx.changed(tx, users::KIND, id.id(), version + 1)?;
+            cx.event(tx, about(id, &user.username))?;
         }
         role_holders::keeps_an_owner(cx, tx)?;
         let body = if cx.subject_id() == id.into() {
@@ -149,6 +153,11 @@ pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, id: UserId, version: i64) -> Resul
     users::leave(tx, cx.scope(), id)?;
     sessions::end_all(cx.app(), tx, id.into())?;
     cx.changed(tx, users::KIND, id.id(), version + 1)
+}
+
+/// A user, as an event names it.
+pub(crate) fn about(id: UserId, username: &str) -> Resource<'_> {
+    Resource::new(id.id(), Target::Organization).named(username)
 }
 
 fn find(conn: &Conn, scope: &Scope, id: UserId) -> Result<UserRow> {

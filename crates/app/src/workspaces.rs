@@ -5,7 +5,8 @@ use std::sync::Arc;
 use podium_api::workspaces::{self as api, Workspace, WorkspacesPaginated};
 use podium_api::{Id, Many, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
-use podium_domain::{Fields, Refusal, names};
+use podium_domain::events::Resource;
+use podium_domain::{Fields, Refusal, Target, names};
 use podium_store::{
     LazyRow, Paging, Render, Scope, Stamp, clusters, credentials, deployments, environment_objects, grants,
     organizations, roles, tokens, workspaces,
@@ -75,6 +76,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
         workspaces::insert(tx, cx.scope(), &workspace, &name.key, &stamp)
             .or_conflict(|| taken(&workspace.name))?;
         cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
+        cx.event(tx, about(workspace.id, &workspace.name))?;
         Ok(One { version: stamp.version, body: Workspace { organization_name, ..workspace.clone() } })
     })
     .await
@@ -131,6 +133,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Worksp
         workspaces::update(tx, cx.scope(), &workspace, &name.key, &stamp)
             .or_conflict(|| taken(&workspace.name))?;
         cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
+        cx.event(tx, about(workspace.id, &workspace.name))?;
         Ok(One { version: stamp.version, body: workspace })
     })
     .await
@@ -141,7 +144,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.workspace_id;
     cx.change_rights(move |cx, tx| {
         cx.rights_change(tx)?;
-        let One { version, .. } = find(tx, cx.scope(), id)?;
+        let One { version, body: workspace } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
         let left = deployments::count(tx, cx.scope(), id)?;
         if left > 0 {
@@ -161,6 +164,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         workspaces::delete(tx, cx.scope(), id, version)?;
         environment_objects::delete_of_workspace(tx, cx.scope(), id)?;
         cx.changed(tx, workspaces::KIND, id.id(), version + 1)?;
+        cx.event(tx, about(id, &workspace.name))?;
         Ok(Nothing)
     })
     .await
@@ -181,6 +185,11 @@ fn stamp_of(workspace: &Workspace, version: i64) -> Stamp {
         updated_at: workspace.updated_at,
         updated_by: by(&workspace.updated_by),
     }
+}
+
+/// A workspace, as an event names it.
+pub(crate) fn about(id: WorkspaceId, name: &str) -> Resource<'_> {
+    Resource::new(id.id(), Target::Workspace(id)).named(name)
 }
 
 fn taken(name: &str) -> String {

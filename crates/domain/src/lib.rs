@@ -15,6 +15,7 @@ pub mod deployments;
 pub mod deploys;
 pub mod emails;
 pub mod environment_objects;
+pub mod events;
 pub mod grants;
 pub mod groups;
 pub mod last_owner;

@@ -29,6 +29,8 @@ pub enum Refusal {
     NotAllowed(String),
     /// The request conflicts with the current state (409).
     Conflict(String),
+    /// What was asked for is no longer kept (410).
+    Gone(String),
     /// The resource is not in a state that allows it (412).
     Precondition(String),
 }
@@ -56,6 +58,7 @@ impl Refusal {
             | Self::Forbidden(message)
             | Self::NotAllowed(message)
             | Self::Conflict(message)
+            | Self::Gone(message)
             | Self::Precondition(message) => message.clone(),
             Self::NotFound(thing) => format!("There is no such {thing}, or you may not see it."),
         }
@@ -69,6 +72,7 @@ impl Refusal {
             Self::NotFound(_) => 404,
             Self::NotAllowed(_) => 405,
             Self::Conflict(_) => 409,
+            Self::Gone(_) => 410,
             Self::Precondition(_) => 412,
         }
     }

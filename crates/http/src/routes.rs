@@ -83,6 +83,7 @@ routes! {
         ChangePassword => change_password,
     }
     operations { List => list, Get => get, Cancel => cancel, Follow => follow }
+    events { List => list, Follow => follow }
 }
 
 const _: () = {

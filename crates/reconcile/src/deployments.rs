@@ -14,7 +14,7 @@ use podium_domain::deployments::{hibernation, plan};
 use podium_domain::operations::Seen;
 use podium_store::deployments::{self, DeploymentRow, ObservedStatus};
 use podium_store::operations::{self, OperationRow};
-use podium_store::{System, changes, nodes};
+use podium_store::{System, changes, deploys, nodes};
 
 use crate::environment::environment;
 use crate::operations::{Advanced, Phase};
@@ -230,11 +230,20 @@ pub(crate) fn record(
     let is_advanced = advanced.is_some();
     let is_news = progressed || reason != row.status_reason || row.observed_generation != row.generation;
     let (id, generation) = (row.id, row.generation);
+    let (workspace_id, scope) = (row.workspace_id, system.scope(row.organization_id));
+    let (name, status_before, release) = (row.name.clone(), row.status, row.spec.release.deploy_id);
     let change = deployments::change((id, row.workspace_id, row.organization_id), row.stamp.version);
     let effect: Effect = Box::new(move |tx| {
         let seen = ObservedStatus { generation, status, reason: &reason, running: &running };
         if is_news && deployments::record(tx, &system, id, &seen)? {
             changes::append_any(tx, &system, now, change.clone())?;
+            if status != status_before {
+                let now_is = (status, &reason);
+                deployments::append_status(tx, &scope, now, (id, workspace_id), &name, now_is, None)?;
+            }
+            if let Some(deploy_id) = release.filter(|_| status == DeploymentStatus::Healthy) {
+                deploys::note_running(tx, &scope, deploy_id, (id, workspace_id), now)?;
+            }
         }
         advanced.as_ref().map_or(Ok(()), |advanced| advanced.write(tx, &system))
     });

@@ -7,14 +7,15 @@ use podium_api::enums::{CloudProvider, ClusterStatus, OperationCause};
 use podium_api::{ClusterId, One, OperationId, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::clusters::plan::{Desired, Settled};
+use podium_domain::events::{NewEvent, Resource, of_cluster};
 use podium_domain::options;
-use podium_domain::{Reach, UserText};
+use podium_domain::{Reach, Target, UserText};
 
 use crate::columns::{Columns, document};
 use crate::deployments::RollOut;
 use crate::listing::{Filter, Paging, Table, Total, reached};
 use crate::{Scope, System};
-use crate::{changes, counters, deployments, work};
+use crate::{changes, counters, deployments, events, work};
 
 /// The kind of their counter, their changes and their work.
 pub const KIND: &str = "clusters";
@@ -77,7 +78,7 @@ statements! {
         WHERE id = $1 AND organization_id = $2 AND version = $3";
     SETTLE = "UPDATE clusters SET status = $3, status_reason = $4, is_failed_over = $5, health = $6, metadata = $7, \
         observed_generation = $2 WHERE id = $1 AND generation = $2";
-    MOVED = "SELECT organization_id, version, is_failed_over FROM clusters WHERE id = $1 AND generation = $2";
+    MOVED = "SELECT organization_id, version, is_failed_over, status, name FROM clusters WHERE id = $1 AND generation = $2";
     DELETE = "DELETE FROM clusters WHERE id = $1 AND organization_id = $2 AND version = $3";
     CLEAR_WORKSPACES = "DELETE FROM cluster_workspaces WHERE cluster_id = $1";
     ADD_WORKSPACE = "INSERT INTO cluster_workspaces (cluster_id, workspace_id) VALUES ($1, $2)";
@@ -273,9 +274,9 @@ pub fn settle(
     now: Timestamp,
 ) -> Result<bool> {
     let before = tx.query_opt(&MOVED, params![id.as_str(), generation], |row| {
-        Ok((row.id(0)?, row.get::<i64>(1)?, row.get::<bool>(2)?))
+        Ok((row.id(0)?, row.get::<i64>(1)?, row.get::<bool>(2)?, row.word(3)?, row.get::<String>(4)?))
     })?;
-    let Some((organization_id, version, was_failed_over)) = before else { return Ok(false) };
+    let Some((organization_id, version, was_failed_over, was, name)) = before else { return Ok(false) };
     let (health, metadata) = (document(&settled.health)?, document(&settled.metadata)?);
     let params = params![
         id.as_str(),
@@ -306,6 +307,13 @@ pub fn settle(
         version,
     };
     changes::note(tx, now, change)?;
+    let condition = (settled.status, settled.is_failed_over);
+    if let Some(event) = of_cluster((was, was_failed_over), condition) {
+        let about = Resource::new(id.id(), Target::Organization);
+        let about = about.named(&name).in_status(settled.status.as_str(), Some(&settled.reason));
+        let event = NewEvent::new(event, organization_id, about, None);
+        events::append(tx, &system.scope(organization_id), now, &event)?;
+    }
     Ok(true)
 }
 

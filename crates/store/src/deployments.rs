@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use podium_api::clusters::{ClusterDetails, ClusterMetadata};
 use podium_api::enums::{DeploymentStatus, OperationCause, OperationKind};
+use podium_api::subjects::SubjectProfile;
 use podium_api::{
     ClusterId, DeploymentId, One, OperationId, OrganizationId, SubjectId, Timestamp, WorkspaceId,
 };
 use podium_db::{Change, Conn, Error, JoinedRow, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
-use podium_domain::{DeploymentReach, UserText};
+use podium_domain::events::{NewEvent, Resource, of_deployment_status};
+use podium_domain::{DeploymentReach, Target, UserText};
 
 use crate::columns::{Columns, document, texts};
 use crate::counters::{self, count_new};
@@ -19,7 +21,7 @@ use crate::listing::{Cached, Filter, Paging, Table};
 use crate::operations::{self, NewOperation, OperationTarget};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
-use crate::{changes, work, workspaces};
+use crate::{changes, events, work, workspaces};
 
 /// How many rows may be skipped in passing.
 const NEAR: u64 = 1000;
@@ -100,7 +102,8 @@ statements! {
     ROLL_OUT = "UPDATE deployments SET generation = generation + 1, \
         status = CASE WHEN status = 'CREATING' THEN status ELSE 'DEPLOYING' END, \
         status_reason = CASE WHEN status = 'CREATING' THEN status_reason ELSE $3 END \
-        WHERE id IN ($1[]) AND organization_id = $2 RETURNING id, workspace_id, version, name";
+        WHERE id IN ($1[]) AND organization_id = $2 RETURNING id, workspace_id, version, \
+        name, status, status_reason";
     LOCK = "UPDATE deployments SET generation = generation WHERE id = $1 AND generation = $2";
     OVERTAKE = "UPDATE deployments SET generation = $2 + 1 WHERE id = $1 AND generation <= $2";
     IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
@@ -349,10 +352,16 @@ pub struct RollOut<'a> {
 pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[DeploymentId], why: RollOut<'_>) -> Result<()> {
     let RollOut { reason, cause, subject_id, new_id, now } = why;
     let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
-    let changed = |row: &Row<'_>| Ok((row.id(0)?, row.id(1)?, row.get(2)?, row.get(3)?));
+    let changed = |row: &Row<'_>| {
+        let now = (row.get::<String>(3)?, row.word(4)?, UserText::from_stored(row.get(5)?));
+        Ok((row.id(0)?, row.id(1)?, row.get(2)?, now))
+    };
     let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason.as_str()], changed)?;
-    rolled.into_iter().try_for_each(|(id, workspace_id, version, name)| {
+    rolled.into_iter().try_for_each(|(id, workspace_id, version, (name, status, reason))| {
         changes::note(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
+        if status == DeploymentStatus::Deploying {
+            append_status(tx, scope, now, (id, workspace_id), &name, (status, &reason), None)?;
+        }
         let operation = NewOperation {
             id: new_id(),
             kind: OperationKind::Update,
@@ -370,6 +379,22 @@ pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[DeploymentId], why: RollOut<'_>) 
 /// Holds a deployment of this generation until the end of the transaction; returns whether it still has it.
 pub fn lock_generation(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<bool> {
     Ok(tx.execute(&LOCK, params![id.as_str(), generation])? == 1)
+}
+
+/// Appends the event of a deployment that has come to a status; without an actor Podium itself brought it there.
+pub fn append_status(
+    tx: &Tx,
+    scope: &Scope,
+    now: Timestamp,
+    (id, workspace_id): (DeploymentId, WorkspaceId),
+    name: &str,
+    (status, reason): (DeploymentStatus, &UserText),
+    actor: Option<&SubjectProfile>,
+) -> Result<()> {
+    let place = Target::Deployment { id, workspace_id };
+    let about = Resource::new(id.id(), place).named(name).in_status(status.as_str(), Some(reason));
+    let event = of_deployment_status(status);
+    events::append(tx, scope, now, &NewEvent::new(event, scope.organization_id(), about, actor))
 }
 
 /// The change log's entry for a changed deployment.

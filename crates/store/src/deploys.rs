@@ -1,15 +1,17 @@
 //! Deploys, and their uploads.
 
-use podium_api::enums::{DeployStatus, DeployType, UploadKind};
-use podium_api::{DeployId, DeploymentId, OrganizationId, SubjectId, Timestamp, UploadId};
+use podium_api::enums::{DeployStatus, DeployType, EventType, UploadKind};
+use podium_api::{DeployId, DeploymentId, OrganizationId, SubjectId, Timestamp, UploadId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::Target;
 use podium_domain::deploys::{Details, expires_at};
+use podium_domain::events::{NewEvent, Resource};
 
 use crate::columns::{Columns, document};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
-use crate::{staged_blocks, work};
+use crate::{events, staged_blocks, work};
 
 /// The kind of their changes and their work items, which fail deploys that are not finalized.
 pub const KIND: &str = "deploys";
@@ -49,6 +51,7 @@ statements! {
     FAIL = "UPDATE deploys SET status = 'FAILED' WHERE id = $1 AND status = 'INITIALIZED'";
     CANCEL = "UPDATE deploys SET status = 'FAILED', version = version + 1, updated_at = $4, updated_by = $5 \
         WHERE id = $1 AND deployment_id = $2 AND organization_id = $3 AND status = 'DEPLOYED'";
+    RUNS = "UPDATE deploys SET has_run = TRUE WHERE id = $1 AND organization_id = $2 AND NOT has_run";
     DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1 AND organization_id = $2 \
         RETURNING id, status";
     UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id IN \
@@ -239,6 +242,23 @@ pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId)
     staged_blocks::forget_deployment(tx, scope, deployment_id)?;
     let waiting = deleted.iter().filter(|(_, status)| *status != DeployStatus::Deployed);
     waiting.into_iter().try_for_each(|(id, _)| work::cancel(tx, KIND, *id).map(drop))
+}
+
+/// Notes that a deploy was seen to run, and appends the event the first time.
+pub fn note_running(
+    tx: &Tx,
+    scope: &Scope,
+    id: DeployId,
+    (deployment_id, workspace_id): (DeploymentId, WorkspaceId),
+    now: Timestamp,
+) -> Result<()> {
+    if tx.execute(&RUNS, params![id.as_str(), scope.organization()])? != 1 {
+        return Ok(());
+    }
+    let about = Resource::new(id.id(), Target::Deployment { id: deployment_id, workspace_id });
+    let about = about.in_status(DeployStatus::Deployed.as_str(), None);
+    let event = NewEvent::new(EventType::DeploySucceeded, scope.organization_id(), about, None);
+    events::append(tx, scope, now, &event)
 }
 
 /// The uploads of a deploy.

@@ -22,6 +22,7 @@ pub mod credentials;
 pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
+pub mod events;
 pub mod front_door;
 pub mod grants;
 pub mod idempotency;
@@ -74,6 +75,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0009_nodes"),
     migration!("0012_staged_blocks"),
     migration!("0016_operations"),
+    migration!("0017_events"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -94,6 +96,7 @@ fn all_statements() -> Vec<&'static Sql> {
         deployments::STATEMENTS,
         environment_objects::STATEMENTS,
         environment_objects::LINK_STATEMENTS,
+        events::STATEMENTS,
         front_door::STATEMENTS,
         deploys::STATEMENTS,
         grants::STATEMENTS,

@@ -7,13 +7,14 @@ use podium_api::{
     ClusterId, DeploymentId, Id, OperationId, OrganizationId, SubjectId, Timestamp, WorkspaceId,
 };
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::events::{NewEvent, Resource, of_operation};
 use podium_domain::operations::{Course, Details, Undo};
-use podium_domain::{DeploymentReach, Reach};
+use podium_domain::{DeploymentReach, Reach, Target};
 
 use crate::columns::{Columns, document, texts};
 use crate::listing::{Filter, Paging, Table, Total, reached};
 use crate::stamp::profile;
-use crate::{Scope, System};
+use crate::{Scope, System, events};
 
 /// The kind of their announcements, which name the target.
 pub const KIND: &str = "operations";
@@ -116,6 +117,15 @@ pub struct OperationRow {
     pub version: i64,
     /// When it was created.
     pub created_at: Timestamp,
+}
+
+impl OperationRow {
+    /// What its events are about: the operation, with the name of its target.
+    pub fn about(&self) -> Resource<'_> {
+        let place = self.target.deployment();
+        let place = place.map_or(Target::Organization, |(id, workspace_id)| Target::Deployment { id, workspace_id });
+        Resource::new(self.id.id(), place).named(self.target.name())
+    }
 }
 
 /// What an operation changes, with its name when the operation began.
@@ -299,7 +309,7 @@ pub fn supersede(tx: &Tx, scope: &Scope, new: &NewOperation) -> Result<()> {
 }
 
 /// Writes how an operation has proceeded, unless somebody has changed it; returns whether it did.
-pub fn advance(tx: &Tx, _: &System, row: &OperationRow, course: &Course) -> Result<bool> {
+pub fn advance(tx: &Tx, system: &System, row: &OperationRow, course: &Course) -> Result<bool> {
     let details = document(&course.details)?;
     let params = params![
         row.id.as_str(),
@@ -313,6 +323,10 @@ pub fn advance(tx: &Tx, _: &System, row: &OperationRow, course: &Course) -> Resu
     let is_written = tx.execute(&ADVANCE, params)? == 1;
     if is_written {
         announce(tx, row.target.id());
+    }
+    if let (true, Some(event), Some(ended_at)) = (is_written, of_operation(course.state), course.ended_at) {
+        let event = NewEvent::new(event, row.organization_id, row.about(), None);
+        events::append(tx, &system.scope(row.organization_id), ended_at, &event)?;
     }
     Ok(is_written)
 }

@@ -74,7 +74,7 @@ statements! {
         updated_at = $11, updated_by = $12 WHERE id = $1 AND organization_id = $2 AND version = $3";
     DELETE = "DELETE FROM workspaces WHERE id = $1 AND organization_id = $2 AND version = $3";
     UNSET_DEFAULT_CLUSTER = "UPDATE workspaces SET default_cluster_id = NULL \
-        WHERE default_cluster_id = $1 AND organization_id = $2 AND id NOT IN ($3[]) RETURNING id, version";
+        WHERE default_cluster_id = $1 AND organization_id = $2 AND id NOT IN ($3[]) RETURNING id, version, name";
     EXIST = "SELECT id FROM workspaces WHERE id IN ($1[]) AND organization_id = $2";
 }
 
@@ -197,10 +197,10 @@ pub fn unset_default_cluster(
     scope: &Scope,
     cluster_id: ClusterId,
     keep: &[WorkspaceId],
-) -> Result<Vec<(WorkspaceId, i64)>> {
+) -> Result<Vec<(WorkspaceId, i64, String)>> {
     let keep: Vec<&str> = keep.iter().map(WorkspaceId::as_str).collect();
     let params = params![cluster_id.as_str(), scope.organization(), &keep];
-    tx.query(&UNSET_DEFAULT_CLUSTER, params, |row| Ok((row.id(0)?, row.get(1)?)))
+    tx.query(&UNSET_DEFAULT_CLUSTER, params, |row| Ok((row.id(0)?, row.get(1)?, row.get(2)?)))
 }
 
 fn found<'r>(row: &'r Row<'r>) -> LazyRow<'r, Workspace> {

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use podium_api::auth::{self as api, AcceptInviteRequest, AcceptedInvite, Session};
-use podium_api::enums::UserStatus;
+use podium_api::enums::{EventType, UserStatus};
 use podium_api::subjects::SubjectProfile;
 use podium_api::{Many, OrganizationId};
 use podium_db::{Change, Conn, Tx};
+use podium_domain::events::NewEvent;
 use podium_domain::names::Name;
 use podium_domain::{Fields, Grant, Held, On, Refusal, names, passwords};
 use podium_store::credentials::NewSession;
 use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
-use podium_store::{Scope, System, changes, grants, subjects};
+use podium_store::{Scope, System, changes, events, grants, subjects};
 
 use super::{new_session, system};
 use crate::authority::{Authority, rights_change, rights_lock};
@@ -22,6 +23,7 @@ use crate::passwords::Requester;
 use crate::public_cx::PublicCx;
 use crate::secrets::sha256_hex;
 use crate::start::Issued;
+use crate::users::about;
 use crate::{App, allowed_ip_address_ranges, audit};
 
 const MAX_FULL_NAME: usize = 128;
@@ -55,7 +57,7 @@ pub async fn accept_invite(cx: PublicCx, call: Call<api::AcceptInvite>) -> Resul
         // Everything is checked again: another link, or the same one, may have been used in the meantime.
         let invited = Invited::find(tx, system, &request, &secret_hash)?;
         let profile = guest.enter(tx, system, &request, &invited)?;
-        invited.join(tx, system, &request)?;
+        invited.join(tx, system, &request, &profile)?;
         let status = request.endpoint.reply_kind.status();
         audit::write(tx, &system, &request, Some(organization_id), &profile, audit_id, status)
     };
@@ -149,7 +151,7 @@ impl Invited {
     }
 
     /// Makes the user a member: the invite is used up. Roles that were set while it waited stay.
-    fn join(&self, tx: &Tx, system: System, request: &Request) -> Result<()> {
+    fn join(&self, tx: &Tx, system: System, request: &Request, profile: &SubjectProfile) -> Result<()> {
         let Self { invite, account, member_version, .. } = self;
         let scope = system.scope(invite.organization_id);
         users::set_status(tx, &scope, account.id, UserStatus::Active, request.now)?;
@@ -170,7 +172,9 @@ impl Invited {
             let change = Change { kind, id, organization_id, workspace_id, deployment_id, version };
             changes::append(tx, &scope, request.now, change)?;
         }
-        Ok(())
+        let about = about(account.id, &account.username);
+        let event = NewEvent::new(EventType::UserJoined, invite.organization_id, about, Some(profile));
+        Ok(events::append(tx, &scope, request.now, &event)?)
     }
 }
 

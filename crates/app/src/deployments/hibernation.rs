@@ -9,7 +9,7 @@ use podium_domain::{Refusal, names};
 use podium_store::Scope;
 use podium_store::deployments::{self, DeploymentRow};
 
-use super::{changed, find};
+use super::{about, changed, find};
 use crate::cx::{Call, Cx};
 use crate::error::Result;
 use crate::operations;
@@ -89,5 +89,6 @@ fn set(
     let kind = if after.is_hibernating { OperationKind::Hibernate } else { OperationKind::Wake };
     operations::begin(cx, tx, kind, operations::of_deployment(&row), Some(undo))?;
     cx.changed(tx, deployments::KIND, row.id.id(), row.stamp.version)?;
+    cx.event(tx, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
     Ok(row)
 }

@@ -1,11 +1,13 @@
 //! Deploys that are not finalized fail after a day: the loops process them when the day is over.
 
-use podium_api::enums::DeployStatus;
+use podium_api::enums::{DeployStatus, EventType};
 use podium_api::{DeployId, DeploymentId, Timestamp};
 use podium_db::{Change, Tx};
+use podium_domain::Target;
 use podium_domain::deploys as rules;
+use podium_domain::events::{NewEvent, Resource};
 use podium_objects::{Key, Reader};
-use podium_store::{System, changes, deploys};
+use podium_store::{System, changes, deployments, deploys, events};
 
 use crate::App;
 use crate::error::{Error, Result};
@@ -44,7 +46,14 @@ pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<
             deployment_id: Some(row.deployment_id.to_string()),
             version: row.stamp.version,
         };
-        changes::append(tx, &system.scope(row.organization_id), now, change)?;
+        let scope = system.scope(row.organization_id);
+        changes::append(tx, &scope, now, change)?;
+        if let Some(workspace_id) = deployments::workspace_of(tx, &scope, row.deployment_id)? {
+            let place = Target::Deployment { id: row.deployment_id, workspace_id };
+            let about = Resource::new(id.id(), place).in_status(DeployStatus::Failed.as_str(), None);
+            let event = NewEvent::new(EventType::DeployFailed, row.organization_id, about, None);
+            events::append(tx, &scope, now, &event)?;
+        }
     }
     Ok(ExpiryOutcome::Failed { deployment_id: row.deployment_id })
 }

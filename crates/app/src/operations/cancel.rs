@@ -50,6 +50,7 @@ fn cancel_in(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<One<Operation>>
     row.course.details.close(cx.now());
     operations::cancel(tx, cx.scope(), &row, &row.course.details, cx.now())?;
     restore(cx, tx, &row, undo)?;
+    cx.event(tx, row.about())?;
     row.version += 1;
     row.course.state = OperationState::Cancelled;
     row.course.ended_at = Some(cx.now());

@@ -13,6 +13,7 @@ mod deployment_logs;
 mod deployments;
 mod deploys;
 mod environment_objects;
+mod events;
 mod front_door;
 mod invites;
 mod operations;

@@ -97,7 +97,7 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
     if endpoint.id == "FollowDeploymentLogs" {
         path.push_str("?sources=scheduler&waitSeconds=0");
     }
-    if endpoint.id == "FollowOperation" {
+    if ["FollowOperation", "FollowEvents"].contains(&endpoint.id) {
         path.push_str("?waitSeconds=0");
     }
     if endpoint.id == "GetClusterOptions" {

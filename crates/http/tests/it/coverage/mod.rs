@@ -4,6 +4,7 @@ mod audit;
 mod authorization;
 mod calls;
 mod contract;
+mod events;
 mod pagination;
 mod properties;
 mod revocation;

@@ -1,0 +1,192 @@
+//! Follows events: a stream that ends when the caller may read nothing any more, and narrows when it may read less.
+//!
+//! A stream buffers nothing. It is woken when its organization has new events, and reads them by an index at its
+//! reader's pace, with the rights that the caller has at that moment.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use podium_api::Id;
+use podium_api::events as api;
+use podium_domain::events::{Cursor, Visibility};
+use podium_domain::{Permission, Target};
+use podium_store::Scope;
+use podium_store::events::{self, Bounds, EventRow, EventRows, Start, View};
+use tokio::sync::watch::Receiver;
+use tokio::time::Instant;
+
+use super::wakes::Follower;
+use super::{gone, shown, start};
+use crate::App;
+use crate::authority::Authority;
+use crate::cx::{Call, Cx};
+use crate::error::{Error, Result};
+use crate::shared_capacity::CapacityPermit;
+
+/// What a follower must hold.
+const READ: Permission = Permission::known("organization.get");
+/// How often a keep-alive is sent when there are no events.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often a stream without events looks how far the stream of all has come, so that its cursor stays young.
+const REFRESH: Duration = Duration::from_hours(1);
+/// How much is read at once.
+const BOUNDS: Bounds = Bounds { limit: 100, window: 500 };
+/// How often a read is repeated because rights changed meanwhile.
+const ATTEMPTS: usize = 8;
+/// When to try again where there are too many streams.
+const RETRY_AFTER: u64 = 5;
+
+/// A stream of events.
+pub struct EventStream {
+    subscriber: Subscriber,
+    wanted: api::FollowEvents,
+    position: Cursor,
+    follower: Follower,
+    rights: Receiver<()>,
+    /// When it ends.
+    end: Option<Instant>,
+    /// When it looks at the database again though there is no news.
+    refresh: Instant,
+    _permit: CapacityPermit<Id>,
+}
+
+/// Who follows, with the rights that it has now.
+struct Subscriber {
+    app: App,
+    authority: Arc<Authority>,
+    scope: Scope,
+    address: IpAddr,
+}
+
+/// Follows the events of an organization, after the one that `Last-Event-ID` or `cursor` names.
+pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<EventStream> {
+    let wanted = call.query;
+    let header = cx.request().last_event_id.clone().filter(|id| !id.is_empty());
+    let cursor = match &header {
+        Some(id) => ("Last-Event-ID", Some(id.as_str())),
+        None => ("cursor", wanted.cursor.as_deref()),
+    };
+    let start = start(cursor, wanted.since, Start::Newest)?;
+    let keys = [cx.organization_id().id(), cx.subject_id().id()];
+    let permit = cx.app().event_streams.take(&keys).ok_or(Error::TooMany { retry_after: RETRY_AFTER })?;
+    let rights = cx.app().rights_changes();
+    let follower = cx.app().follow_events(cx.organization_id());
+    let position =
+        cx.read(move |cx, conn| events::position(conn, cx.scope(), start)?.ok_or_else(gone)).await?;
+    let end = wanted.wait_seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let subscriber = Subscriber {
+        app: cx.app().clone(),
+        authority: cx.shared_authority(),
+        scope: *cx.scope(),
+        address: cx.request().address,
+    };
+    let refresh = Instant::now() + REFRESH;
+    Ok(EventStream { subscriber, wanted, position, follower, rights, end, refresh, _permit: permit })
+}
+
+impl EventStream {
+    /// The next chunk to send, once there is one; `None` at the end.
+    pub async fn next(&mut self) -> Option<Result<Vec<u8>>> {
+        let beat = Instant::now() + HEARTBEAT;
+        loop {
+            self.follower.news.borrow_and_update();
+            self.rights.borrow_and_update();
+            let page = match self.subscriber.read(&self.wanted, self.position).await {
+                Ok(Some(page)) => page,
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
+            };
+            self.position = page.next;
+            self.refresh = Instant::now() + REFRESH;
+            if !page.rows.is_empty() {
+                return Some(written(&self.subscriber.app, page.rows));
+            }
+            if page.has_more {
+                continue;
+            }
+            if self.end.is_some_and(|end| end <= Instant::now()) {
+                return None;
+            }
+            let until = [self.end, self.subscriber.expiry()].into_iter().flatten().fold(beat, Instant::min);
+            tokio::select! {
+                news = self.follower.news.changed() => if news.is_err() { return None },
+                rights = self.rights.changed() => if rights.is_err() { return None },
+                () = tokio::time::sleep_until(until) => if until == beat && Instant::now() < self.refresh {
+                    // Clients ignore an event without data; its id only records the reader's position.
+                    return Some(Ok(format!(": nothing new\nid: {}\n\n", self.position).into_bytes()));
+                },
+            }
+        }
+    }
+}
+
+impl Subscriber {
+    /// Reads the next events with the rights that the caller has meanwhile; `None` once it has none.
+    ///
+    /// While the rights of others change all the time, the caller's own are compared in the snapshot of the events.
+    async fn read(&mut self, wanted: &api::FollowEvents, position: Cursor) -> Result<Option<EventRows>> {
+        for attempt in 0..ATTEMPTS {
+            if self.authority.has_not_ended(self.app.world.now()).is_err() {
+                return Ok(None);
+            }
+            let Some(member) = &self.authority.member else { return Ok(None) };
+            let view = View {
+                visibility: Visibility::of(member.grants()),
+                types: wanted.types.clone(),
+                workspace_id: wanted.workspace_id,
+                deployment_id: wanted.deployment_id,
+                since: wanted.since,
+            };
+            let (scope, authority, rechecks) = (self.scope, Arc::clone(&self.authority), attempt > 0);
+            let guard = (!rechecks).then(|| self.authority.guard());
+            let page = self.app.db.page(guard, move |conn| {
+                if rechecks {
+                    authority.confirm(conn)?;
+                }
+                events::after(conn, &scope, &view, position, BOUNDS)?.ok_or_else(gone)
+            });
+            match page.await {
+                Ok(page) if rechecks || self.app.is_current(&self.authority) => return Ok(Some(page)),
+                Err(error) if !error.is_stale() => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+            if !self.renew().await? {
+                return Ok(None);
+            }
+        }
+        Err(Error::STALE)
+    }
+
+    /// Reads the caller's rights again; returns whether it may still follow.
+    async fn renew(&mut self) -> Result<bool> {
+        let Some(authority) = self.app.renewed(&self.authority).await? else { return Ok(false) };
+        let Some(member) = &authority.member else { return Ok(false) };
+        if member.admit_address(self.address).is_err() {
+            return Ok(false);
+        }
+        let Ok(scope) = member.membership.authorize(READ, Target::Organization) else { return Ok(false) };
+        self.scope = scope;
+        self.authority = authority;
+        Ok(true)
+    }
+
+    /// When the caller's token ends.
+    fn expiry(&self) -> Option<Instant> {
+        let end = self.authority.credential.expires_at?;
+        let left = end.millis().saturating_sub(self.app.world.now().millis());
+        Some(Instant::now() + Duration::from_millis(left.max(1).unsigned_abs()))
+    }
+}
+
+/// Events as text.
+fn written(app: &App, rows: Vec<EventRow>) -> Result<Vec<u8>> {
+    let mut text = String::new();
+    for row in rows {
+        let event = shown(app, row);
+        let data = serde_json::to_string(&event).map_err(|error| Error::Internal(error.to_string()))?;
+        let _ = write!(text, "id: {}\ndata: {data}\n\n", event.id);
+    }
+    Ok(text.into_bytes())
+}

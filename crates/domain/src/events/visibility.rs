@@ -1,0 +1,226 @@
+//! Who may read which events: those who may read the resource, where it is.
+
+use podium_api::WorkspaceId;
+
+use crate::authorize::Target;
+use crate::grants::{DeploymentReach, Grants, Reach};
+use crate::permissions::Permission;
+use crate::{environment_objects, tokens};
+
+/// Who may read an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Those who hold this permission where the event happened.
+    Holders(Permission),
+    /// Those who may see the cluster, which depends on the workspaces that it is open to now.
+    ClusterReaders,
+    /// Owners of the organization.
+    Owners,
+}
+
+const READ_ORGANIZATION: Permission = Permission::known("organization.get");
+const READ_CLUSTERS: Permission = Permission::known("organization.clusters.get");
+const READ_TEAMS: Permission = Permission::known("organization.teams.get");
+const READ_USERS: Permission = Permission::known("organization.users.get");
+const READ_ROLES: Permission = Permission::known("organization.customRoles.get");
+const READ_RANGES: Permission = Permission::known("organization.allowedIpAddressRanges.get");
+const READ_WORKSPACE: Permission = Permission::known("workspace.get");
+const READ_DEPLOYMENT: Permission = Permission::known("deployment.get");
+const READ_DEPLOYS: Permission = Permission::known("deployment.deploys.get");
+const READ_AGENT_TOKENS: Permission = Permission::known("deployment.agentTokens.get");
+
+/// The permissions of audiences that are held in the organization at large.
+const IN_ORGANIZATION: &[Permission] = &[
+    READ_ORGANIZATION,
+    READ_CLUSTERS,
+    READ_TEAMS,
+    READ_USERS,
+    READ_ROLES,
+    READ_RANGES,
+    Permission::known("organization.apiTokens.get"),
+    Permission::known("organization.envObjects.get"),
+];
+/// Those that are held in a workspace.
+const IN_WORKSPACE: &[Permission] = &[
+    READ_WORKSPACE,
+    Permission::known("workspace.apiTokens.get"),
+    Permission::known("workspace.envObjects.get"),
+];
+/// Those that are held on a deployment, or in its workspace.
+const ON_DEPLOYMENT: &[Permission] = &[
+    READ_DEPLOYMENT,
+    READ_DEPLOYS,
+    READ_AGENT_TOKENS,
+    Permission::known("deployment.apiTokens.get"),
+    Permission::known("deployment.envObjects.get"),
+];
+
+impl Audience {
+    /// The text of [`Audience::ClusterReaders`] in the database.
+    pub const CLUSTER_READERS: &'static str = "cluster";
+
+    /// Who may read events of a kind of resource; a kind that is not known here is for owners.
+    pub(super) fn of(kind: &str, target: Target, is_open_to_members: bool) -> Self {
+        Self::Holders(match kind {
+            "organization" => READ_ORGANIZATION,
+            "cluster" if is_open_to_members => READ_CLUSTERS,
+            "cluster" => return Self::ClusterReaders,
+            "team" => READ_TEAMS,
+            "user" => READ_USERS,
+            "role" => READ_ROLES,
+            "ip_range" => READ_RANGES,
+            "workspace" => READ_WORKSPACE,
+            "deployment" => READ_DEPLOYMENT,
+            "deploy" => READ_DEPLOYS,
+            "agent_token" => READ_AGENT_TOKENS,
+            "operation" if matches!(target, Target::Deployment { .. }) => READ_DEPLOYMENT,
+            "token" => tokens::Verb::Get.permission(target),
+            "environment_object" => environment_objects::Verb::Get.permission(target),
+            _ => return Self::Owners,
+        })
+    }
+
+    /// As in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Holders(permission) => permission.name(),
+            Self::ClusterReaders => Self::CLUSTER_READERS,
+            Self::Owners => "owners",
+        }
+    }
+}
+
+/// The events that a subject may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// All of the organization.
+    All,
+    /// Those of some audiences, some of them in some places only.
+    Only(Visible),
+}
+
+/// The audiences that a subject is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Visible {
+    /// In the organization at large.
+    pub everywhere: Vec<String>,
+    /// In a workspace: audience and workspace, with a space between them.
+    pub in_workspaces: Vec<String>,
+    /// On a deployment: audience and deployment, with a space between them.
+    pub on_deployments: Vec<String>,
+    /// The workspaces whose clusters it may see.
+    pub workspaces: Vec<WorkspaceId>,
+}
+
+impl Visibility {
+    /// What follows from a subject's grants.
+    pub fn of(grants: &Grants) -> Self {
+        let Reach::Only(workspaces) = grants.visible_workspaces() else { return Self::All };
+        let mut visible = Visible { workspaces, ..Visible::default() };
+        let held = grants.on_organization();
+        let everywhere = IN_ORGANIZATION.iter().filter(|permission| held.contains(**permission));
+        visible.everywhere = everywhere.map(|permission| permission.name().to_owned()).collect();
+        for permission in IN_WORKSPACE {
+            if let Reach::Only(ids) = grants.workspaces_with(*permission) {
+                visible.in_workspaces.extend(ids.iter().map(|id| format!("{permission} {id}")));
+            }
+        }
+        for permission in ON_DEPLOYMENT {
+            if let DeploymentReach::Only { workspaces, deployments } = grants.deployments_with(*permission) {
+                visible.in_workspaces.extend(workspaces.iter().map(|id| format!("{permission} {id}")));
+                visible.on_deployments.extend(deployments.iter().map(|id| format!("{permission} {id}")));
+            }
+        }
+        Self::Only(visible)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{d1, deployment, member_with, w1};
+
+    /// Whether a subject may read events of an audience at a place.
+    fn reads(grants: &Grants, audience: Audience, target: Target) -> bool {
+        let Visibility::Only(visible) = Visibility::of(grants) else { return true };
+        let at = |id: &str| format!("{} {id}", audience.as_str());
+        let (workspace_id, deployment_id) = match target {
+            Target::Organization => (None, None),
+            Target::Workspace(id) => (Some(id), None),
+            Target::Deployment { id, workspace_id } => (Some(workspace_id), Some(id)),
+        };
+        visible.everywhere.iter().any(|name| name == audience.as_str())
+            || workspace_id.is_some_and(|id| visible.in_workspaces.contains(&at(id.as_str())))
+            || deployment_id.is_some_and(|id| visible.on_deployments.contains(&at(id.as_str())))
+    }
+
+    #[test]
+    fn events_are_read_by_those_who_may_read_the_resource() {
+        let kinds: [(&str, Target); 12] = [
+            ("organization", Target::Organization),
+            ("team", Target::Organization),
+            ("ip_range", Target::Organization),
+            ("token", Target::Organization),
+            ("workspace", Target::Workspace(w1())),
+            ("token", Target::Workspace(w1())),
+            ("environment_object", Target::Workspace(w1())),
+            ("deployment", deployment(d1())),
+            ("deploy", deployment(d1())),
+            ("agent_token", deployment(d1())),
+            ("token", deployment(d1())),
+            ("environment_object", deployment(d1())),
+        ];
+        let roles = [
+            "ORGANIZATION_OWNER",
+            "ORGANIZATION_MEMBER",
+            "WORKSPACE_OWNER",
+            "WORKSPACE_OPERATOR",
+            "WORKSPACE_AUTHOR",
+            "WORKSPACE_MEMBER",
+            "WORKSPACE_ACCESSOR",
+            "DEPLOYMENT_ADMIN",
+            "DEPLOYMENT_ACCESSOR",
+        ];
+        let mut seen = 0;
+        for role in roles {
+            let grants = member_with(role);
+            for (kind, target) in kinds {
+                let Audience::Holders(permission) = Audience::of(kind, target, false) else {
+                    panic!("{kind} has no permission")
+                };
+                let may = crate::require(&grants, permission, target).is_ok();
+                assert_eq!(reads(&grants, Audience::Holders(permission), target), may, "{role}, {kind}");
+                seen += usize::from(may);
+            }
+        }
+        assert!((40..80).contains(&seen), "{seen} of the combinations may be read");
+    }
+
+    #[test]
+    fn every_audience_of_a_permission_is_among_those_that_are_looked_for() {
+        use podium_api::enums::EventType;
+        let places = [Target::Organization, Target::Workspace(w1()), deployment(d1())];
+        for event in EventType::ALL {
+            let kind = super::super::resource_of(*event);
+            for target in places {
+                match Audience::of(kind, target, true) {
+                    Audience::Holders(permission) => assert!(
+                        [IN_ORGANIZATION, IN_WORKSPACE, ON_DEPLOYMENT].concat().contains(&permission),
+                        "{event}: {permission}"
+                    ),
+                    audience => panic!("{event} is for {audience:?}"),
+                }
+            }
+        }
+        assert_eq!(Audience::of("cluster", Target::Organization, false), Audience::ClusterReaders);
+        assert_eq!(Audience::of("something new", Target::Organization, false), Audience::Owners);
+    }
+
+    #[test]
+    fn owners_read_everything_and_nobody_else_reads_what_is_for_owners() {
+        assert_eq!(Visibility::of(&member_with("ORGANIZATION_OWNER")), Visibility::All);
+        for role in ["ORGANIZATION_MEMBER", "ORGANIZATION_BILLING_ADMIN", "WORKSPACE_OWNER"] {
+            assert!(!reads(&member_with(role), Audience::Owners, Target::Organization), "{role}");
+        }
+    }
+}
