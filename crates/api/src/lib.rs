@@ -33,6 +33,7 @@ pub mod organizations;
 pub mod page;
 mod patch;
 pub mod path;
+pub mod plans;
 mod reply;
 pub mod roles;
 mod shown;
@@ -75,4 +76,5 @@ registry! {
     agent_tokens,
     agent_logs,
     auth,
+    plans,
 }

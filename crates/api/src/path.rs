@@ -2,7 +2,7 @@
 
 use crate::{
     AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeployId, DeploymentId, EnvironmentObjectId, Id,
-    InviteId, OrganizationId, RoleId, TeamId, TokenId, UserId, WorkspaceId, const_text,
+    InviteId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId, WorkspaceId, const_text,
 };
 
 /// The ids of a path, in the order in which the path names them.
@@ -92,6 +92,8 @@ path_params! {
     OfEnvironmentObject { organization_id: OrganizationId = "organizationId", environment_object_id: EnvironmentObjectId = "environmentObjectId" }
     /// An allowed address range of an organization.
     OfAllowedIpAddressRange { organization_id: OrganizationId = "organizationId", allowed_ip_address_range_id: AllowedIpAddressRangeId = "allowedIpAddressRangeId" }
+    /// A plan of changes in an organization.
+    OfPlan { organization_id: OrganizationId = "organizationId", plan_id: PlanId = "planId" }
 }
 
 #[cfg(test)]

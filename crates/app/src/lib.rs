@@ -50,6 +50,7 @@ pub mod nodes;
 pub mod options;
 pub mod organizations;
 mod own;
+pub mod plans;
 mod role_holders;
 pub mod roles;
 pub mod sessions;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use podium_db::Tx;
-use podium_store::{audit, changes, credentials, front_door, idempotency, sessions, signing_keys, tokens};
+use podium_store::{audit, changes, credentials, front_door, idempotency, plans, sessions, signing_keys, tokens};
 
 use crate::App;
 use crate::error::Result;
@@ -41,6 +41,7 @@ pub async fn once(app: &App) -> Result<()> {
         drop_all(app, move |tx| Ok(front_door::prune_codes(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(front_door::prune_passes(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(sessions::prune(tx, &system, now, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(plans::prune(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(changes::prune(tx, &system, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(audit::prune(tx, &system, now - audit_retention, AT_ONCE)?)).await,
         app.db.write(None, move |tx| Ok(signing_keys::drop_unused(tx, &system, retired).map(drop)?)).await,

@@ -82,6 +82,7 @@ routes! {
         AcceptInvite => accept_invite, SignIn => sign_in, Renew => renew, SignOut => sign_out,
         ChangePassword => change_password,
     }
+    plans { Create => create, Apply => apply }
 }
 
 const _: () = {

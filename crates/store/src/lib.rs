@@ -29,6 +29,7 @@ pub mod invites;
 pub mod landmarks;
 pub mod nodes;
 pub mod organizations;
+pub mod plans;
 pub mod roles;
 pub mod sessions;
 pub mod settings;
@@ -72,6 +73,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0008_sessions"),
     migration!("0009_nodes"),
     migration!("0012_staged_blocks"),
+    migration!("0021_plans"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -100,6 +102,7 @@ fn all_statements() -> Vec<&'static Sql> {
         landmarks::STATEMENTS,
         nodes::STATEMENTS,
         organizations::STATEMENTS,
+        plans::STATEMENTS,
         roles::STATEMENTS,
         sessions::STATEMENTS,
         settings::STATEMENTS,
