@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 use crate::enums::{PlannedEffectType, PlannedMethod};
 use crate::error::ErrorBody;
 use crate::path::{InOrganization, OfPlan};
-use crate::reply::Many;
+use crate::reply::{Many, One};
 use crate::{PlanId, Timestamp};
 
 endpoints! {
@@ -16,7 +16,7 @@ endpoints! {
 
     /// Plan changes without making them
     Create: POST "/organizations/{organizationId}/plans" as "CreatePlan" {
-        path: InOrganization, body: CreatePlanRequest, reply: Many<Plan>,
+        path: InOrganization, body: CreatePlanRequest, reply: One<Plan>,
         open_to: MembersOnly, marks: [live, not_audited],
     }
     /// Make the changes of a plan, all or none

@@ -110,6 +110,8 @@ pub struct Shared {
     pub logs: Arc<LogStore>,
     /// How often subjects may call.
     pub rate_limits: RateLimits,
+    /// Handles calls that are part of a plan: set where endpoints are bound.
+    pub calls: OnceLock<Arc<dyn plans::Calls>>,
     /// Wakes the loops of this process.
     pub work_notifier: work::WorkNotifier,
     /// Numbers for the operator.

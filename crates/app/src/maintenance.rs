@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use podium_db::Tx;
-use podium_store::{audit, changes, credentials, front_door, idempotency, plans, sessions, signing_keys, tokens};
+use podium_store::{
+    audit, changes, credentials, front_door, idempotency, plans, sessions, signing_keys, tokens,
+};
 
 use crate::App;
 use crate::error::Result;

@@ -7,10 +7,10 @@ use crate::columns::Columns;
 use crate::{Scope, System};
 
 statements! {
-    GET = "SELECT document, expires_at FROM plans WHERE id = $1 AND organization_id = $2 AND subject_id = $3";
+    GET = "SELECT document, expires_at FROM plans WHERE id = $1 AND organization_id = $2";
     COUNT = "SELECT COUNT(*) FROM plans WHERE organization_id = $1 AND subject_id = $2 AND expires_at > $3";
     INSERT = "INSERT INTO plans (id, organization_id, subject_id, document, expires_at) VALUES ($1, $2, $3, $4, $5)";
-    DELETE = "DELETE FROM plans WHERE id = $1 AND organization_id = $2 AND subject_id = $3";
+    DELETE = "DELETE FROM plans WHERE id = $1 AND organization_id = $2";
     PRUNE = "DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE expires_at <= $1 LIMIT $2)";
 }
 
@@ -22,9 +22,9 @@ pub struct PlanRow {
     pub expires_at: Timestamp,
 }
 
-/// Finds a plan of a subject.
-pub fn get(conn: &Conn, scope: &Scope, id: PlanId, subject_id: SubjectId) -> Result<Option<PlanRow>> {
-    conn.query_opt(&GET, params![id.as_str(), scope.organization(), subject_id.as_str()], |row| {
+/// Finds a plan.
+pub fn get(conn: &Conn, scope: &Scope, id: PlanId) -> Result<Option<PlanRow>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         Ok(PlanRow { document: row.get(0)?, expires_at: row.time(1)? })
     })
 }
@@ -51,9 +51,8 @@ pub fn insert(tx: &Tx, scope: &Scope, id: PlanId, subject_id: SubjectId, plan: &
 }
 
 /// Deletes a plan; returns whether it was there.
-pub fn delete(tx: &Tx, scope: &Scope, id: PlanId, subject_id: SubjectId) -> Result<bool> {
-    let params = params![id.as_str(), scope.organization(), subject_id.as_str()];
-    Ok(tx.execute(&DELETE, params)? > 0)
+pub fn delete(tx: &Tx, scope: &Scope, id: PlanId) -> Result<bool> {
+    Ok(tx.execute(&DELETE, params![id.as_str(), scope.organization()])? > 0)
 }
 
 /// Deletes plans that have expired, up to a limit.

@@ -21,7 +21,8 @@ pub fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Ve
 pub fn created(after: &Map<String, Value>) -> Vec<PlannedChange> {
     let is_told = |name: &String| !STAMPS.contains(&name.as_str());
     let told = after.iter().filter(|(name, value)| is_told(name) && !is_empty(value));
-    told.map(|(name, value)| PlannedChange { path: name.clone(), from: None, to: Some(value.clone()) }).collect()
+    told.map(|(name, value)| PlannedChange { path: name.clone(), from: None, to: Some(value.clone()) })
+        .collect()
 }
 
 /// A resource that is deleted: its id and its name.
@@ -73,7 +74,9 @@ fn compare(before: Option<&Value>, after: Option<&Value>, at: &str, changes: &mu
 }
 
 fn items(before: &[(&str, &Value)], after: &[(&str, &Value)], at: &str, changes: &mut Vec<PlannedChange>) {
-    let find = |list: &[(&str, &Value)], key: &str| list.iter().find(|(own, _)| *own == key).map(|(_, item)| (*item).clone());
+    let find = |list: &[(&str, &Value)], key: &str| {
+        list.iter().find(|(own, _)| *own == key).map(|(_, item)| (*item).clone())
+    };
     let added = after.iter().filter(|(key, _)| !before.iter().any(|(own, _)| own == key));
     for (key, _) in before.iter().chain(added) {
         compare(find(before, key).as_ref(), find(after, key).as_ref(), &format!("{at}[{key}]"), changes);
@@ -82,7 +85,8 @@ fn items(before: &[(&str, &Value)], after: &[(&str, &Value)], at: &str, changes:
 
 /// The items of a list with what they are named by; `None` unless each has a name of its own.
 fn keyed(items: &[Value]) -> Option<Vec<(&str, &Value)>> {
-    let key = KEYS.iter().find(|key| items.iter().all(|item| item.get(**key).is_some_and(Value::is_string)))?;
+    let key =
+        KEYS.iter().find(|key| items.iter().all(|item| item.get(**key).is_some_and(Value::is_string)))?;
     let mut keyed: Vec<_> = items.iter().filter_map(|item| Some((item[*key].as_str()?, item))).collect();
     keyed.sort_by_key(|(key, _)| *key);
     let are_distinct = keyed.windows(2).all(|pair| pair[0].0 != pair[1].0);
@@ -112,10 +116,11 @@ mod tests {
 
     #[test]
     fn fields_are_compared_at_any_depth() {
-        let before = json!({ "name": "a", "same": 1, "gone": 2, "updatedAt": 1, "deep": { "x": [1], "y": 1 } });
-        let after = json!({ "name": "b", "same": 1, "updatedAt": 2, "deep": { "x": [2], "y": 1 }, "new": null });
-        let expected =
-            ["name: \"a\" -> \"b\"", "gone: 2 -> -", "deep.x: [1] -> [2]", "new: - -> null"];
+        let before =
+            json!({ "name": "a", "same": 1, "gone": 2, "updatedAt": 1, "deep": { "x": [1], "y": 1 } });
+        let after =
+            json!({ "name": "b", "same": 1, "updatedAt": 2, "deep": { "x": [2], "y": 1 }, "new": null });
+        let expected = ["name: \"a\" -> \"b\"", "gone: 2 -> -", "deep.x: [1] -> [2]", "new: - -> null"];
         assert_eq!(told(before, after), expected);
     }
 
@@ -130,7 +135,10 @@ mod tests {
         ];
         assert_eq!(told(before, after), expected);
         let twice = json!({ "queues": [{ "name": "a" }, { "name": "a" }] });
-        assert_eq!(told(json!({ "queues": [] }), twice.clone()), ["queues: [] -> [{\"name\":\"a\"},{\"name\":\"a\"}]"]);
+        assert_eq!(
+            told(json!({ "queues": [] }), twice.clone()),
+            ["queues: [] -> [{\"name\":\"a\"},{\"name\":\"a\"}]"]
+        );
         assert_eq!(told(twice.clone(), twice), [""; 0]);
     }
 

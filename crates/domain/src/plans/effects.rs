@@ -4,8 +4,22 @@ use podium_api::enums::PlannedEffectType;
 use podium_api::plans::{PlannedChange, PlannedEffect};
 
 /// Settings that every component of an environment is started with.
-const ALL: &[&str] = &["environmentVariables", "executor", "runtimeVersion", "airflowVersion", "workloadIdentity", "resourceQuota"];
-const SCHEDULER: &[&str] = &["schedulerSize", "schedulerCpu", "schedulerMemory", "schedulerAu", "schedulerReplicas", "isHighAvailability"];
+const ALL: &[&str] = &[
+    "environmentVariables",
+    "executor",
+    "runtimeVersion",
+    "airflowVersion",
+    "workloadIdentity",
+    "resourceQuota",
+];
+const SCHEDULER: &[&str] = &[
+    "schedulerSize",
+    "schedulerCpu",
+    "schedulerMemory",
+    "schedulerAu",
+    "schedulerReplicas",
+    "isHighAvailability",
+];
 const TASKS: &[&str] = &["defaultTaskPod", "taskPodNodePoolId"];
 const QUEUES: &str = "workerQueues";
 
@@ -28,7 +42,9 @@ pub fn of_deployment(changes: &[PlannedChange]) -> Vec<PlannedEffect> {
     if is_any(SCHEDULER) || is_any(TASKS) {
         names.push("scheduler".to_owned());
     }
-    names.extend(changes.iter().filter_map(|change| queue(&change.path)).map(|queue| format!("worker {queue}")));
+    names.extend(
+        changes.iter().filter_map(|change| queue(&change.path)).map(|queue| format!("worker {queue}")),
+    );
     names.dedup();
     if names.is_empty() {
         return Vec::new();
@@ -55,8 +71,14 @@ mod tests {
     #[test]
     fn what_restarts_follows_from_what_changes() {
         assert_eq!(names(&["name", "description", "contactEmails"]), [""; 0]);
-        assert_eq!(names(&["environmentVariables[A].value", "workerQueues[default].maxWorkerCount"]), ["all"]);
-        assert_eq!(names(&["workerQueues[a].id", "workerQueues[a].x", "workerQueues[b]"]), ["worker a", "worker b"]);
+        assert_eq!(
+            names(&["environmentVariables[A].value", "workerQueues[default].maxWorkerCount"]),
+            ["all"]
+        );
+        assert_eq!(
+            names(&["workerQueues[a].id", "workerQueues[a].x", "workerQueues[b]"]),
+            ["worker a", "worker b"]
+        );
         assert_eq!(names(&["schedulerSize", "schedulerCpu"]), ["scheduler"]);
     }
 }

@@ -40,15 +40,18 @@ pub fn resolve_body(body: &Map<String, Value>, call: usize, results: &Results) -
 
 fn replace(value: &mut Value, at: &str, call: usize, results: &Results) -> Result<(), FieldError> {
     match value {
-        Value::Array(items) => {
-            items.iter_mut().enumerate().try_for_each(|(n, item)| replace(item, &format!("{at}[{n}]"), call, results))
-        }
+        Value::Array(items) => items
+            .iter_mut()
+            .enumerate()
+            .try_for_each(|(n, item)| replace(item, &format!("{at}[{n}]"), call, results)),
         Value::Object(members) if members.contains_key(CALL) => {
             let wrong = |why: &str| FieldError::new(at, "reference", why);
             let usage = "is not a reference: write {\"$call\": 0, \"field\": \"id\"} for the `id` in the result of the first call";
             let index = members[CALL].as_u64().and_then(|index| usize::try_from(index).ok());
             let field = members.get(FIELD).and_then(Value::as_str);
-            let (Some(index), Some(field), 2) = (index, field, members.len()) else { return Err(wrong(usage)) };
+            let (Some(index), Some(field), 2) = (index, field, members.len()) else {
+                return Err(wrong(usage));
+            };
             *value = look_up(index, field, call, results).map_err(|why| wrong(&why))?;
             Ok(())
         }

@@ -18,6 +18,7 @@ mod invites;
 mod options;
 mod organizations;
 mod pages;
+mod plans;
 mod replicas;
 mod revocation;
 mod roles;

@@ -5,6 +5,7 @@ mod authorization;
 mod calls;
 mod contract;
 mod pagination;
+mod plans;
 mod properties;
 mod revocation;
 mod safe_writes;
