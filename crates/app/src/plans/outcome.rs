@@ -88,8 +88,9 @@ impl Outcome {
     /// only the resource that it acts on is compared.
     pub(super) fn expected(&self) -> Expected {
         let Done { version, changes, is_made, .. } = &self.done;
-        let is_compared =
-            |change: &&PlannedChange| !is_made && version.is_some() && !change.path.ends_with("At");
+        let is_secret = self.endpoint.is_some_and(|endpoint| endpoint.secret_reply);
+        let is_repeatable = !is_made && !is_secret && version.is_some();
+        let is_compared = |change: &&PlannedChange| is_repeatable && !change.path.ends_with("At");
         Expected { version: *version, changes: changes.iter().filter(is_compared).cloned().collect() }
     }
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use podium_api::{Access, ENDPOINTS, Method, ReplyKind};
+use podium_api::{Access, ENDPOINTS, ReplyKind};
 use podium_app::Rates;
 use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
