@@ -58,6 +58,15 @@ macro_rules! wire_enum {
 }
 
 wire_enum! {
+    /// Methods of calls that can be planned.
+    PlannedMethod { Post = "POST", Delete = "DELETE" }
+    /// What a planned call causes beyond the fields that it changes.
+    PlannedEffectType {
+        Restart = "RESTART",
+        Stop = "STOP",
+        Delete = "DELETE",
+        Access = "ACCESS",
+    }
     /// Roles in an organization, the weakest first.
     OrganizationRole {
         Member = "ORGANIZATION_MEMBER",

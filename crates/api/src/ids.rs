@@ -168,6 +168,8 @@ ids! {
     UserId;
     /// An invite to an organization.
     InviteId;
+    /// A plan of changes.
+    PlanId;
     /// An API token.
     TokenId;
     /// An agent token of a deployment.

@@ -35,6 +35,7 @@ pub mod organizations;
 pub mod page;
 mod patch;
 pub mod path;
+pub mod plans;
 mod reply;
 pub mod roles;
 mod shown;
@@ -79,4 +80,5 @@ registry! {
     auth,
     operations,
     events,
+    plans,
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WorkspaceId};
-use podium_db::{AdvisoryLock, Change, Conn, Guard, Tx};
+use podium_db::{AdvisoryLock, Change, Conn, Guard, Tx, joined};
 use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::{Grants, Refusal, Target};
 use podium_store::credentials::{self, Credential, CredentialKind};
@@ -221,7 +221,7 @@ impl App {
     /// The workspace in which a deployment was last found, where somebody makes sure that it still is there: the guard of
     /// a context that was proven by it.
     pub fn likely_workspace_of(&self, authority: &Authority, id: DeploymentId) -> Option<WorkspaceId> {
-        let member = authority.member.as_ref()?;
+        let member = authority.member.as_ref().filter(|_| !joined::is_joined())?;
         let (organization_id, workspace_id) = self.authorities.places.get(&id)?;
         (organization_id == member.organization_id()).then_some(workspace_id)
     }
@@ -244,6 +244,7 @@ impl App {
         let workspace_id = found?;
         if let Some(workspace_id) = workspace_id
             && self.db.is_shared()
+            && !joined::is_joined()
         {
             self.authorities.places.insert(id, (scope.organization_id(), workspace_id));
         }

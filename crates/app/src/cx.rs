@@ -116,9 +116,9 @@ impl Cx<()> {
         self.read(Self::confirm_in_database).await
     }
 
-    /// Writes an audit record of the refused call.
+    /// Writes an audit record of the refused call. In a plan, nothing of a refused call remains.
     pub async fn record_refusal(&self, status: u16) -> Result<()> {
-        if !self.app().refusals.allow(self.subject_id()) {
+        if podium_db::joined::is_joined() || !self.app().refusals.allow(self.subject_id()) {
             return Ok(());
         }
         let cx = self.clone();
@@ -205,7 +205,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         &self.inner.authority
     }
 
-    /// The same, to keep longer than the request.
+    /// The same, to be passed on.
     pub(crate) fn shared_authority(&self) -> Arc<Authority> {
         Arc::clone(&self.inner.authority)
     }
@@ -313,6 +313,34 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
             may(cx, tx, serde_json::from_slice(kept).map_err(|error| Error::Internal(error.to_string()))?)
         };
         self.write(true, judged, effect).await
+    }
+
+    /// Runs a unit in a transaction and takes it back. It may do whatever the caller may, also change rights.
+    pub(crate) async fn rehearse<T: Send + 'static>(
+        &self,
+        mut unit: impl FnMut(&Self, &Tx) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let Inner { app, authority, .. } = &*self.inner;
+        let cx = Self { exclusive: true, ..self.clone() };
+        let locks = if app.db.is_shared() { authority.locks(true) } else { Vec::new() };
+        let answer = app.db.rehearse(self.guard(), locks, move |tx: &Tx| {
+            cx.confirm_in_database(tx)?;
+            unit(&cx, tx)
+        });
+        self.note_confirmed(answer.await)
+    }
+
+    /// Stores something for the caller that changes no resource, and so leaves no audit record.
+    pub(crate) async fn write_unaudited<T: Send + 'static>(
+        &self,
+        mut unit: impl FnMut(&Self, &Tx) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let cx = self.clone();
+        let answer = self.inner.app.db.write(self.guard(), move |tx: &Tx| {
+            cx.confirm_in_database(tx)?;
+            unit(&cx, tx)
+        });
+        self.note_confirmed(answer.await)
     }
 
     async fn write<R: Reply>(

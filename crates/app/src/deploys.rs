@@ -148,8 +148,16 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
             Ok(answer(cx, &deployment, row))
         })
         .await?;
-    if let Err(error) = cx.app().objects.discard_all_of(deployment_id, deploy_id).await {
-        tracing::warn!(%error, %deploy_id, "could not remove the staged blocks of a deploy");
+    let app = cx.app().clone();
+    let discard = async move {
+        if let Err(error) = app.objects.discard_all_of(deployment_id, deploy_id).await {
+            tracing::warn!(%error, %deploy_id, "could not remove the staged blocks of a deploy");
+        }
+    };
+    if podium_db::joined::is_joined() {
+        crate::plans::once_committed(move || drop(tokio::spawn(discard)));
+    } else {
+        discard.await;
     }
     Ok(finalized)
 }

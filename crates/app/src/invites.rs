@@ -70,7 +70,8 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Invite
         })
         .await?;
     if let Some((mailer, link)) = mail {
-        mailer.send_invite(&to, body.organization_name.as_deref().unwrap_or_default(), &link.url);
+        let organization = body.organization_name.clone().unwrap_or_default();
+        crate::plans::once_committed(move || mailer.send_invite(&to, &organization, &link.url));
     }
     Ok(One { version, body })
 }

@@ -53,6 +53,7 @@ pub mod operations;
 pub mod options;
 pub mod organizations;
 mod own;
+pub mod plans;
 mod role_holders;
 pub mod roles;
 pub mod sessions;
@@ -112,6 +113,8 @@ pub struct Shared {
     pub logs: Arc<LogStore>,
     /// How often subjects may call.
     pub rate_limits: RateLimits,
+    /// Handles calls that are part of a plan: set where endpoints are bound.
+    pub calls: OnceLock<Arc<dyn plans::Calls>>,
     /// Wakes the loops of this process.
     pub work_notifier: work::WorkNotifier,
     /// Numbers for the operator.

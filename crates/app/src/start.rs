@@ -102,6 +102,7 @@ impl App {
             secrets,
             keys: ArcSwap::from_pointee(keys),
             key_reload: Default::default(),
+            calls: Default::default(),
             logs: Arc::new(logs),
             log_streams: Default::default(),
             event_wakes,

@@ -1,10 +1,12 @@
 //! The database, the interface for the rest of the program.
 
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::conn::Conn;
 use crate::{
-    AdvisoryLock, Engine, Error, Fault, Guard, Options, Result, RowsRead, Sql, Target, Tx, postgres, sqlite,
+    AdvisoryLock, Engine, Error, Fault, Guard, Options, Result, RowsRead, Sql, Target, Tx, joined, postgres,
+    sqlite,
 };
 
 /// A database; clones share it.
@@ -73,6 +75,9 @@ impl Db {
         T: Send + 'static,
         E: Fault,
     {
+        if let Some(joined) = joined::run(|tx| unit(tx)) {
+            return joined;
+        }
         match &self.0 {
             Pool::Sqlite(pool) => pool.read(unit).await,
             Pool::Postgres(pool) => pool.run(postgres::Mode::Read, guard, move |tx: &Tx| unit(tx)).await,
@@ -89,6 +94,9 @@ impl Db {
         T: Send + 'static,
         E: Fault,
     {
+        if let Some(joined) = joined::run(|tx| unit(tx)) {
+            return joined;
+        }
         match &self.0 {
             Pool::Sqlite(pool) => pool.page(unit).await,
             Pool::Postgres(pool) => pool.run(postgres::Mode::Page, guard, move |tx: &Tx| unit(tx)).await,
@@ -105,6 +113,9 @@ impl Db {
         T: Send + 'static,
         E: Fault,
     {
+        if let Some(joined) = joined::run(|tx| unit(tx)) {
+            return joined;
+        }
         match &self.0 {
             Pool::Sqlite(pool) => pool.scan(unit).await,
             Pool::Postgres(pool) => pool.run(postgres::Mode::Scan, guard, move |tx: &Tx| unit(tx)).await,
@@ -130,33 +141,64 @@ impl Db {
         &self,
         guard: Option<Arc<Guard>>,
         locks: Vec<AdvisoryLock>,
-        unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
+        mut unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
         T: Send + 'static,
         E: Fault,
     {
+        if let Some(joined) = joined::run(|tx| unit(tx)) {
+            return joined;
+        }
         match &self.0 {
             Pool::Sqlite(pool) => pool.write(unit).await,
             Pool::Postgres(pool) => pool.run_locked(postgres::Mode::Write, guard, locks, unit).await,
         }
     }
 
-    /// A number that changes with every commit, before the commit is acknowledged; `None` where others write too.
+    /// Runs a transaction and takes it back: returns what it would have returned, and changes nothing.
+    pub async fn rehearse<T, E>(
+        &self,
+        guard: Option<Arc<Guard>>,
+        locks: Vec<AdvisoryLock>,
+        mut unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Fault,
+    {
+        let outcome = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&outcome);
+        let ended: Result<Infallible, Rehearsal<E>> = self
+            .write_locked(guard, locks, move |tx| {
+                let result = unit(tx).map_err(Rehearsal::Failed)?;
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                Err(Rehearsal::Over)
+            })
+            .await;
+        if let Err(Rehearsal::Failed(error)) = ended {
+            return Err(error);
+        }
+        let result = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        result.ok_or_else(|| Error::other("a rehearsal ended without a result").into())
+    }
+
+    /// A number that changes with every commit, before the commit is acknowledged; `None` where others write too, and in
+    /// units that run inside another.
     ///
     /// Data read after the number was taken is current as long as the number is the same.
     pub fn generation(&self) -> Option<u64> {
         match &self.0 {
-            Pool::Sqlite(pool) => Some(pool.commits()),
+            Pool::Sqlite(pool) => Some(pool.commits()).filter(|_| !joined::is_joined()),
             Pool::Postgres(_) => None,
         }
     }
 
     /// Whether rows are as they were read, so that reading them again would give the same; always false if others write
-    /// too. What is told on the strength of it may not be on disk yet: wait for [`Db::durable`] first.
+    /// too, and in units that run inside another. What is told on the strength of it may not be on disk yet: wait for [`Db::durable`] first.
     pub fn unchanged(&self, rows: &RowsRead) -> bool {
         match &self.0 {
-            Pool::Sqlite(pool) => pool.unchanged(rows),
+            Pool::Sqlite(pool) => !joined::is_joined() && pool.unchanged(rows),
             Pool::Postgres(_) => false,
         }
     }
@@ -210,5 +252,28 @@ impl Db {
             Ok(failures.collect())
         })
         .await
+    }
+}
+
+/// Why a rehearsal ended.
+enum Rehearsal<E> {
+    /// The unit is done, and everything that it wrote is to be taken back.
+    Over,
+    /// The unit failed.
+    Failed(E),
+}
+
+impl<E: Fault> From<Error> for Rehearsal<E> {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl<E: Fault> Fault for Rehearsal<E> {
+    fn db(&self) -> Option<&Error> {
+        match self {
+            Self::Over => None,
+            Self::Failed(error) => error.db(),
+        }
     }
 }

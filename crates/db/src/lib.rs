@@ -14,6 +14,7 @@
 mod conn;
 mod db;
 mod error;
+pub mod joined;
 mod migrate;
 mod options;
 mod postgres;

@@ -73,6 +73,8 @@ const OF_ENDPOINTS: &[(&str, EventType)] = &[
 /// Endpoints that change nothing in an organization, and why.
 pub const WITHOUT_EVENT: &[(&str, &str)] = &[
     ("OpenDeployment", "makes a one-time code for its caller"),
+    ("CreatePlan", "changes nothing"),
+    ("ApplyPlan", "each of its calls makes its own event"),
     ("SendAgentLogs", "adds lines to a log"),
     ("SignIn", "an account belongs to no organization"),
     ("RenewSession", "a session belongs to no organization"),

@@ -26,6 +26,7 @@ pub mod options;
 pub mod passwords;
 mod patterns;
 pub mod permissions;
+pub mod plans;
 pub mod reason;
 pub mod refusal;
 pub mod requirement;

@@ -47,6 +47,15 @@ pub(crate) enum Handler {
 type FakeHandler = dyn Fn(Incoming) -> Pin<Box<dyn Future<Output = HttpResult> + Send>> + Send + Sync;
 
 impl Handler {
+    /// Handles a request of a caller whose rights have been read: part of a plan, in its transaction.
+    pub(crate) async fn handle_joined(&self, mut incoming: Incoming, caller: Arc<Authority>) -> HttpResult {
+        match self {
+            Self::MembersOnly(handler) => handler.judge(&mut incoming, (caller, true)).await,
+            Self::Permitted(handler) => handler.judge(&mut incoming, (caller, true)).await,
+            _ => Err(Error::Internal("only calls of members can be planned".into()).into()),
+        }
+    }
+
     pub(crate) async fn handle(&self, incoming: Incoming) -> HttpResult {
         match self {
             Self::Public(handler) => handler.handle(incoming).await,

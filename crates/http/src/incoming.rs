@@ -86,6 +86,18 @@ impl Incoming {
         Self { app, parts, ids, address, request_id, now, connection, body, bytes }
     }
 
+    /// A request whose body is already there, and is JSON.
+    pub(crate) fn joined(
+        app: App,
+        parts: Parts,
+        ids: Vec<Id>,
+        (address, request_id, now): (IpAddr, String, Timestamp),
+        bytes: Bytes,
+    ) -> Self {
+        let (connection, body) = (None, None);
+        Self { app, parts, ids, address, request_id, now, connection, body, bytes }
+    }
+
     /// The key of the response cache.
     pub(crate) fn key_ref(&self, token_id: CredentialId) -> KeyRef<'_> {
         let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());

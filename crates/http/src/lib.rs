@@ -21,6 +21,7 @@ mod outgoing;
 mod pace;
 mod pages;
 mod peer;
+mod plans;
 mod ports;
 mod respond;
 mod response_cache;

@@ -84,6 +84,19 @@ routes! {
     }
     operations { List => list, Get => get, Cancel => cancel, Follow => follow }
     events { List => list, Follow => follow }
+    plans { Create => create, Apply => apply }
+}
+
+/// The paths of endpoints, and the indices of those at each.
+pub(crate) fn by_path(routes: &[Arc<Route>]) -> Vec<(&'static str, Vec<usize>)> {
+    let mut paths: Vec<(&'static str, Vec<usize>)> = Vec::new();
+    for (index, route) in routes.iter().enumerate() {
+        match paths.iter_mut().find(|(path, _)| *path == route.endpoint.path) {
+            Some((_, indices)) => indices.push(index),
+            None => paths.push((route.endpoint.path, vec![index])),
+        }
+    }
+    paths
 }
 
 const _: () = {

@@ -37,6 +37,7 @@ use crate::metrics::Meter;
 use crate::pace::Pace;
 use crate::pages::{self, Page};
 use crate::peer::Peer;
+use crate::plans::PlannedCalls;
 use crate::respond;
 use crate::response_cache::ResponseCache;
 use crate::routes::{self, Route};
@@ -60,7 +61,7 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     app: App,
     env: Arc<Env>,
-    routes: Vec<Route>,
+    routes: Vec<Arc<Route>>,
     paths: Router<Target>,
     assets: Assets,
     connections: Arc<Connections>,
@@ -97,16 +98,9 @@ impl Server {
             stopping: watch::Sender::new(false),
         });
         let document = Document::collect();
-        let routes = routes::all(&document, &env);
-        let mut targets: Vec<(&'static str, Vec<usize>)> = Vec::new();
-        for (index, route) in routes.iter().enumerate() {
-            match targets.iter_mut().find(|(path, _)| *path == route.endpoint.path) {
-                Some((_, indices)) => indices.push(index),
-                None => targets.push((route.endpoint.path, vec![index])),
-            }
-        }
+        let routes: Vec<Arc<Route>> = routes::all(&document, &env).into_iter().map(Arc::new).collect();
         let mut paths = Router::new();
-        for (path, indices) in targets {
+        for (path, indices) in routes::by_path(&routes) {
             for prefix in [PREFIX, ""] {
                 let target = Target::Endpoints(indices.clone());
                 paths.insert(format!("{prefix}{path}"), target).expect("paths of endpoints do not collide");
@@ -119,6 +113,8 @@ impl Server {
         for (path, page) in pages::PATHS {
             paths.insert(*path, Target::Page(*page)).expect("paths of pages do not collide");
         }
+        // An application with several servers has the same endpoints on all of them.
+        let _ = app.calls.set(Arc::new(PlannedCalls::new(routes.clone())));
         let openapi = document.to_json(&format!("{}{PREFIX}", app.config.public_url));
         let mut seed = [0; 8];
         app.world.fill(&mut seed);

@@ -31,6 +31,7 @@ pub mod landmarks;
 pub mod nodes;
 pub mod operations;
 pub mod organizations;
+pub mod plans;
 pub mod roles;
 pub mod sessions;
 pub mod settings;
@@ -76,6 +77,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0012_staged_blocks"),
     migration!("0016_operations"),
     migration!("0017_events"),
+    migration!("0021_plans"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -106,6 +108,7 @@ fn all_statements() -> Vec<&'static Sql> {
         nodes::STATEMENTS,
         operations::STATEMENTS,
         organizations::STATEMENTS,
+        plans::STATEMENTS,
         roles::STATEMENTS,
         sessions::STATEMENTS,
         settings::STATEMENTS,

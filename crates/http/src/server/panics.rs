@@ -155,7 +155,9 @@ impl Server {
     pub(crate) fn with_handler(mut self, endpoint: &str, handler: crate::bind::Handler) -> Self {
         let shared = std::sync::Arc::get_mut(&mut self.0).expect("nobody else has it yet");
         let route = shared.routes.iter_mut().find(|route| route.endpoint.id == endpoint);
-        route.expect("there is such an endpoint").handler = handler;
+        let route = route.expect("there is such an endpoint");
+        let meter = crate::metrics::Meter::default();
+        *route = std::sync::Arc::new(crate::routes::Route { endpoint: route.endpoint, handler, meter });
         self
     }
 }

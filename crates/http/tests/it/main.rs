@@ -20,6 +20,7 @@ mod operations;
 mod options;
 mod organizations;
 mod pages;
+mod plans;
 mod replicas;
 mod revocation;
 mod roles;

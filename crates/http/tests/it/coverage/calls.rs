@@ -200,6 +200,10 @@ impl Made<'_> {
                 let (_, workspace_id) = self.deployment().await;
                 self.post("/environment-objects", connection(&name, workspace_id), "id").await
             }
+            "planId" => {
+                let body = self.plan(&name).await;
+                self.post("/plans", body, "planId").await
+            }
             unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
         }
     }
@@ -273,6 +277,7 @@ impl Made<'_> {
             "CreateUserInvite" => {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
             }
+            "CreatePlan" => self.plan(&name).await,
             "CreateCustomRole" => custom_role(&name),
             "UpdateCustomRole" => json!({ "name": name, "permissions": ["deployment.logs.get"] }),
             "CreateDeploy" => json!({ "type": "DAG_ONLY", "description": name }),
@@ -302,6 +307,14 @@ impl Made<'_> {
             "ChangePassword" => json!({ "currentPassword": "", "newPassword": NEW_PASSWORD }),
             _ => return None,
         })
+    }
+
+    /// A plan with a call that every member may make, because it changes nothing.
+    async fn plan(&mut self, name: &str) -> Value {
+        let team = self.post("/teams", json!({ "name": name }), "id").await;
+        let path = format!("/organizations/{}/teams/{team}/roles", self.app.organization_id);
+        let body = json!({ "organizationRole": "ORGANIZATION_MEMBER" });
+        json!({ "calls": [{ "method": "POST", "path": path, "body": body }] })
     }
 
     /// An agent of the deployment.

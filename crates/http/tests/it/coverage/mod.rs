@@ -6,6 +6,7 @@ mod calls;
 mod contract;
 mod events;
 mod pagination;
+mod plans;
 mod properties;
 mod revocation;
 mod safe_writes;

@@ -72,6 +72,7 @@ impl Checker<'_> {
                     }
                 }
             }
+            "additionalProperties" => self.require(*rule == true, path, "describes what it may not"),
             unknown => self.require(false, path, &format!("the checker does not know `{unknown}`")),
         }
     }

@@ -1,0 +1,219 @@
+//! Plans: calls that are tried in one transaction and taken back, and later made in one transaction.
+//!
+//! A planned call is handled by the same code as a call over the network, from its path to its reply: the units of work
+//! that it consists of join the transaction of the plan. So it is authorized, validated and audited like any other call,
+//! and what a plan shows is what the same calls do when it is applied, or it is refused (decision 42).
+
+mod attempt;
+mod making;
+mod outcome;
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use podium_api::plans::{self as api, AppliedPlan, Plan, PlannedCall};
+use podium_api::{Description, ErrorBody, Many, One, PlanId, Timestamp};
+use podium_db::joined;
+use podium_domain::Refusal;
+use podium_store::Scope;
+use podium_store::plans::{self, PlanRow};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::attempt::{Attempt, Ended};
+use self::outcome::{Expected, Outcome};
+use crate::App;
+use crate::authority::Authority;
+use crate::cx::{Call, Cx};
+use crate::error::{Error, Result};
+
+/// A plan never changes.
+const VERSION: i64 = 1;
+/// How long a plan can be applied.
+const LASTS: Duration = Duration::from_hours(1);
+/// How many plans of one subject wait to be applied.
+const MOST_WAITING: u64 = 100;
+/// The largest plan that is stored.
+const MOST_BYTES: usize = 1024 * 1024;
+/// How many refused calls a plan shows before it stops.
+const MOST_REFUSED: usize = 10;
+
+/// Handles calls like those that come over the network. Implemented where the endpoints are bound to their functions.
+pub trait Calls: Send + Sync {
+    /// What a method and path lead to.
+    fn find(&self, method: &str, path: &str) -> Option<Found>;
+    /// Handles a call, for a caller whose rights have been read.
+    fn handle(&self, call: JoinedCall) -> Pin<Box<dyn Future<Output = Handled> + Send>>;
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy)]
+pub struct Found {
+    /// The endpoint.
+    pub endpoint: &'static Description,
+    /// The first id in the path.
+    pub first_id: Option<podium_api::Id>,
+}
+
+/// A call that becomes part of the caller's transaction.
+pub struct JoinedCall {
+    /// The application.
+    pub app: App,
+    /// The caller.
+    pub authority: Arc<Authority>,
+    /// The method.
+    pub method: &'static str,
+    /// The path and query.
+    pub path: String,
+    /// The body.
+    pub body: Option<Value>,
+    /// The `If-Match` header.
+    pub if_match: Option<String>,
+    /// The client's address.
+    pub address: IpAddr,
+    /// The client's user agent.
+    pub user_agent: String,
+    /// The id of the request that it is part of.
+    pub request_id: String,
+    /// When that request arrived.
+    pub now: Timestamp,
+}
+
+/// The answer to a call.
+pub enum Handled {
+    /// It was done.
+    Done {
+        /// The status.
+        status: u16,
+        /// The version in its `ETag`.
+        version: Option<i64>,
+        /// The body.
+        body: Option<Value>,
+    },
+    /// It was refused, or failed.
+    Refused(ErrorBody),
+    /// The caller's rights are not what they were.
+    Stale,
+}
+
+/// A plan, as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    calls: Vec<PlannedCall>,
+    expected: Vec<Expected>,
+}
+
+/// Finds out what a list of calls would do.
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Plan>> {
+    let calls = Arc::new(call.body.calls);
+    let mut refused: Vec<(usize, Outcome)> = Vec::new();
+    let outcomes = loop {
+        let attempt = Attempt::new(Arc::clone(&calls), &refused);
+        match cx.rehearse(move |cx, tx| attempt.run(cx, tx)).await? {
+            Ended::Done(outcomes) => break outcomes,
+            Ended::Refused(index, outcome) => refused.push((index, *outcome)),
+        }
+        if refused.len() >= MOST_REFUSED {
+            let is_left = |index: &usize| refused.iter().all(|(known, _)| known != index);
+            break (0..calls.len()).filter(is_left).map(|index| (index, Outcome::not_tried())).collect();
+        }
+    };
+    let is_refused = !refused.is_empty();
+    let mut all: Vec<(usize, Outcome)> = outcomes.into_iter().chain(refused).collect();
+    all.sort_by_key(|(index, _)| *index);
+    let outcomes: Vec<Outcome> = all.into_iter().map(|(_, outcome)| outcome).collect();
+    let kept = if is_refused { None } else { Some(keep(&cx, &calls, &outcomes).await?) };
+    let (plan_id, expires_at) = kept.unzip();
+    let calls = outcomes.into_iter().map(Outcome::planned).collect();
+    Ok(One { version: VERSION, body: Plan { plan_id, expires_at, calls } })
+}
+
+/// Stores a plan for its maker.
+async fn keep(cx: &Cx<Scope>, calls: &[PlannedCall], outcomes: &[Outcome]) -> Result<(PlanId, Timestamp)> {
+    let (id, expires_at): (PlanId, _) = (cx.new_id(), cx.now() + LASTS);
+    let stored = Stored { calls: calls.to_vec(), expected: outcomes.iter().map(Outcome::expected).collect() };
+    let document = serde_json::to_vec(&stored).map_err(|error| Error::Internal(error.to_string()))?;
+    if document.len() > MOST_BYTES {
+        let message = format!(
+            "The plan is too large: {} bytes, at most {MOST_BYTES}. Plan fewer calls at once.",
+            document.len()
+        );
+        return Err(Refusal::invalid(message).into());
+    }
+    let app = cx.app();
+    let document = app.secrets.seal(&app.world, id.as_str(), &document);
+    let row = PlanRow { document, expires_at };
+    cx.write_unaudited(move |cx, tx| {
+        let (scope, subject_id) = (cx.scope(), cx.subject_id());
+        if plans::count(tx, scope, subject_id, cx.now())? >= MOST_WAITING {
+            let message = format!(
+                "You have {MOST_WAITING} plans that wait to be applied: apply one, or wait until one expires."
+            );
+            return Err(Refusal::Conflict(message).into());
+        }
+        plans::insert(tx, scope, id, subject_id, &row)?;
+        Ok((id, expires_at))
+    })
+    .await
+}
+
+/// Makes the calls of a plan, all or none. Whoever applies it needs the rights for each of them; whose plan it was does not
+/// matter.
+pub async fn apply(cx: Cx<Scope>, call: Call<api::Apply>) -> Result<Many<AppliedPlan>> {
+    let plan_id = call.path.plan_id;
+    let row = cx.read(move |cx, conn| Ok(plans::get(conn, cx.scope(), plan_id)?)).await?;
+    let row = row.filter(|row| row.expires_at > cx.now()).ok_or_else(gone)?;
+    let document = cx.app().secrets.open(plan_id.as_str(), &row.document);
+    let document = document.map_err(|_| Error::Internal("a stored plan cannot be opened".into()))?;
+    let stored: Stored =
+        serde_json::from_slice(&document).map_err(|error| Error::Internal(error.to_string()))?;
+    let attempt = Attempt::new(Arc::new(stored.calls), &[]);
+    let after = Arc::new(Mutex::new(Vec::new()));
+    let collected = Arc::clone(&after);
+    let applied = cx
+        .change_rights(move |cx, tx| {
+            if !plans::delete(tx, cx.scope(), plan_id)? {
+                return Err(gone().into());
+            }
+            let outcomes = match attempt.run(cx, tx)? {
+                Ended::Done(outcomes) => outcomes,
+                Ended::Refused(index, outcome) => return Err(outcome.refusal(index)),
+            };
+            cx.expect_version(VERSION)?;
+            for ((index, outcome), planned) in outcomes.iter().zip(&stored.expected) {
+                outcome.is_as_planned(*index, planned)?;
+            }
+            *collected.lock().unwrap_or_else(PoisonError::into_inner) = AFTER.take();
+            let calls = outcomes.into_iter().map(|(_, outcome)| outcome.applied()).collect::<Result<_>>()?;
+            Ok(Many(AppliedPlan { plan_id, calls }))
+        })
+        .await?;
+    for task in std::mem::take(&mut *after.lock().unwrap_or_else(PoisonError::into_inner)) {
+        task();
+    }
+    Ok(applied)
+}
+
+/// A plan is applied once.
+fn gone() -> Refusal {
+    Refusal::not_found("plan that waits to be applied")
+}
+
+type Task = Box<dyn FnOnce() + Send>;
+
+thread_local! {
+    /// What the calls of a plan do once they are committed.
+    static AFTER: RefCell<Vec<Task>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Does something that cannot be taken back: now, or, in a plan, once it is applied.
+pub(crate) fn once_committed(task: impl FnOnce() + Send + 'static) {
+    if joined::is_joined() {
+        AFTER.with_borrow_mut(|tasks| tasks.push(Box::new(task)));
+    } else {
+        task();
+    }
+}

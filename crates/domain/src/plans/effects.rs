@@ -1,0 +1,84 @@
+//! What a change of a deployment does to the processes that run it.
+
+use podium_api::enums::PlannedEffectType;
+use podium_api::plans::{PlannedChange, PlannedEffect};
+
+/// Settings that every component of an environment is started with.
+const ALL: &[&str] = &[
+    "environmentVariables",
+    "executor",
+    "runtimeVersion",
+    "airflowVersion",
+    "workloadIdentity",
+    "resourceQuota",
+];
+const SCHEDULER: &[&str] = &[
+    "schedulerSize",
+    "schedulerCpu",
+    "schedulerMemory",
+    "schedulerAu",
+    "schedulerReplicas",
+    "isHighAvailability",
+];
+const TASKS: &[&str] = &["defaultTaskPod", "taskPodNodePoolId"];
+const QUEUES: &str = "workerQueues";
+
+/// What restarts or stops because of these changes of a deployment.
+pub fn of_deployment(changes: &[PlannedChange]) -> Vec<PlannedEffect> {
+    let is_any = |prefixes: &[&str]| {
+        changes.iter().any(|change| prefixes.iter().any(|prefix| change.path.starts_with(prefix)))
+    };
+    let restart = |names: Vec<String>, message: &str| PlannedEffect {
+        kind: PlannedEffectType::Restart,
+        message: message.to_owned(),
+        count: Some(names.len() as u64),
+        names,
+    };
+    if is_any(ALL) {
+        let message = "All components restart; workers and the scheduler first wait for running tasks, up to the deployment's grace period.";
+        return vec![restart(vec!["all".to_owned()], message)];
+    }
+    let mut names = Vec::new();
+    if is_any(SCHEDULER) || is_any(TASKS) {
+        names.push("scheduler".to_owned());
+    }
+    names.extend(
+        changes.iter().filter_map(|change| queue(&change.path)).map(|queue| format!("worker {queue}")),
+    );
+    names.dedup();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let message = "These components restart after their running tasks have ended, at the latest after the deployment's grace period.";
+    vec![restart(names, message)]
+}
+
+/// The queue that a path is about: `workerQueues[default].maxWorkerCount`.
+fn queue(path: &str) -> Option<&str> {
+    path.strip_prefix(QUEUES)?.strip_prefix('[')?.split(']').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(paths: &[&str]) -> Vec<String> {
+        let change = |path: &&str| PlannedChange { path: (*path).to_owned(), from: None, to: None };
+        let changes: Vec<_> = paths.iter().map(change).collect();
+        of_deployment(&changes).into_iter().flat_map(|effect| effect.names).collect()
+    }
+
+    #[test]
+    fn what_restarts_follows_from_what_changes() {
+        assert_eq!(names(&["name", "description", "contactEmails"]), [""; 0]);
+        assert_eq!(
+            names(&["environmentVariables[A].value", "workerQueues[default].maxWorkerCount"]),
+            ["all"]
+        );
+        assert_eq!(
+            names(&["workerQueues[a].id", "workerQueues[a].x", "workerQueues[b]"]),
+            ["worker a", "worker b"]
+        );
+        assert_eq!(names(&["schedulerSize", "schedulerCpu"]), ["scheduler"]);
+    }
+}

@@ -1,0 +1,197 @@
+//! `/organizations/{organizationId}/plans`
+
+use std::time::Duration;
+
+use podium_api::enums::OrganizationRole;
+use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
+use serde_json::{Value, json};
+
+fn call(app: &TestApp, method: &str, path: &str, body: Value) -> Value {
+    json!({ "method": method, "path": format!("/organizations/{}{path}", app.organization_id), "body": body })
+}
+
+async fn plan(app: &TestApp, by: &Actor, calls: &[Value]) -> Value {
+    app.post(by, &app.path("/plans"), json!({ "calls": calls })).await.ok()
+}
+
+async fn apply(app: &TestApp, by: &Actor, plan: &Value) -> Answer {
+    let id = plan["planId"].as_str().expect("a plan that can be applied");
+    app.post(by, &app.path(&format!("/plans/{id}/apply")), json!(null)).await
+}
+
+fn rename(name: &str) -> Value {
+    json!({ "name": name, "description": "", "cicdEnforcedDefault": false })
+}
+
+on_both_engines! {
+    async fn a_plan_shows_changes_and_makes_none(app) {
+        let id = app.workspace("Analytics").await;
+        let path = format!("/workspaces/{id}");
+        let shown = plan(&app, &app.owner, &[call(&app, "POST", &path, rename("Data"))]).await;
+        insta::assert_json_snapshot!(shown["calls"][0]["changes"], @r#"
+        [
+          {
+            "path": "name",
+            "from": "Analytics",
+            "to": "Data"
+          }
+        ]
+        "#);
+        assert_eq!(shown["calls"][0]["result"]["name"], "Data");
+        assert_eq!(shown["expiresAt"], "2027-01-15T09:00:00.000Z");
+        assert_eq!(app.get(&app.owner, &app.path(&path)).await.ok()["name"], "Analytics");
+        let applied = apply(&app, &app.owner, &shown).await.ok();
+        assert_eq!(applied["calls"][0]["result"]["name"], "Data");
+        assert_eq!(app.get(&app.owner, &app.path(&path)).await.ok()["name"], "Data");
+        apply(&app, &app.owner, &shown).await.refused(404);
+    }
+
+    async fn later_calls_refer_to_what_earlier_ones_make(app) {
+        let calls = [
+            call(&app, "POST", "/workspaces", json!({ "name": "Made" })),
+            call(&app, "POST", "/deployments", json!({ "name": "d", "workspaceId": { "$call": 0, "field": "id" } })),
+            call(&app, "POST", "/workspaces/{0.id}", rename("Renamed")),
+        ];
+        let shown = plan(&app, &app.owner, &calls).await;
+        let statuses: Vec<&Value> = shown["calls"].as_array().unwrap().iter().map(|call| &call["statusCode"]).collect();
+        assert_eq!(statuses, [200, 200, 200], "{shown}");
+        assert_eq!(shown["calls"][1]["result"]["status"], "CREATING");
+        assert_eq!(shown["calls"][2]["changes"], json!([{ "path": "name", "from": "Made", "to": "Renamed" }]));
+        assert_eq!(app.get(&app.owner, &app.path("/deployments")).await.ok()["totalCount"], 0);
+        let applied = apply(&app, &app.owner, &shown).await.ok();
+        let workspace = &applied["calls"][0]["result"]["id"];
+        assert_ne!(workspace, &shown["calls"][0]["result"]["id"], "what is made gets an id of its own");
+        let deployments = app.get(&app.owner, &app.path("/deployments")).await.ok();
+        assert_eq!(&deployments["deployments"][0]["workspaceId"], workspace);
+        assert_eq!(deployments["deployments"][0]["workspaceName"], "Renamed");
+    }
+
+    async fn every_refused_call_is_shown_with_its_error(app) {
+        app.workspace("Taken").await;
+        let calls = [
+            call(&app, "POST", "/workspaces", json!({ "name": "Taken" })),
+            call(&app, "POST", "/workspaces", json!({ "name": "" })),
+            call(&app, "POST", "/workspaces", json!({ "name": "Fine" })),
+            call(&app, "DELETE", "/workspaces/{0.id}", Value::Null),
+            call(&app, "DELETE", "/nothing", Value::Null),
+            call(&app, "POST", "/plans", json!({ "calls": [] })),
+            json!({ "method": "POST", "path": "/organizations/cmywpiww00000000000000009/workspaces", "body": { "name": "x" } }),
+        ];
+        let shown = plan(&app, &app.owner, &calls).await;
+        assert_eq!(shown["planId"], Value::Null);
+        let line = |call: &Value| {
+            let field = call["error"]["fieldErrors"][0]["field"].as_str().unwrap_or("-").to_owned();
+            format!("{} {field} {}", call["statusCode"], call["error"]["message"].as_str().unwrap_or("-"))
+        };
+        let lines: Vec<String> = shown["calls"].as_array().unwrap().iter().map(line).collect();
+        insta::assert_json_snapshot!(lines, @r#"
+        [
+          "409 - A workspace named `Taken` already exists: choose another name.",
+          "400 name name must not be empty",
+          "200 - -",
+          "400 calls[3].path calls[3].path refers to call 0, which has no result",
+          "400 calls[4].path calls[4].path leads to no endpoint that takes this method: see /docs for the API",
+          "400 calls[5].path calls[5].path leads to an endpoint that cannot be planned: call it by itself",
+          "400 calls[6].path calls[6].path must be of the organization of the plan"
+        ]
+        "#);
+        assert_eq!(app.get(&app.owner, &app.path("/workspaces")).await.ok()["totalCount"], 2);
+    }
+
+    async fn a_plan_is_refused_if_what_it_changes_has_changed(app) {
+        let id = app.workspace("Analytics").await;
+        let path = format!("/workspaces/{id}");
+        let calls = [
+            call(&app, "POST", "/workspaces", json!({ "name": "Other" })),
+            call(&app, "POST", &path, rename("Data")),
+        ];
+        let shown = plan(&app, &app.owner, &calls).await;
+        app.post(&app.owner, &app.path(&path), rename("Somebody was faster")).await.ok();
+        let message = apply(&app, &app.owner, &shown).await.refused(412);
+        assert_eq!(message, "The plan is out of date: for call 1 (UpdateWorkspace), `name` would not change as planned. Nothing was changed; make a new plan.");
+        let names = app.get(&app.owner, &app.path("/workspaces?sorts=name:asc")).await.ok();
+        assert_eq!(names["totalCount"], 2, "all or nothing: {names}");
+        // The plan is still there: a refusal leaves everything as it was.
+        apply(&app, &app.owner, &shown).await.refused(412);
+    }
+
+    async fn all_calls_of_a_plan_are_made_or_none(app) {
+        let calls = [
+            call(&app, "POST", "/workspaces", json!({ "name": "One" })),
+            call(&app, "POST", "/teams", json!({ "name": "Two" })),
+        ];
+        let shown = plan(&app, &app.owner, &calls).await;
+        app.post(&app.owner, &app.path("/teams"), json!({ "name": "two" })).await.ok();
+        let message = apply(&app, &app.owner, &shown).await.refused(409);
+        assert!(message.starts_with("Call 1 of the plan is refused: "), "{message}");
+        assert_eq!(app.get(&app.owner, &app.path("/workspaces")).await.ok()["totalCount"], 1);
+    }
+
+    async fn whoever_applies_a_plan_needs_the_rights_of_its_calls(app) {
+        let member = app.member("plain").await;
+        let calls = [call(&app, "POST", "/workspaces", json!({ "name": "One" }))];
+        let refused = plan(&app, &member, &calls).await;
+        assert_eq!((&refused["planId"], &refused["calls"][0]["statusCode"]), (&Value::Null, &json!(403)));
+        let shown = plan(&app, &app.owner, &calls).await;
+        apply(&app, &member, &shown).await.refused(403);
+        let colleague = app.member_as("colleague", OrganizationRole::Owner).await;
+        let applied = apply(&app, &colleague, &shown).await.ok();
+        assert_eq!(applied["calls"][0]["result"]["createdBy"]["id"], colleague.id.to_string());
+        let stranger = app.stranger().await;
+        app.post(&stranger, &app.path("/plans"), json!({ "calls": calls })).await.refused(404);
+    }
+
+    async fn each_applied_call_is_audited_and_a_plan_is_not(app) {
+        let calls = [
+            call(&app, "POST", "/workspaces", json!({ "name": "One" })),
+            call(&app, "POST", "/workspaces/{0.id}", rename("Two")),
+        ];
+        let shown = plan(&app, &app.owner, &calls).await;
+        let operations = async || {
+            let log = app.get(&app.owner, &app.path("/audit-logs")).await;
+            let record = |line: &str| serde_json::from_str::<Value>(line).unwrap()["operationId"].as_str().unwrap().to_owned();
+            let mut operations: Vec<String> = log.text().lines().map(record).collect();
+            operations.sort();
+            operations
+        };
+        assert_eq!(operations().await, [""; 0]);
+        apply(&app, &app.owner, &shown).await.ok();
+        assert_eq!(operations().await, ["ApplyPlan", "CreateWorkspace", "UpdateWorkspace"]);
+    }
+
+    async fn a_plan_lapses_after_an_hour(app) {
+        let calls = [call(&app, "POST", "/workspaces", json!({ "name": "One" }))];
+        let shown = plan(&app, &app.owner, &calls).await;
+        app.advance(Duration::from_hours(1));
+        apply(&app, &app.owner, &shown).await.refused(404);
+    }
+
+    async fn a_plan_shows_no_secret_and_applying_it_hands_it_out(app) {
+        let body = json!({ "name": "ci", "scope": "ORGANIZATION", "role": "ORGANIZATION_OWNER" });
+        let shown = plan(&app, &app.owner, &[call(&app, "POST", "/tokens", body)]).await;
+        assert_eq!(shown["calls"][0]["result"]["token"], "");
+        let applied = apply(&app, &app.owner, &shown).await.ok();
+        let token = applied["calls"][0]["result"]["token"].as_str().unwrap().to_owned();
+        let actor = Actor { token, ..app.owner.clone() };
+        app.get(&actor, &app.path("/workspaces")).await.ok();
+    }
+
+    async fn what_goes_along_with_a_change_is_shown(app) {
+        let id = app.workspace("Analytics").await;
+        let object = json!({ "objectKey": "k", "objectType": "AIRFLOW_VARIABLE", "scope": "WORKSPACE", "scopeEntityId": id, "airflowVariable": { "value": "v" } });
+        app.post(&app.owner, &app.path("/environment-objects"), object).await.ok();
+        let shown = plan(&app, &app.owner, &[call(&app, "DELETE", &format!("/workspaces/{id}"), Value::Null)]).await;
+        let expected = json!([{ "type": "DELETE", "message": "Its environment objects are deleted.", "names": [], "count": 1 }]);
+        assert_eq!(shown["calls"][0]["effects"], expected, "{shown}");
+        assert_eq!(shown["calls"][0]["changes"], json!([{ "path": "", "from": { "name": "Analytics", "id": id } }]));
+    }
+
+    async fn a_plan_takes_1_to_100_calls(app) {
+        let one = call(&app, "POST", "/workspaces", json!({ "name": "One" }));
+        let many: Vec<&Value> = std::iter::repeat_n(&one, 101).collect();
+        for calls in [json!([]), json!(many), json!([{ "method": "GET", "path": "/x" }]), json!([{ "method": "POST" }])] {
+            let answer = app.post(&app.owner, &app.path("/plans"), json!({ "calls": calls })).await;
+            assert_eq!(answer.wrong_fields().len(), 1, "{}", answer.text());
+        }
+    }
+}
