@@ -111,8 +111,10 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                     return Ok(answer(cx, &deployment, row));
                 }
                 DeployStatus::Failed => {
-                    let message =
-                        "The deploy failed because it was not finalized in time: create another one.";
+                    let message = match row.details.failure {
+                        None => "The deploy failed because it was not finalized in time: create another one.",
+                        Some(_) => "The deploy failed because it could not go live: create another one.",
+                    };
                     return Err(Refusal::invalid(message).into());
                 }
                 DeployStatus::Initialized => {}
@@ -239,7 +241,7 @@ fn new_image_tag(cx: &Cx<Scope>) -> String {
     rules::image_tag(cx.now(), u64::from_le_bytes(random))
 }
 
-fn find(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<(DeploymentRow, DeployRow)> {
+pub(crate) fn find(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<(DeploymentRow, DeployRow)> {
     let deployment = find_deployment(conn, scope, path.deployment_id)?;
     let row = deploys::get(conn, scope, path.deployment_id, path.deploy_id)?;
     Ok((deployment, row.ok_or_else(|| Error::from(Refusal::not_found("deploy")))?))

@@ -9,6 +9,7 @@ pub mod plan;
 pub mod queues;
 mod remote_execution;
 mod resources;
+pub mod rollout;
 pub mod settings;
 pub mod spec;
 pub mod transfer;

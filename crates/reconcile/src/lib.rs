@@ -19,6 +19,8 @@ mod loops;
 mod options;
 mod placement;
 mod reconciler;
+mod reports;
+mod revert;
 #[cfg(target_os = "linux")]
 mod services;
 

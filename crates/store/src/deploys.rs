@@ -9,7 +9,7 @@ use crate::columns::{Columns, document};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
-use crate::{staged_blocks, work};
+use crate::{deploy_reports, staged_blocks, work};
 
 /// The kind of their changes and their work items, which fail deploys that are not finalized.
 pub const KIND: &str = "deploys";
@@ -47,6 +47,9 @@ statements! {
     LOCK = "UPDATE deploys SET version = version WHERE id = $1";
     LOCK_DEPLOYMENT = "UPDATE deployments SET version = version WHERE id = $1 AND organization_id = $2";
     FAIL = "UPDATE deploys SET status = 'FAILED' WHERE id = $1 AND status = 'INITIALIZED'";
+    FAIL_ROLLOUT = "UPDATE deploys SET status = 'FAILED', details = $2 WHERE id = $1 AND status = 'DEPLOYED'";
+    DEPLOYED = concat!("SELECT ", columns!(), " FROM deploys t", stamp_joins!(),
+        " WHERE t.deployment_id = $1 AND t.status = 'DEPLOYED' ORDER BY t.created_at DESC, t.id DESC LIMIT 50");
     DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1 AND organization_id = $2 \
         RETURNING id, status";
     UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id IN \
@@ -214,6 +217,16 @@ pub fn fail(tx: &Tx, _: &System, id: DeployId) -> Result<bool> {
     Ok(true)
 }
 
+/// Fails a deploy whose rollout failed, with the reason in its details; returns whether it did.
+pub fn fail_rollout(tx: &Tx, _: &System, id: DeployId, details: &Details) -> Result<bool> {
+    Ok(tx.execute(&FAIL_ROLLOUT, params![id.as_str(), &document(details)?])? == 1)
+}
+
+/// The newest deploys of a deployment that were put into effect.
+pub fn deployed(conn: &Conn, _: &System, deployment_id: DeploymentId) -> Result<Vec<DeployRow>> {
+    conn.query(&DEPLOYED, params![deployment_id.as_str()], read)
+}
+
 /// Removes the deploys of a deployment, with all that was uploaded; the objects are removed afterwards.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     // In this order: adding an upload locks its deploy, and a worker on a deploy settles its work last.
@@ -223,6 +236,7 @@ pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId)
         })?;
     tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])?;
     staged_blocks::forget_deployment(tx, scope, deployment_id)?;
+    deploy_reports::delete_of_deployment(tx, scope, deployment_id)?;
     let waiting = deleted.iter().filter(|(_, status)| *status != DeployStatus::Deployed);
     waiting.into_iter().try_for_each(|(id, _)| work::cancel(tx, KIND, *id).map(drop))
 }

@@ -19,6 +19,7 @@ pub mod changes;
 pub mod clusters;
 pub mod counters;
 pub mod credentials;
+pub mod deploy_reports;
 pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
@@ -72,6 +73,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0008_sessions"),
     migration!("0009_nodes"),
     migration!("0012_staged_blocks"),
+    migration!("0019_deploy_reports"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -94,6 +96,7 @@ fn all_statements() -> Vec<&'static Sql> {
         environment_objects::LINK_STATEMENTS,
         front_door::STATEMENTS,
         deploys::STATEMENTS,
+        deploy_reports::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         idempotency::STATEMENTS,
