@@ -347,7 +347,7 @@ fn prepare(layout: &Layout, uv: &Path) -> io::Result<PathBuf> {
     let draft = program.with_extension("draft");
     fs::copy(uv, &draft)?;
     fs::set_permissions(&draft, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-    fs::rename(&draft, &program)?;
+    rename(&draft, &program)?;
     Ok(program)
 }
 

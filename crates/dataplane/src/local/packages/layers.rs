@@ -51,7 +51,7 @@ pub(super) fn place(installed: &Path, layer: &Path, runtime: &Runtime) -> io::Re
     fs::create_dir(&draft)?;
     fs::set_permissions(&draft, fs::Permissions::from_mode(0o755))?;
     let site = site(&draft);
-    fs::rename(installed, &site)?;
+    rename(installed, &site)?;
     take_over(&site)?;
     if let Some(own) = runtime.site_packages()? {
         remove_what_is_in(&site, &own)?;
