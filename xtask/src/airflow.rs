@@ -10,8 +10,11 @@ use crate::postgres::{Postgres, VARIABLE};
 use crate::system;
 use crate::workspace::{cargo, must, scratch, works};
 
-const TESTS: &[&str] =
-    &["airflow::deployments_really_run", "airflow::an_environment_runs_on_one_of_several_nodes"];
+const TESTS: &[&str] = &[
+    "airflow::deployments_really_run",
+    "airflow::an_environment_runs_on_one_of_several_nodes",
+    "airflow::a_project_with_packages",
+];
 const ALL_RUNTIMES: &[&str] = &["airflow::runtimes::"];
 
 /// The outcome of the test.

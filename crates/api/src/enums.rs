@@ -241,6 +241,24 @@ wire_enum! {
     }
     /// The status of a deploy.
     DeployStatus { Initialized = "INITIALIZED", Deployed = "DEPLOYED", Failed = "FAILED" }
+    /// How far the rollout of a deploy has come.
+    DeployReportState {
+        Waiting = "WAITING",
+        RollingOut = "ROLLING_OUT",
+        Live = "LIVE",
+        Failed = "FAILED",
+        Superseded = "SUPERSEDED",
+    }
+    /// A step of the rollout of a deploy.
+    DeployStep {
+        Runtime = "RUNTIME",
+        Database = "DATABASE",
+        Unpack = "UNPACK",
+        Packages = "PACKAGES",
+        Drain = "DRAIN",
+        Start = "START",
+        Parse = "PARSE",
+    }
     /// What an upload is.
     UploadKind { Dags = "dags", Bundle = "bundle" }
     /// Where the code of a deploy is hosted.

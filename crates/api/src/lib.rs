@@ -14,6 +14,7 @@ pub mod authorization;
 pub mod clusters;
 pub mod const_text;
 pub mod decode;
+pub mod deploy_reports;
 pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
@@ -81,4 +82,5 @@ registry! {
     operations,
     events,
     plans,
+    deploy_reports,
 }

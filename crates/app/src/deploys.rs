@@ -114,9 +114,10 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                     return Ok(answer(cx, &deployment, row));
                 }
                 DeployStatus::Failed => {
-                    let message = match &row.details.outcome {
-                        None => "The deploy failed because it was not finalized in time: create another one.",
-                        Some(_) => "The deploy was cancelled: create another one.",
+                    let message = match (&row.details.failure, &row.details.outcome) {
+                        (Some(_), _) => "The deploy failed because it could not go live: create another one.",
+                        (None, Some(_)) => "The deploy was cancelled: create another one.",
+                        (None, None) => "The deploy failed because it was not finalized in time: create another one.",
                     };
                     return Err(Refusal::invalid(message).into());
                 }
@@ -269,7 +270,7 @@ fn new_image_tag(cx: &Cx<Scope>) -> String {
     rules::image_tag(cx.now(), u64::from_le_bytes(random))
 }
 
-fn find(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<(DeploymentRow, DeployRow)> {
+pub(crate) fn find(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<(DeploymentRow, DeployRow)> {
     let deployment = find_deployment(conn, scope, path.deployment_id)?;
     let row = deploys::get(conn, scope, path.deployment_id, path.deploy_id)?;
     Ok((deployment, row.ok_or_else(|| Error::from(Refusal::not_found("deploy")))?))

@@ -22,6 +22,7 @@ mod web_server;
 
 use std::pin::Pin;
 
+use podium_api::deploy_reports::RolloutReport;
 use podium_api::{ClusterId, DeploymentId};
 
 pub use changes::{ChangeNotifier, Changed, Changes};
@@ -51,6 +52,11 @@ pub trait DataPlane: Send + Sync {
 
     /// Observes an environment; `None` if nothing is left of it.
     fn observe(&self, id: DeploymentId) -> PlaneFuture<'_, Option<Observed>>;
+
+    /// The findings about an environment's last rollout that ended, with its generation; `None` if the plane has none.
+    fn rollout_report(&self, _: DeploymentId) -> PlaneFuture<'_, Option<(i64, RolloutReport)>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// Removes an environment and all its data; removing one that does not exist succeeds.
     fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()>;

@@ -4,6 +4,7 @@
 //! the control plane: the next start takes over what is running and is given the desired state again, because neither
 //! settings nor secrets are stored here. DAG code is trusted with nothing but its own environment.
 
+mod airflow_api;
 mod aside;
 mod backup;
 mod broker;
@@ -27,13 +28,17 @@ mod offsets;
 mod open_error;
 mod options;
 mod orphans;
+mod packages;
+mod parsing;
 mod plane;
 mod ports;
 mod postgres;
 mod process;
 mod program;
+mod project;
 mod python;
 mod quota;
+mod requirements;
 mod runtimes;
 mod server_url;
 mod services;
@@ -56,6 +61,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use podium_api::deploy_reports::RolloutReport;
 use podium_api::{ClusterId, DeploymentId};
 use podium_domain::Reason;
 
@@ -96,6 +102,7 @@ const SUPPORT: &[(&str, &str)] = &[
     ("podium_bundle.py", include_str!("local/podium_bundle.py")),
     ("podium_database.py", include_str!("local/podium_database.py")),
     ("podium_launch.py", include_str!("local/podium_launch.py")),
+    ("podium_wheels.py", include_str!("local/podium_wheels.py")),
     ("webserver_config.py", include_str!("local/webserver_config.py")),
 ];
 
@@ -288,6 +295,10 @@ impl DataPlane for Local {
             let kept = self.plane.supervisors().get(&id).map(|handle| handle.view.observed());
             Ok(kept.or_else(|| self.plane.unreadable(id)))
         })
+    }
+
+    fn rollout_report(&self, id: DeploymentId) -> PlaneFuture<'_, Option<(i64, RolloutReport)>> {
+        Box::pin(async move { Ok(self.plane.supervisors().get(&id).and_then(|handle| handle.view.report())) })
     }
 
     fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {

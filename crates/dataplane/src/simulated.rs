@@ -148,8 +148,11 @@ impl Simulated {
             return Ok(());
         }
         let now = (self.clock)();
+        let is_refused = |stored: &StoredEnvironment| {
+            self.script.why_refused(stored.after.dag_version.as_deref()).is_some()
+        };
         let before = match &stored {
-            Some(stored) if now.millis() >= stored.ready_at => stored.after.clone(),
+            Some(stored) if now.millis() >= stored.ready_at && !is_refused(stored) => stored.after.clone(),
             Some(stored) => stored.before.clone(),
             None => Running::default(),
         };
@@ -196,12 +199,17 @@ impl Simulated {
         };
         let component = |name: &String| Component { name: name.clone(), health: health(name) };
         let waits_until = stored.gone_at.unwrap_or(stored.ready_at);
+        let refused = self.script.why_refused(stored.after.dag_version.as_deref());
         Ok(Some(Observed {
             generation: stored.generation,
             is_hibernating: stored.is_hibernating,
-            rollout: if is_ready { Rollout::Done } else { Rollout::Underway },
             components: stored.components.iter().map(component).collect(),
-            running: if is_ready { stored.after } else { stored.before },
+            running: if is_ready && refused.is_none() { stored.after } else { stored.before },
+            rollout: match refused {
+                Some(why) if is_ready => Rollout::Refused(why),
+                None if is_ready => Rollout::Done,
+                _ => Rollout::Underway,
+            },
             note: None,
             look_again_at: (!is_ready).then(|| Timestamp::from_millis(waits_until)),
             progress: self.script.progress(id).filter(|_| !is_ready),

@@ -8,11 +8,13 @@ mod create;
 mod finalize;
 mod git;
 mod images;
+pub mod reports;
+mod revert;
 
 use std::time::Duration;
 
 use podium_api::deploys::DeployGit;
-use podium_api::enums::{DeployStatus, DeployType, UploadKind};
+use podium_api::enums::{DeployReportState, DeployStatus, DeployType, UploadKind};
 use podium_api::{DeployId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +24,7 @@ use crate::refusal::{Refusal, Result};
 pub use create::{DeployConditions, may_deploy, new};
 pub use finalize::{Waiting, apply, outcome, roll_back_to, was_finalized_with};
 pub use images::{image_repository, image_tag};
+pub use revert::want_what_serves;
 
 /// How long a deploy waits to be finalized.
 pub const LIFETIME: Duration = Duration::from_hours(24);
@@ -52,6 +55,9 @@ pub struct Details {
     pub finalized_with: Option<Versions>,
     /// What the deployment wanted afterwards.
     pub outcome: Option<Outcome>,
+    /// Why its rollout failed, if it did: a text for users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// The versions that a deploy is finalized with: absent, empty, or the version of an upload.
@@ -104,6 +110,18 @@ pub fn status(stored: DeployStatus, created_at: Timestamp, now: Timestamp) -> De
     match stored {
         DeployStatus::Initialized if expires_at(created_at) <= now => DeployStatus::Failed,
         stored => stored,
+    }
+}
+
+/// How far the rollout of a deploy has come: whether a report was written when it ended, and whether the deployment wants
+/// it.
+pub fn report_state(status: DeployStatus, is_reported: bool, is_wanted: bool) -> DeployReportState {
+    match (status, is_reported, is_wanted) {
+        (DeployStatus::Initialized, ..) => DeployReportState::Waiting,
+        (DeployStatus::Failed, ..) => DeployReportState::Failed,
+        (DeployStatus::Deployed, true, _) => DeployReportState::Live,
+        (DeployStatus::Deployed, false, true) => DeployReportState::RollingOut,
+        (DeployStatus::Deployed, false, false) => DeployReportState::Superseded,
     }
 }
 

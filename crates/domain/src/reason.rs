@@ -1,8 +1,8 @@
 //! Why something failed or has to wait, as two separate texts: one for users, one for operators.
 //!
 //! Users read a [`UserText`]: in `statusReason`, in deploy reports, in response bodies. It is composed of literals and
-//! of [`Vetted`] values, so no program output, no SQL statement and no path of the machine gets into it. Operators
-//! read all of a [`Reason`], in logs and in `podium work`.
+//! of [`Vetted`] values, so no program output, no SQL statement and no path of the machine gets into it; the one
+//! exception is [`Quoted`]. Operators read all of a [`Reason`], in logs and in `podium work`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +14,7 @@ use crate::deployments::Bundle;
 use crate::deploys::bundles;
 use crate::environment_objects::keys;
 use crate::options::Version;
+use crate::quoted::Quoted;
 
 /// Text that users may read. Output of a program or of the system is not accepted:
 ///
@@ -154,6 +155,7 @@ vetted!(
     Version,
     Executor,
     UserText,
+    Quoted,
     Given<'_>
 );
 // What kind of error it is has a fixed text, unlike the error.

@@ -52,6 +52,7 @@ routes! {
         List => list, Create => create, Get => get, Update => update, Finalize => finalize,
         Rollback => rollback,
     }
+    deploy_reports { Get => get }
     invites { Create => create, Delete => delete, CreateLink => create_link }
     options { ForClusters => cluster, ForDeployments => deployment }
     roles {

@@ -8,7 +8,7 @@ use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
 use podium_domain::Reason;
 use podium_domain::deployments::plan::{
-    Cause, Desired, Observation, Step, Verdict, not_applied, when_unreachable,
+    Cause, Desired, Observation, Step, Verdict, not_applied, nothing_to_revert_to, when_unreachable,
 };
 use podium_domain::deployments::{hibernation, plan};
 use podium_domain::operations::Seen;
@@ -24,7 +24,7 @@ use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, 
 pub(crate) struct Deployments {
     pub(crate) app: App,
     pub(crate) system: System,
-    plane: Arc<dyn DataPlane>,
+    pub(crate) plane: Arc<dyn DataPlane>,
 }
 
 impl Deployments {
@@ -74,6 +74,17 @@ impl Deployments {
                 Step::RaiseGeneration(generation) => {
                     return Ok(raise_generation(system, id, generation, now));
                 }
+                Step::Revert(why) => {
+                    let Observation::Present(observed) = &observation else {
+                        return Err(Failure("the plan reverts what is not there".into()));
+                    };
+                    match self.revert(&row, (&observed.running, &why), operation, now).await? {
+                        Some(reverted) => return Ok(reverted),
+                        None => {
+                            (nothing_to_revert_to(&desired, &why, observed.running.clone()), Phase::Failed)
+                        }
+                    }
+                }
                 Step::Record(verdict) => {
                     let next = match next_event {
                         Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
@@ -81,7 +92,8 @@ impl Deployments {
                     };
                     let verdict = self.with_machine_context(verdict);
                     let recorded = record(system, &row, (verdict, Phase::Done), operation, next, now);
-                    return Ok(StepResult { progressed: true, ..recorded });
+                    let result = StepResult { progressed: true, ..recorded };
+                    return Ok(self.with_report(&row, &observation, result, now).await);
                 }
                 Step::Watch(verdict) => (verdict, Phase::of(&observation)),
                 Step::Remove | Step::Forget => {
@@ -90,7 +102,8 @@ impl Deployments {
             };
             let next = watch(&verdict, &observation, next_event, now);
             let verdict = self.with_machine_context(verdict);
-            return Ok(record(system, &row, (verdict, phase), operation, next, now));
+            let result = record(system, &row, (verdict, phase), operation, next, now);
+            return Ok(self.with_report(&row, &observation, result, now).await);
         }
     }
 

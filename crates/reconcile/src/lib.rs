@@ -20,6 +20,8 @@ mod operations;
 mod options;
 mod placement;
 mod reconciler;
+mod reports;
+mod revert;
 #[cfg(target_os = "linux")]
 mod services;
 

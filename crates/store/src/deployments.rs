@@ -105,6 +105,8 @@ statements! {
         WHERE id IN ($1[]) AND organization_id = $2 RETURNING id, workspace_id, version, \
         name, status, status_reason";
     LOCK = "UPDATE deployments SET generation = generation WHERE id = $1 AND generation = $2";
+    REVERT = "UPDATE deployments SET spec = $3, generation = generation + 1, status_reason = $4, \
+        status = CASE WHEN status = 'CREATING' THEN status ELSE 'DEPLOYING' END WHERE id = $1 AND generation = $2";
     OVERTAKE = "UPDATE deployments SET generation = $2 + 1 WHERE id = $1 AND generation <= $2";
     IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
     DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
@@ -444,6 +446,20 @@ pub fn record(tx: &Tx, _: &System, id: DeploymentId, seen: &ObservedStatus<'_>) 
     let running = document(seen.running)?;
     let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason.as_str(), &running];
     Ok(tx.execute(&RECORD, params)? == 1)
+}
+
+/// Replaces a desired state that cannot be reached, unless it has changed; returns whether it did.
+pub fn revert(
+    tx: &Tx,
+    _: &System,
+    id: DeploymentId,
+    generation: i64,
+    spec: &Spec,
+    reason: &UserText,
+) -> Result<bool> {
+    let spec = document(spec)?;
+    let params = params![id.as_str(), generation, &spec, reason.as_str()];
+    Ok(tx.execute(&REVERT, params)? == 1)
 }
 
 /// Raises the desired generation above one that the data plane has seen.

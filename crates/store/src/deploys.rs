@@ -11,7 +11,7 @@ use crate::columns::{Columns, document};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
-use crate::{events, staged_blocks, work};
+use crate::{deploy_reports, events, staged_blocks, work};
 
 /// The kind of their changes and their work items, which fail deploys that are not finalized.
 pub const KIND: &str = "deploys";
@@ -52,6 +52,9 @@ statements! {
     CANCEL = "UPDATE deploys SET status = 'FAILED', version = version + 1, updated_at = $4, updated_by = $5 \
         WHERE id = $1 AND deployment_id = $2 AND organization_id = $3 AND status = 'DEPLOYED'";
     RUNS = "UPDATE deploys SET has_run = TRUE WHERE id = $1 AND organization_id = $2 AND NOT has_run";
+    FAIL_ROLLOUT = "UPDATE deploys SET status = 'FAILED', details = $2 WHERE id = $1 AND status = 'DEPLOYED'";
+    DEPLOYED = concat!("SELECT ", columns!(), " FROM deploys t", stamp_joins!(),
+        " WHERE t.deployment_id = $1 AND t.status = 'DEPLOYED' ORDER BY t.created_at DESC, t.id DESC LIMIT 50");
     DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1 AND organization_id = $2 \
         RETURNING id, status";
     UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id IN \
@@ -231,6 +234,16 @@ pub fn cancel(
     Ok(tx.execute(&CANCEL, params)? == 1)
 }
 
+/// Fails a deploy whose rollout failed, with the reason in its details; returns whether it did.
+pub fn fail_rollout(tx: &Tx, _: &System, id: DeployId, details: &Details) -> Result<bool> {
+    Ok(tx.execute(&FAIL_ROLLOUT, params![id.as_str(), &document(details)?])? == 1)
+}
+
+/// The newest deploys of a deployment that were put into effect.
+pub fn deployed(conn: &Conn, _: &System, deployment_id: DeploymentId) -> Result<Vec<DeployRow>> {
+    conn.query(&DEPLOYED, params![deployment_id.as_str()], read)
+}
+
 /// Removes the deploys of a deployment, with all that was uploaded; the objects are removed afterwards.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     // In this order: adding an upload locks its deploy, and a worker on a deploy settles its work last.
@@ -240,6 +253,7 @@ pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId)
         })?;
     tx.execute(&DELETE_UPLOADS_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])?;
     staged_blocks::forget_deployment(tx, scope, deployment_id)?;
+    deploy_reports::delete_of_deployment(tx, scope, deployment_id)?;
     let waiting = deleted.iter().filter(|(_, status)| *status != DeployStatus::Deployed);
     waiting.into_iter().try_for_each(|(id, _)| work::cancel(tx, KIND, *id).map(drop))
 }
@@ -258,6 +272,20 @@ pub fn note_running(
     let about = Resource::new(id.id(), Target::Deployment { id: deployment_id, workspace_id });
     let about = about.in_status(DeployStatus::Deployed.as_str(), None);
     let event = NewEvent::new(EventType::DeploySucceeded, scope.organization_id(), about, None);
+    events::append(tx, scope, now, &event)
+}
+
+/// Appends the event of a deploy that failed although it had been put into effect, or because it never was.
+pub fn append_failed(
+    tx: &Tx,
+    scope: &Scope,
+    id: DeployId,
+    (deployment_id, workspace_id): (DeploymentId, WorkspaceId),
+    now: Timestamp,
+) -> Result<()> {
+    let about = Resource::new(id.id(), Target::Deployment { id: deployment_id, workspace_id });
+    let about = about.in_status(DeployStatus::Failed.as_str(), None);
+    let event = NewEvent::new(EventType::DeployFailed, scope.organization_id(), about, None);
     events::append(tx, scope, now, &event)
 }
 

@@ -19,6 +19,7 @@ pub mod changes;
 pub mod clusters;
 pub mod counters;
 pub mod credentials;
+pub mod deploy_reports;
 pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
@@ -77,6 +78,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0012_staged_blocks"),
     migration!("0016_operations"),
     migration!("0017_events"),
+    migration!("0019_deploy_reports"),
     migration!("0021_plans"),
 ];
 
@@ -101,6 +103,7 @@ fn all_statements() -> Vec<&'static Sql> {
         events::STATEMENTS,
         front_door::STATEMENTS,
         deploys::STATEMENTS,
+        deploy_reports::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         idempotency::STATEMENTS,

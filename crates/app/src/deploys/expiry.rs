@@ -49,10 +49,7 @@ pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<
         let scope = system.scope(row.organization_id);
         changes::append(tx, &scope, now, change)?;
         if let Some(workspace_id) = deployments::workspace_of(tx, &scope, row.deployment_id)? {
-            let place = Target::Deployment { id: row.deployment_id, workspace_id };
-            let about = Resource::new(id.id(), place).in_status(DeployStatus::Failed.as_str(), None);
-            let event = NewEvent::new(EventType::DeployFailed, row.organization_id, about, None);
-            events::append(tx, &scope, now, &event)?;
+            deploys::append_failed(tx, &scope, id, (row.deployment_id, workspace_id), now)?;
         }
     }
     Ok(ExpiryOutcome::Failed { deployment_id: row.deployment_id })

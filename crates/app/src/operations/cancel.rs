@@ -115,12 +115,13 @@ fn restore(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, undo: Option<rules::Undo
 
 /// Fails the deploy whose rollout is cancelled.
 fn fail_deploy(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, deploy_id: DeployId) -> Result<()> {
-    let Some((deployment_id, _)) = row.target.deployment() else { return Ok(()) };
+    let Some(place @ (deployment_id, _)) = row.target.deployment() else { return Ok(()) };
     let by = (cx.subject_id(), cx.now());
     if deploys::cancel(tx, cx.scope(), deployment_id, deploy_id, by)? {
         let deploy = deploys::get(tx, cx.scope(), deployment_id, deploy_id)?;
         let version = deploy.map_or(0, |deploy| deploy.stamp.version);
         cx.changed(tx, deploys::KIND, deploy_id.id(), version)?;
+        deploys::append_failed(tx, cx.scope(), deploy_id, place, cx.now())?;
     }
     Ok(())
 }

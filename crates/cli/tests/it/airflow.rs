@@ -7,6 +7,7 @@ mod browser;
 mod guide;
 mod neighbours;
 mod operate;
+mod project;
 mod runtimes;
 mod supervision;
 mod world;
@@ -132,6 +133,12 @@ fn deployments_really_run() {
 #[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
 fn an_environment_runs_on_one_of_several_nodes() {
     operate::an_environment_runs_on_one_of_several_nodes();
+}
+
+#[test]
+#[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
+fn a_project_with_packages() {
+    project::a_project_with_packages();
 }
 
 /// Two deployments with different runtimes and a DAG of the same name have nothing to do with each other.

@@ -49,8 +49,14 @@ pub fn backup_contents(directory: &Path) -> io::Result<BackupContents> {
 fn find_contents(directory: &Path) -> io::Result<BackupContents> {
     let mut contents = BackupContents::default();
     let layout = Layout::at(directory);
-    contents.excluded =
-        vec![layout.runtimes(), layout.tools(), layout.support(), layout.aside(), layout.postgres()];
+    contents.excluded = vec![
+        layout.runtimes(),
+        layout.tools(),
+        layout.support(),
+        layout.aside(),
+        layout.postgres(),
+        layout.packages(),
+    ];
     let known = match layout.known() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         known => known?,

@@ -6,11 +6,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use podium_api::DeploymentId;
+use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::Bundle;
 use podium_domain::{Given, Reason, UserText};
 
 use super::layout::{Place, rename};
+use super::project::{DAGS, is_folder};
 use super::services::{Archive, Archives};
 use super::trees::{self, Entry, Walk};
 use crate::Fault;
@@ -19,15 +20,29 @@ use crate::blocking::{blocking, blocking_exclusive};
 /// The version of a deployment that has no DAGs yet.
 const EMPTY: &str = "none";
 
-/// The folder of an archive that contains the DAGs, if there is one of this name. `podium_bundle.py` uses it too.
-const ROOT: &str = "dags";
-
 /// How many versions are kept for runs that started with them.
 const KEPT: usize = 20;
 
 /// The folder of the versions of the DAGs.
 pub(super) fn dags(place: &Place) -> PathBuf {
     place.code().join("dags")
+}
+
+/// The folder of the current version, if that is a project: a path that stays the same, for the Python path.
+pub(super) fn project(place: &Place) -> PathBuf {
+    dags(place).join("project")
+}
+
+/// The folder that a version of the DAGs is unpacked to.
+pub(super) fn version(place: &Place, version: Option<&str>) -> PathBuf {
+    dags(place).join("versions").join(version.unwrap_or(EMPTY))
+}
+
+/// When the current version became current.
+pub(super) fn live_since(place: &Place) -> io::Result<Timestamp> {
+    let switched = fs::symlink_metadata(dags(place).join("current"))?.modified()?;
+    let since = switched.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Ok(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
 /// Why a bundle cannot be mounted.
@@ -49,14 +64,19 @@ impl MountError {
     }
 }
 
-/// Switches the DAGs to a version.
-pub(super) async fn install_dags(
+/// Unpacks a version of the DAGs next to the current one, which stays current.
+pub(super) async fn unpack_dags(
     archives: &dyn Archives,
     id: DeploymentId,
     place: &Place,
     version: Option<&str>,
 ) -> Result<(), Reason> {
-    install_version(archives, id, &dags(place), version, Some(ROOT)).await
+    unpack_version(archives, id, &dags(place), version).await
+}
+
+/// Switches the DAGs to an unpacked version.
+pub(super) async fn switch_dags(place: &Place, version: Option<&str>) -> Result<(), Reason> {
+    switch_version(&dags(place), version, CurrentFolder::Dags).await
 }
 
 /// Switches all bundles to their versions, each at its mount path in Airflow's home, and removes those that are no
@@ -74,7 +94,8 @@ pub(super) async fn install_bundles(
         .map_err(|error| Reason::of_io("bundles that are no longer deployed cannot be removed", &error))?;
     for bundle in bundles {
         let folder = place.code().join("bundles").join(encoded(bundle.place()));
-        install_version(archives, id, &folder, Some(&bundle.version), None).await?;
+        unpack_version(archives, id, &folder, Some(&bundle.version)).await?;
+        switch_version(&folder, Some(&bundle.version), CurrentFolder::Whole).await?;
         let (home, at) = (place.home(), bundle.place().to_owned());
         let mounted =
             blocking_exclusive(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
@@ -94,12 +115,12 @@ fn remove_unwanted(place: &Place, wanted: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-async fn install_version(
+/// Unpacks a version into its folder, unless it is there.
+async fn unpack_version(
     archives: &dyn Archives,
     id: DeploymentId,
     folder: &Path,
     version: Option<&str>,
-    root: Option<&'static str>,
 ) -> Result<(), Reason> {
     let name = version.unwrap_or(EMPTY).to_owned();
     let target = folder.join("versions").join(&name);
@@ -112,14 +133,23 @@ async fn install_version(
         _ => None,
     };
     let own = folder.to_owned();
-    let placed = blocking_exclusive(folder, move || switch(&own, &name, archive, root)).await;
-    placed.map_err(|error| {
-        let told = match is_full(&error) {
-            true => "the code cannot be unpacked: the disk is full",
-            false => "the code cannot be unpacked",
-        };
-        Reason::new(told, with_causes(&error))
-    })
+    blocking_exclusive(folder, move || add(&own, &name, archive)).await.map_err(|error| not_unpacked(&error))
+}
+
+/// Makes an unpacked version the current one, and removes the oldest ones.
+async fn switch_version(folder: &Path, version: Option<&str>, current: CurrentFolder) -> Result<(), Reason> {
+    let (own, name) = (folder.to_owned(), version.unwrap_or(EMPTY).to_owned());
+    blocking_exclusive(folder, move || switch(&own, &name, current))
+        .await
+        .map_err(|error| not_unpacked(&error))
+}
+
+fn not_unpacked(error: &io::Error) -> Reason {
+    let told = match is_full(error) {
+        true => "the code cannot be unpacked: the disk is full",
+        false => "the code cannot be unpacked",
+    };
+    Reason::new(told, with_causes(error))
 }
 
 /// Whether an error is, or was caused by, a full disk.
@@ -136,27 +166,47 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Unpacks a version next to the others and makes it the current one. If it has a folder named `root`, that folder
-/// becomes current.
-fn switch(folder: &Path, version: &str, archive: Option<Archive>, root: Option<&str>) -> io::Result<()> {
+/// Which folder of a version becomes current.
+#[derive(Clone, Copy)]
+enum CurrentFolder {
+    /// The folder of DAGs, if there is one; then there is a link to the project, too. `podium_bundle.py` does the same.
+    Dags,
+    /// The version as a whole.
+    Whole,
+}
+
+/// Unpacks a version next to the others, unless it is there.
+fn add(folder: &Path, version: &str, archive: Option<Archive>) -> io::Result<()> {
     let versions = folder.join("versions");
     let target = versions.join(version);
     make_readable(&versions)?;
-    if !target.exists() {
-        let draft = versions.join(format!(".{version}"));
-        trees::remove(&draft)?;
-        make_readable(&draft)?;
-        if let Some(archive) = archive {
-            unpack(archive, &draft)?;
+    if target.exists() {
+        return Ok(());
+    }
+    let draft = versions.join(format!(".{version}"));
+    trees::remove(&draft)?;
+    make_readable(&draft)?;
+    if let Some(archive) = archive {
+        unpack(archive, &draft)?;
+    }
+    rename(&draft, &target)
+}
+
+/// Makes a version the current one.
+fn switch(folder: &Path, version: &str, current: CurrentFolder) -> io::Result<()> {
+    let versions = folder.join("versions");
+    let whole = Path::new("versions").join(version);
+    let mut target = whole.clone();
+    if let CurrentFolder::Dags = current {
+        let link = folder.join("project");
+        if is_folder(&versions.join(version).join(DAGS)) {
+            target.push(DAGS);
+            point(&link, &whole)?;
+        } else if fs::symlink_metadata(&link).is_ok() {
+            fs::remove_file(&link)?;
         }
-        rename(&draft, &target)?;
     }
-    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
-    let mut current = Path::new("versions").join(version);
-    if let Some(root) = root.filter(|root| is_folder(&target.join(root))) {
-        current.push(root);
-    }
-    point(&folder.join("current"), &current)?;
+    point(&folder.join("current"), &target)?;
     remove_old(&versions, version)
 }
 

@@ -1,7 +1,7 @@
 //! Archives that stop unpacking when the disk runs full.
 
 use std::io::{self, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use podium_api::DeploymentId;
 
@@ -15,13 +15,13 @@ const CHECK_EVERY: usize = 64 * 1024;
 pub(super) struct SpaceCheckedArchives<'a> {
     pub(super) archives: &'a dyn Archives,
     /// Where they are unpacked.
-    pub(super) directory: &'a Path,
+    pub(super) directory: PathBuf,
     pub(super) reserve: u64,
 }
 
 impl Archives for SpaceCheckedArchives<'_> {
     fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {
-        let (directory, reserve) = (self.directory.to_owned(), self.reserve);
+        let (directory, reserve) = (self.directory.clone(), self.reserve);
         Box::pin(async move {
             let opened = self.archives.open(deployment_id, version).await?;
             let watched = |inner| {

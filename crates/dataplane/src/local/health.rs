@@ -59,6 +59,29 @@ impl HealthClient {
         answer.json::<HealthResponse>().await.map(HealthReport::from).map_err(|error| reason(&error))
     }
 
+    /// Requests a JSON document with a header that authenticates; one that is larger than `most` bytes is refused.
+    pub(super) async fn get_json(
+        &self,
+        url: &str,
+        (header, value): (&str, String),
+        most: usize,
+    ) -> Result<serde_json::Value, Reason> {
+        let question = self.0.get(url).header(header, value);
+        let mut answer = question.send().await.map_err(|error| reason(&error))?;
+        if !answer.status().is_success() {
+            let told = UserText::filled("its API returned status {}", &[&answer.status().as_u16()]);
+            return Err(told.into());
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|error| reason(&error))? {
+            if bytes.len() + chunk.len() > most {
+                return Err("its response is too large".into());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        serde_json::from_slice(&bytes).map_err(|error| Reason::new("its response cannot be parsed", error))
+    }
+
     /// Initializes the task API, so that no task has to wait for it.
     pub(super) async fn warm_up(&self, base: &str) -> Result<(), Reason> {
         let question = self.0.get(format!("{base}/execution/health")).timeout(FIRST_ANSWER);

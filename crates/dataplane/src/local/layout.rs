@@ -34,6 +34,7 @@ impl Layout {
         ] {
             directory_with(&directory, mode)?;
         }
+        layout.make_packages()?;
         layout.users = users::of_plane(&layout.root, !layout.known()?.is_empty())?;
         Ok(layout)
     }
@@ -67,6 +68,27 @@ impl Layout {
     /// Installed runtimes, shared by all environments, which only read them.
     pub(super) fn runtimes(&self) -> PathBuf {
         self.root.join("runtimes")
+    }
+
+    /// Layers of packages over runtimes. Below the runtimes, which environments read anyway.
+    pub(super) fn layers(&self) -> PathBuf {
+        self.runtimes().join("layers")
+    }
+
+    /// Where packages of projects are installed before they become layers.
+    pub(super) fn packages(&self) -> PathBuf {
+        self.root.join("packages")
+    }
+
+    /// The directories of installations in progress.
+    pub(super) fn jobs(&self) -> PathBuf {
+        self.packages().join("jobs")
+    }
+
+    /// Creates the directories for packages. Their user may pass through them, but not list them.
+    pub(super) fn make_packages(&self) -> io::Result<()> {
+        let all = [self.layers(), self.packages(), self.packages().join("bin"), self.jobs()];
+        all.iter().try_for_each(|directory| directory_with(directory, 0o711))
     }
 
     /// Python modules that integrate Airflow with this plane.
@@ -210,6 +232,11 @@ impl Place {
     /// Versions of DAGs and bundles.
     pub(super) fn code(&self) -> PathBuf {
         self.root.join("code")
+    }
+
+    /// Resolved requirements of its projects.
+    pub(super) fn pins(&self) -> PathBuf {
+        self.code().join("pins")
     }
 
     /// The logs of its components and tasks.

@@ -17,6 +17,7 @@ use super::host::Host;
 use super::isolation::Mode;
 use super::layout::Layout;
 use super::options::Options;
+use super::packages::Packages;
 use super::postgres::Cluster;
 use super::runtimes::Runtimes;
 use super::services::Services;
@@ -38,6 +39,7 @@ pub(super) struct Plane {
     pub(super) layout: Layout,
     support: PathBuf,
     pub(super) runtimes: Runtimes,
+    pub(super) packages: Packages,
     pub(super) databases: Databases,
     host: OnceCell<Host>,
     pub(super) cgroups: Cgroups,
@@ -61,11 +63,13 @@ impl Plane {
         let databases = databases(&options, &services, &layout, timing);
         let support = layout.support();
         let runtimes = Runtimes::new(layout.clone(), options.disk_reserve);
+        let packages = Packages::new(layout.clone(), options.disk_reserve);
         Arc::new(Self {
             options,
             services,
             timing,
             runtimes,
+            packages,
             layout,
             support,
             databases,

@@ -7,6 +7,7 @@ the control plane: nothing is fetched here.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from airflow.dag_processing.bundles.base import BaseDagBundle
@@ -32,6 +33,16 @@ class VersionedBundle(BaseDagBundle):
         # ``versions/<version>``, or ``versions/<version>/dags``.
         name = self.version or Path(os.readlink(self._folder / "current")).parts[1]
         return BundleVersion(version=name)
+
+    def initialize(self) -> None:
+        super().initialize()
+        if self.version:
+            self._import_from_version()
+
+    def _import_from_version(self) -> None:
+        """A run that has begun imports the modules of its own version of the project, not those that are current by then."""
+        project, own = str(self._folder / "project"), str(self._folder / "versions" / self.version)
+        sys.path[:] = [own if entry == project else entry for entry in sys.path]
 
     def refresh(self) -> None:
         """The control plane moves the link."""

@@ -76,7 +76,9 @@ async fn ask(candidate: &Path) -> Option<Python> {
 /// The program that installs packages (uv); it is installed below `tools` if the machine has none.
 pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBuf, Reason> {
     let own = tools.join("uv/bin/uv");
-    for known in [own.clone(), PathBuf::from("uv")] {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let of_machine = std::env::split_paths(&search).map(|place| place.join("uv"));
+    for known in std::iter::once(own.clone()).chain(of_machine) {
         if answers(&known, ["--version"]).await {
             return Ok(known);
         }

@@ -16,6 +16,7 @@ use super::command::run;
 use super::host::Host;
 use super::layout::{Layout, write_whole};
 use super::locks;
+use super::packages::normalized;
 use super::python::{Python, installer, readable_by_all};
 use super::unused_runtimes;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
@@ -47,6 +48,45 @@ impl Runtime {
     /// A program of it.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.programs().join(name)
+    }
+
+    /// Identifies its packages and its interpreter.
+    pub(super) fn seal(&self) -> io::Result<String> {
+        assert_may_block();
+        fs::read_to_string(self.directory.join(READY))
+    }
+
+    /// The directory of its packages, if there is one.
+    pub(super) fn site_packages(&self) -> io::Result<Option<PathBuf>> {
+        assert_may_block();
+        let entries = match fs::read_dir(self.directory.join("lib")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            entries => entries?,
+        };
+        for entry in entries {
+            let path = entry?.path().join("site-packages");
+            if path.is_dir() {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Wheels that describe its packages, once there are any.
+    pub(super) fn wheels(&self) -> PathBuf {
+        self.directory.join("wheels")
+    }
+
+    /// The normalized names of its packages.
+    pub(super) fn packages(&self) -> io::Result<BTreeSet<String>> {
+        let Some(directory) = self.site_packages()? else { return Ok(BTreeSet::new()) };
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(directory)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let package = name.strip_suffix(".dist-info").and_then(|name| name.split_once('-'));
+            names.extend(package.map(|(name, _)| normalized(name)));
+        }
+        Ok(names)
     }
 
     /// A migrated database to copy.
@@ -114,6 +154,13 @@ impl Runtimes {
         }
     }
 
+    /// The program that installs packages, with its path.
+    pub(super) async fn installer(&self, host: &Host) -> Result<&Path, Reason> {
+        let tools = self.layout.tools();
+        let found = self.installer.get_or_try_init(|| installer(&tools, &host.pythons)).await?;
+        Ok(found)
+    }
+
     async fn install(
         &self,
         host: &Host,
@@ -126,7 +173,7 @@ impl Runtimes {
         let broken = |error: io::Error| Reason::of_io(failed(), &error);
         say(told("installing Apache Airflow {}: looking for the installer").into());
         let tools = self.layout.tools();
-        let installer = self.installer.get_or_try_init(|| installer(&tools, &host.pythons)).await?;
+        let installer = self.installer(host).await?;
         let directory = runtime.directory.clone();
         blocking_exclusive(&directory.clone(), move || remove(&directory)).await.map_err(broken)?;
         let cache = tools.join("cache");

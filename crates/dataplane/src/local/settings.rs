@@ -2,16 +2,18 @@
 //! is stored in a file.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use podium_domain::deployments::variables;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::code;
 use super::layout::Place;
+use super::project::PLUGINS;
 use super::runtimes::Runtime;
 use super::server_url;
 use super::tasks::Tasks;
@@ -31,6 +33,18 @@ pub(super) struct SettingsContext<'a> {
     pub(super) tasks: &'a Tasks,
     pub(super) web_port: u16,
     pub(super) keys: EnvironmentKeys,
+    /// The project, if its DAGs are in one.
+    pub(super) project: Option<&'a ProjectSettings>,
+}
+
+/// What the processes of a project's environment are told of it. It changes only if they have to restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProjectSettings {
+    /// The directory of its packages.
+    pub(super) layer: Option<PathBuf>,
+    /// A hash of its plugins, if it has any.
+    pub(super) plugins: Option<String>,
 }
 
 /// The keys of one environment.
@@ -79,7 +93,9 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     let mut all = VariablesBuilder::default();
     let (name, value) = marker(environment.id);
     all.set(&name, value);
-    all.set("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()));
+    let layer = context.project.and_then(|project| project.layer.as_deref());
+    let scripts = layer.map(|layer| format!(":{}", layer.join("bin").display())).unwrap_or_default();
+    all.set("PATH", format!("{}{scripts}:/usr/local/bin:/usr/bin:/bin", programs.display()));
     all.set("HOME", text(&place.user_home()));
     // Its user has no entry in /etc/passwd.
     all.set("USER", "airflow");
@@ -88,7 +104,17 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     all.set("PODIUM_DRAIN", text(&place.drain()));
     all.set("PODIUM_STATUS", text(&place.status()));
     all.set("LANG", "C.UTF-8");
-    all.set("PYTHONPATH", text(context.support));
+    let mut modules = vec![context.support.to_owned()];
+    if context.project.is_some() {
+        modules.push(code::project(place));
+    }
+    modules.extend(layer.map(Path::to_owned));
+    all.set("PYTHONPATH", modules.iter().map(|path| text(path)).collect::<Vec<_>>().join(":"));
+    if let Some(plugins) = context.project.and_then(|project| project.plugins.as_ref()) {
+        // Components load plugins when they start: other plugins restart them.
+        all.set("PODIUM_PLUGINS", plugins.clone());
+        all.airflow("core", "plugins_folder", text(&code::project(place).join(PLUGINS)));
+    }
     all.set("PYTHONUNBUFFERED", "1");
     all.set("PYTHONDONTWRITEBYTECODE", "1");
     // Halves the memory of many small threads.

@@ -1,6 +1,6 @@
 //! The saved state of an environment, which is needed to find it again: neither the desired state nor secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::identity::Identity;
 use super::layout::write_whole;
 use super::program::ReplaceStrategy;
+use super::settings::ProjectSettings;
 use crate::blocking::{assert_may_block, blocking};
 
 /// The saved state of an environment.
@@ -32,6 +33,10 @@ pub(super) struct State {
     pub(super) is_private: bool,
     /// The runtime that its database was last migrated for.
     pub(super) migrated_for: Option<String>,
+    /// The layers of packages that it runs with, or is being changed to.
+    pub(super) layers: BTreeSet<String>,
+    /// The project that is live, if its DAGs are in one.
+    pub(super) project: Option<ProjectSettings>,
     /// What was last running.
     pub(super) running: Running,
     /// Where its web server listens.

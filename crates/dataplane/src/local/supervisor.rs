@@ -4,8 +4,10 @@ mod drain;
 mod history;
 mod liveness;
 mod network;
+mod parse;
 mod prepare;
 mod processes;
+mod release;
 mod removal;
 mod replace;
 mod stopping;
@@ -13,6 +15,7 @@ mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
@@ -23,6 +26,9 @@ use tokio::time::Instant;
 
 use self::drain::Drain;
 use self::history::Failure;
+use self::parse::NewVersion;
+use self::prepare::Prepared;
+use self::release::PrepareError;
 use super::isolation::Isolation;
 use super::layout::Place;
 use super::orphans::OrphanProcesses;
@@ -129,6 +135,8 @@ pub(super) struct Supervisor {
     stop_reason: Arc<Mutex<Option<UserText>>>,
     /// The drain in progress.
     drain: Option<Drain>,
+    /// The version of the DAGs that is going live, until its rollout has ended.
+    new_version: Option<NewVersion>,
     /// Whether a web server has responded.
     has_answered: bool,
     /// The web server whose task API is initialized.
@@ -171,6 +179,7 @@ impl Supervisor {
             last_programs: Vec::new(),
             stop_reason: Arc::clone(&stop_reason),
             drain: None,
+            new_version: None,
             has_answered: false,
             warmed_up: None,
             orders: received,
@@ -234,6 +243,7 @@ impl Supervisor {
         self.state.is_hibernating = environment.is_hibernating;
         self.state.namespace.clone_from(&environment.namespace);
         self.failures.clear();
+        self.view.begin_steps();
         self.view.change(|status| {
             status.generation = Some(environment.generation);
             status.is_hibernating = environment.is_hibernating;
@@ -273,28 +283,58 @@ impl Supervisor {
                 prepared = self.prepare(environment) => prepared,
                 _ = orders.changed() => return,
             };
-            // A migration is not interrupted by new orders.
             let prepared = match prepared {
-                Ok(mut prepared) => match self.drain_for_migration(environment, &prepared).await {
-                    true => self.migrate(environment, &mut prepared).await.map(|()| prepared),
-                    false => return,
-                },
-                Err((what, why)) => {
-                    self.report_startup_failure(what, why).await;
-                    self.keep_running(self.timing().retry).await;
-                    continue;
-                }
+                Ok(prepared) => self.put_into_effect(environment, prepared).await,
+                Err(error) => Some(Err(error)),
             };
             match prepared {
-                Ok(prepared) => {
+                None => return,
+                Some(Ok(prepared)) => {
                     self.follow_logs().await;
                     self.last_programs.clone_from(&prepared.programs);
                     self.watch(environment, &prepared).await;
                 }
-                Err((what, why)) => {
-                    self.report_startup_failure(what, why).await;
-                    let _ = tokio::time::timeout(self.timing().retry, orders.changed()).await;
+                Some(Err(error)) => {
+                    let pause = self.report_unprepared(environment, error).await;
+                    // After a failed migration there are none: nothing may use the database.
+                    self.keep_running(pause).await;
                 }
+            }
+        }
+    }
+
+    /// Migrates the database and makes the release live, each after running tasks have finished; `None` if another order
+    /// has arrived. Neither is interrupted by new orders.
+    async fn put_into_effect(
+        &mut self,
+        environment: &Environment,
+        mut prepared: Prepared,
+    ) -> Option<Result<Prepared, PrepareError>> {
+        let may_go_on = self.drain_for_migration(environment, &prepared).await
+            && self.drain_for_packages(environment, &prepared).await;
+        if !may_go_on {
+            return None;
+        }
+        if let Err(error) = self.migrate(environment, &mut prepared).await {
+            return Some(Err(error));
+        }
+        self.note_changes(environment, prepared.major).await;
+        Some(self.go_live(environment, &prepared).await.map(|()| prepared))
+    }
+
+    /// Reports why an environment cannot be prepared; returns how long to wait before the next attempt.
+    async fn report_unprepared(&mut self, environment: &Environment, error: PrepareError) -> Duration {
+        match error {
+            PrepareError::Wait(what, why) => {
+                self.report_startup_failure(what, why).await;
+                self.timing().retry
+            }
+            PrepareError::Refused(why) => {
+                tracing::info!(id = %self.id, %why, "a release cannot go live");
+                self.end_drain().await;
+                self.publish_report(environment.generation);
+                self.view.change(|status| status.rollout = Rollout::Refused(why));
+                self.timing().longest_pause
             }
         }
     }

@@ -9,6 +9,7 @@ mod fixture;
 mod hanging;
 mod loopback;
 mod moving;
+mod projects;
 mod removing;
 mod replacing;
 mod returning;

@@ -29,6 +29,8 @@ pub(super) struct Timing {
     pub(super) first_pause: Duration,
     /// The longest pause.
     pub(super) longest_pause: Duration,
+    /// How long to wait for DAG files that leave no trace when they are parsed, if no others do.
+    pub(super) parse_settles: Duration,
     /// How often to check whether disk usage has to be measured.
     pub(super) disk_poll: Duration,
     /// The pause after a slice of files was measured.
@@ -51,6 +53,7 @@ impl Default for Timing {
             stable_after: seconds(60),
             first_pause: seconds(1),
             longest_pause: seconds(60),
+            parse_settles: seconds(20),
             disk_poll: seconds(2),
             disk_pause: Duration::from_millis(50),
         }

@@ -1,5 +1,5 @@
-//! Removes unused runtimes after a while, because each takes hundreds of megabytes. Runtimes that are in use, or were
-//! until recently and may be rolled back to, stay.
+//! Removes unused runtimes and layers of packages after a while, because each takes hundreds of megabytes. Those that
+//! are in use, or were until recently and may be rolled back to, stay.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -85,29 +85,38 @@ pub(super) async fn once(plane: &Arc<Plane>) {
     match blocking(move || in_use(&looked)).await {
         Ok(in_use) => {
             let kept_for = Duration::from_hours(24 * u64::from(days));
-            plane.runtimes.remove_unused(&in_use, kept_for).await;
+            plane.runtimes.remove_unused(&in_use.runtimes, kept_for).await;
+            plane.packages.remove_unused(&in_use.layers, kept_for).await;
         }
         // It is unknown what environments use, so nothing is removed.
         Err(error) => tracing::warn!(%error, "unused runtimes cannot be determined"),
     }
 }
 
-/// The versions that environments run, are being changed to, or have their database migrated to.
-fn in_use(plane: &Plane) -> io::Result<BTreeSet<Version>> {
-    let mut versions = BTreeSet::new();
+/// What environments use.
+struct InUse {
+    /// The versions that they run, are being changed to, or have their database migrated to.
+    runtimes: BTreeSet<Version>,
+    /// The layers that they run with, or are being changed to.
+    layers: BTreeSet<String>,
+}
+
+fn in_use(plane: &Plane) -> io::Result<InUse> {
+    let (mut versions, mut layers) = (BTreeSet::new(), BTreeSet::new());
     let mut add = |text: Option<String>| versions.extend(text.and_then(|text| text.parse::<Version>().ok()));
     for id in plane.layout.known()? {
         let Some(state) = State::read(&plane.layout.environment(id).state())? else { continue };
         add(state.running.runtime_version);
         add(state.migrated_for);
         add(state.server_runtime);
+        layers.extend(state.layers);
     }
     for handle in plane.supervisors().values() {
         if let super::Order::Run(environment) = &*handle.orders.borrow() {
             add(Some(environment.runtime_version.clone()));
         }
     }
-    Ok(versions)
+    Ok(InUse { runtimes: versions, layers })
 }
 
 #[expect(clippy::disallowed_methods, reason = "times of files are the machine's")]

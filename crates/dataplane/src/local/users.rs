@@ -11,7 +11,8 @@ use std::path::Path;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-use super::layout::write_whole;
+use super::layout::{Layout, write_whole};
+use super::state::State;
 
 /// The first user of the oldest planes, above the ids that distributions assign to people.
 const FIRST_USER: u32 = 2_000_000;
@@ -26,6 +27,8 @@ const FIRST_UNUSED_LEGACY_SLOT: u32 = LEGACY_USERS / 2;
 pub(super) const DATABASE_SLOT: u32 = LEGACY_USERS - 1;
 /// The slot of the user that network helpers run as; no environment gets it.
 pub(super) const NETWORK_SLOT: u32 = LEGACY_USERS - 2;
+/// The slot of the user that installs packages of projects; no environment gets it.
+pub(super) const PACKAGES_SLOT: u32 = LEGACY_USERS - 3;
 
 const RANGE: &str = "first-user";
 const NEXT: &str = "next-slot";
@@ -92,8 +95,14 @@ pub(super) fn take_slot(root: &Path, users: &Range<u32>, taken: &[u32]) -> io::R
     Ok(slot)
 }
 
+/// Whether an environment has a slot that is now reserved.
+pub(super) fn has_slot(layout: &Layout, slot: u32) -> io::Result<bool> {
+    let state = |id| State::read(&layout.environment(id).state()).ok().flatten();
+    Ok(layout.known()?.into_iter().filter_map(state).any(|state| state.slot == slot))
+}
+
 fn is_reserved(slot: u32) -> bool {
-    [DATABASE_SLOT, NETWORK_SLOT].contains(&slot)
+    [DATABASE_SLOT, NETWORK_SLOT, PACKAGES_SLOT].contains(&slot)
 }
 
 /// Assigns new slots to this many environments, for a new range of users.
@@ -139,7 +148,7 @@ mod tests {
             "the first is gone, and its user still nobody's"
         );
         assert_eq!(take_slot(root, &users, &[9]).unwrap(), 10);
-        for reserved in [NETWORK_SLOT, DATABASE_SLOT] {
+        for reserved in [PACKAGES_SLOT, NETWORK_SLOT, DATABASE_SLOT] {
             fs::write(root.join(NEXT), reserved.to_string()).unwrap();
             assert_eq!(
                 take_slot(root, &users, &[]).unwrap(),

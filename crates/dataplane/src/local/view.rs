@@ -1,12 +1,17 @@
 //! The observable status of an environment, updated by its supervisor.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use podium_api::DeploymentId;
+use podium_api::deploy_reports::{ReportedStep, RolloutReport};
+use podium_api::enums::DeployStep;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
-use podium_domain::deployments::rollout::RolloutProgress;
+use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_domain::{Reason, UserText};
+use tokio::time::Instant;
 
 use super::metrics::Measurements;
 use crate::{ChangeNotifier, Changed};
@@ -16,8 +21,26 @@ pub(super) struct View {
     id: DeploymentId,
     notifier: ChangeNotifier,
     status: Mutex<Status>,
+    steps: Mutex<StepTimes>,
+    /// The findings about the last rollout that ended, with its generation.
+    report: Mutex<Option<(i64, RolloutReport)>>,
     /// Measurements of its components, which do not notify anyone.
     pub(super) measurements: Measurements,
+}
+
+/// How long the steps of a rollout took.
+#[derive(Default)]
+struct StepTimes {
+    done: BTreeMap<RolloutStep, Duration>,
+    current: Option<(RolloutStep, Instant)>,
+}
+
+impl StepTimes {
+    fn end(&mut self) {
+        if let Some((step, since)) = self.current.take() {
+            *self.done.entry(step).or_default() += since.elapsed();
+        }
+    }
 }
 
 /// The status of an environment.
@@ -30,15 +53,22 @@ pub(super) struct Status {
     pub(super) components: Vec<Component>,
     pub(super) running: Running,
     pub(super) note: Option<UserText>,
-    /// What the rollout is doing.
-    pub(super) progress: Option<RolloutProgress>,
     /// Where its web server listens, while it does.
     pub(super) web_port: Option<u16>,
+    /// What the rollout is doing, while it is under way.
+    pub(super) progress: Option<RolloutProgress>,
 }
 
 impl View {
     pub(super) fn new(id: DeploymentId, notifier: ChangeNotifier, status: Status) -> Self {
-        Self { id, notifier, status: Mutex::new(status), measurements: Measurements::default() }
+        Self {
+            id,
+            notifier,
+            status: Mutex::new(status),
+            steps: Mutex::default(),
+            report: Mutex::default(),
+            measurements: Measurements::default(),
+        }
     }
 
     /// Changes the status.
@@ -46,6 +76,9 @@ impl View {
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         let before = status.clone();
         change(&mut status);
+        if status.rollout != Rollout::Underway {
+            status.progress = None;
+        }
         let is_changed = *status != before;
         drop(status);
         if is_changed {
@@ -62,6 +95,43 @@ impl View {
         });
     }
 
+    /// Reports the step that a rollout is in.
+    pub(super) fn step(&self, step: RolloutStep, done: Option<(u64, u64)>, message: Option<UserText>) {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        if steps.current.is_none_or(|(current, _)| current != step) {
+            steps.end();
+            steps.current = Some((step, Instant::now()));
+        }
+        drop(steps);
+        let progress = RolloutProgress { step, done, message, waits_for: Vec::new() };
+        self.change(|status| status.progress = Some(progress));
+    }
+
+    /// Forgets the steps of an earlier rollout.
+    pub(super) fn begin_steps(&self) {
+        *self.steps.lock().unwrap_or_else(PoisonError::into_inner) = StepTimes::default();
+    }
+
+    /// Ends the last step, and returns how long each took.
+    pub(super) fn end_steps(&self) -> Vec<ReportedStep> {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        steps.end();
+        let reported = |(step, time): (&RolloutStep, &Duration)| ReportedStep {
+            step: wire(*step),
+            milliseconds: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        };
+        steps.done.iter().map(reported).collect()
+    }
+
+    /// Publishes the findings about a rollout that has ended.
+    pub(super) fn publish_report(&self, generation: i64, report: RolloutReport) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, report));
+    }
+
+    pub(super) fn report(&self) -> Option<(i64, RolloutReport)> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn get(&self) -> Status {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -76,7 +146,20 @@ impl View {
             running: status.running,
             note: status.note,
             look_again_at: None,
-            progress: status.progress.filter(|_| status.rollout == Rollout::Underway),
+            progress: status.progress,
         }
+    }
+}
+
+/// A step as callers read it.
+fn wire(step: RolloutStep) -> DeployStep {
+    match step {
+        RolloutStep::Runtime => DeployStep::Runtime,
+        RolloutStep::Database => DeployStep::Database,
+        RolloutStep::Unpack => DeployStep::Unpack,
+        RolloutStep::Packages => DeployStep::Packages,
+        RolloutStep::Drain => DeployStep::Drain,
+        RolloutStep::Start => DeployStep::Start,
+        RolloutStep::Parse => DeployStep::Parse,
     }
 }

@@ -59,6 +59,7 @@ struct Inner {
     removal: Duration,
     injected: Vec<Planned>,
     unreachable: Unreachable,
+    refused: HashMap<String, Reason>,
     health: HashMap<(DeploymentId, String), Health>,
     flaps: HashMap<(DeploymentId, String), u32>,
     progress: HashMap<DeploymentId, RolloutProgress>,
@@ -135,6 +136,16 @@ impl Script {
     pub fn regain_contact(&self) {
         self.lock().unreachable = Unreachable::default();
         self.notifier.notify(Changed::Everything);
+    }
+
+    /// Refuses to run a version of DAGs.
+    pub fn refuse_dags(&self, version: &str, why: impl Into<Reason>) {
+        self.lock().refused.insert(version.to_owned(), why.into());
+    }
+
+    /// Why a version of DAGs is refused, if it is.
+    pub(super) fn why_refused(&self, version: Option<&str>) -> Option<Reason> {
+        self.lock().refused.get(version?).cloned()
     }
 
     /// Sets the health of a component, and notifies subscribers.

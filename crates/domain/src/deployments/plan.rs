@@ -55,12 +55,14 @@ pub struct Observed {
 }
 
 /// The progress of a rollout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rollout {
     /// Not done yet.
     Underway,
     /// The applied state is up, or the data plane has stopped waiting for it.
     Done,
+    /// The applied release cannot go live, and why; what ran before still serves.
+    Refused(Reason),
 }
 
 /// A part of an environment.
@@ -93,6 +95,8 @@ pub enum Step {
     Remove,
     /// The deployment is deleted and nothing is left.
     Forget,
+    /// The release cannot go live, with the reason: fail its deploy, and want again what serves.
+    Revert(Reason),
     /// Record this, and wait for the next change.
     Record(Verdict),
     /// Record this, and observe again.
@@ -153,6 +157,16 @@ pub fn not_applied(desired: &Desired, cause: Cause, why: &Reason) -> Verdict {
     Verdict { status, reason: why.clone().within(what).sentence(), running: None }
 }
 
+/// The status to record if a release cannot go live although it is the one that last ran: there is nothing to go back to.
+pub fn nothing_to_revert_to(desired: &Desired, why: &Reason, running: Running) -> Verdict {
+    let status = match desired.status {
+        DeploymentStatus::Creating => DeploymentStatus::Creating,
+        _ => DeploymentStatus::Deploying,
+    };
+    let reason = why.clone().within("The release cannot go live, and is retried").sentence();
+    Verdict { status, reason, running: Some(running) }
+}
+
 /// The status to record while the data plane does not respond. A deployment that was never up is still being created.
 pub fn when_unreachable(desired: &Desired, why: &Reason) -> Verdict {
     let status = match desired.status {
@@ -175,6 +189,9 @@ fn compare(desired: &Desired, observed: &Observed) -> Step {
         (false, true) => return Step::Apply(Cause::Wake),
         _ => {}
     }
+    if let Rollout::Refused(why) = &observed.rollout {
+        return Step::Revert(why.clone());
+    }
     let (status, reason) = judge(desired, observed);
     let verdict = Verdict { status, reason, running: Some(observed.running.clone()) };
     match status {
@@ -188,8 +205,8 @@ fn compare(desired: &Desired, observed: &Observed) -> Step {
 /// The status of an environment whose desired state has been applied.
 fn judge(desired: &Desired, observed: &Observed) -> (DeploymentStatus, Reason) {
     use DeploymentStatus::{Creating, Deploying, Healthy, Hibernating, Unhealthy};
-    match (observed.rollout, desired.is_hibernating) {
-        (Rollout::Underway, is_hibernating) => {
+    match (&observed.rollout, desired.is_hibernating) {
+        (Rollout::Underway | Rollout::Refused(_), is_hibernating) => {
             let status = match desired.status {
                 Creating => Creating,
                 // It keeps its health until it is asleep.

@@ -71,6 +71,7 @@ pub fn new(requested: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> R
         rollback_from_id: None,
         finalized_with: None,
         outcome: None,
+        failure: None,
     })
 }
 

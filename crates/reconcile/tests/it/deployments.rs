@@ -2,6 +2,7 @@
 
 mod failures;
 mod races;
+mod refusals;
 mod steps;
 
 use podium_api::DeploymentId;

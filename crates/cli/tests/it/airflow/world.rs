@@ -204,10 +204,18 @@ impl World {
 
     /// Deploys one file of DAGs; the answer is the deploy.
     pub(super) fn deploy(&self, environment: &Environment, file: &str) -> String {
+        let (id, version) = self.finalize(environment, &[("dags/hello.py", file)]);
+        self.wait_for_version(environment, &version);
+        id
+    }
+
+    /// Uploads files and finalizes the deploy, without waiting; the answer is the deploy and the version.
+    pub(super) fn finalize(&self, environment: &Environment, files: &[(&str, &str)]) -> (String, String) {
         let deploy = self.of(environment, "POST", "/deploys", Some(&json!({ "type": "DAG_ONLY" }))).json();
         let url = deploy["dagsUploadUrl"].as_str().expect("DAGs can be uploaded");
         let path = url.strip_prefix(&self.url).expect("it is ours");
-        let bytes = archive(&[("dags/hello.py", file.as_bytes())]);
+        let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+        let bytes = archive(&files);
         let head = format!(
             "PUT {path} HTTP/1.1\r\nHost: podium\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
             bytes.len()
@@ -222,8 +230,14 @@ impl World {
             Some(&json!({ "dagTarballVersion": version })),
         );
         assert_eq!(finalized.json()["status"], "DEPLOYED");
-        self.wait_for_version(environment, &version);
-        id
+        (id, version)
+    }
+
+    /// The report of a deploy, once its rollout has ended.
+    pub(super) fn report(&self, environment: &Environment, deploy: &str) -> Value {
+        let report = || self.of(environment, "GET", &format!("/deploys/{deploy}/report"), None).json();
+        self.wait_until("the rollout has ended", || report()["finishedAt"].is_string());
+        report()
     }
 
     pub(super) fn roll_back(&self, environment: &Environment, deploy: &str) {

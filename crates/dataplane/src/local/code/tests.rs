@@ -41,6 +41,21 @@ fn place(directory: &Path) -> Place {
     place
 }
 
+async fn install_dags(
+    archives: &dyn Archives,
+    id: DeploymentId,
+    place: &Place,
+    version: Option<&str>,
+) -> Result<(), Reason> {
+    unpack_dags(archives, id, place, version).await?;
+    switch_dags(place, version).await
+}
+
+fn place_version(folder: &Path, version: &str, archive: Option<Archive>) {
+    add(folder, version, archive).unwrap();
+    switch(folder, version, CurrentFolder::Dags).unwrap();
+}
+
 fn id<I: TypedId>() -> I {
     I::from_raw(Id::from_parts(1, 2, 3))
 }
@@ -176,7 +191,7 @@ fn existing_directories_do_not_become_readable() {
     let directory = tempfile::tempdir().unwrap();
     let above = (mode(directory.path()), mode(directory.path().parent().unwrap()));
     let folder = directory.path().join("code/dags");
-    switch(&folder, "v1", None, Some(ROOT)).unwrap();
+    place_version(&folder, "v1", None);
     assert_eq!((mode(directory.path()), mode(directory.path().parent().unwrap())), above);
     for made in ["code", "code/dags", "code/dags/versions", "code/dags/versions/v1"] {
         assert_eq!(mode(&directory.path().join(made)), 0o755, "{made}");
@@ -187,7 +202,7 @@ fn existing_directories_do_not_become_readable() {
 fn old_versions_are_removed_when_there_are_many() {
     let directory = tempfile::tempdir().unwrap();
     for number in 0..KEPT + 5 {
-        switch(directory.path(), &format!("v{number}"), None, Some(ROOT)).unwrap();
+        place_version(directory.path(), &format!("v{number}"), None);
     }
     let left = fs::read_dir(directory.path().join("versions")).unwrap().count();
     assert_eq!(left, KEPT + 1);
@@ -205,7 +220,7 @@ fn packed(directory: &Path, names: &[&str]) -> Vec<u8> {
 /// Makes a version of DAGs current; the folder that Airflow is shown.
 fn shown(folder: &Path, version: &str, bytes: Vec<u8>) -> PathBuf {
     let archive: Archive = Box::new(io::Cursor::new(bytes));
-    switch(folder, version, Some(archive), Some(ROOT)).unwrap();
+    place_version(folder, version, Some(archive));
     fs::canonicalize(folder.join("current")).unwrap()
 }
 

@@ -31,7 +31,7 @@ use crate::local::program::Program;
 use crate::local::server_url;
 use crate::local::settings::Variables;
 use crate::local::state::State;
-use crate::local::users::NETWORK_SLOT;
+use crate::local::users::{NETWORK_SLOT, has_slot};
 
 /// A host on the internet, from which runtimes are installed by default.
 const WORLD: (&str, u16) = ("pypi.org", 443);
@@ -157,12 +157,6 @@ fn is_transient_failure(why: &str) -> bool {
         .into_iter()
         .any(|error| why.contains(&io::Error::from(error).to_string()));
     most.trim() != "0" && (is_busy || is_transient(why))
-}
-
-/// Whether an environment has a slot that is now reserved.
-fn has_slot(layout: &Layout, slot: u32) -> io::Result<bool> {
-    let state = |id| State::read(&layout.environment(id).state()).ok().flatten();
-    Ok(layout.known()?.into_iter().filter_map(state).any(|state| state.slot == slot))
 }
 
 /// A filter for the existing environments, or why there cannot be one.

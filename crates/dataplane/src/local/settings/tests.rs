@@ -40,6 +40,15 @@ fn told(environment: &Environment, version: &str) -> Vec<Program> {
 }
 
 fn told_by(environment: &Environment, version: &str, broker: &Broker) -> Vec<Program> {
+    told_of(environment, version, broker, None)
+}
+
+fn told_of(
+    environment: &Environment,
+    version: &str,
+    broker: &Broker,
+    project: Option<&ProjectSettings>,
+) -> Vec<Program> {
     let version = version.parse().unwrap();
     let runtime = Runtime::at(version, "/plane/runtimes/x".into());
     let tasks = Tasks::new(environment, version.major(), false, broker, &own_broker());
@@ -53,6 +62,7 @@ fn told_by(environment: &Environment, version: &str, broker: &Broker) -> Vec<Pro
         tasks: &tasks,
         web_port: 4001,
         keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
+        project,
     };
     programs(&context, &own_broker())
 }
@@ -329,4 +339,34 @@ fn a_key_of_one_environment_is_useless_for_another() {
     };
     let all: BTreeSet<String> = keys(1).into_iter().chain(keys(2)).collect();
     assert_eq!(all.len(), 6, "{all:?}");
+}
+
+#[test]
+fn a_project_is_importable_and_its_packages_come_after_it() {
+    let mut wanted = environment();
+    wanted.variables = settings(&[("PYTHONPATH", "/mine")]);
+    let mut project = ProjectSettings::default();
+    for version in ["3.3.2", "2.11.2"] {
+        let programs = told_of(&wanted, version, &Broker::None, Some(&project));
+        let scheduler = program(&programs, "scheduler");
+        let root = "/plane/environments/e/code/dags/project";
+        assert_eq!(value(scheduler, "PYTHONPATH"), Some(format!("/plane/support:{root}:/mine").as_str()));
+        assert_eq!(value(scheduler, "AIRFLOW__CORE__PLUGINS_FOLDER"), None);
+    }
+    project = ProjectSettings { layer: Some("/plane/layer/site".into()), plugins: Some("hash".into()) };
+    for version in ["3.3.2", "2.11.2"] {
+        for told in told_of(&wanted, version, &Broker::None, Some(&project)) {
+            let root = "/plane/environments/e/code/dags/project";
+            let modules = value(&told.variables, "PYTHONPATH").unwrap();
+            assert!(
+                modules.starts_with(&format!("/plane/support:{root}:/plane/layer/site")),
+                "{}",
+                told.name
+            );
+            let folder = value(&told.variables, "AIRFLOW__CORE__PLUGINS_FOLDER").unwrap();
+            assert_eq!(folder, format!("{root}/plugins"));
+            let programs = "/plane/runtimes/x/bin:/plane/layer/site/bin:/usr/local/bin:/usr/bin:/bin";
+            assert_eq!(value(&told.variables, "PATH"), Some(programs), "{}", told.name);
+        }
+    }
 }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use podium_api::enums::SchedulerSize;
+use podium_domain::deployments::rollout::RolloutStep;
 use podium_domain::options::{self, Version};
 use podium_domain::{Given, Reason, UserText};
 
 use super::Supervisor;
+use super::release::PrepareError;
 use crate::Environment;
 use crate::blocking::{blocking, blocking_exclusive};
 use crate::local::broker::OwnBroker;
 use crate::local::cgroups::Bounds;
-use crate::local::code;
 use crate::local::components::programs;
 use crate::local::database::{Database, Kind, Location, migration, run_within};
-use crate::local::disk_space::SpaceCheckedArchives;
 use crate::local::host::Host;
 use crate::local::isolation::{FileAccess, Isolation};
 use crate::local::metadata::Metadata;
@@ -23,7 +23,7 @@ use crate::local::options::Broker;
 use crate::local::ports;
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
-use crate::local::settings::{self, EnvironmentKeys, SettingsContext};
+use crate::local::settings::{self, EnvironmentKeys, ProjectSettings, SettingsContext};
 use crate::local::socket::Socket;
 use crate::local::state::State;
 use crate::local::tasks::Tasks;
@@ -38,13 +38,12 @@ pub(super) struct Prepared {
     pub(super) note: Option<UserText>,
     /// Whether tasks run inside the scheduler, which sends no heartbeats meanwhile.
     pub(super) is_sequential: bool,
+    /// The project, if its DAGs are in one.
+    pub(super) project: Option<ProjectSettings>,
     runtime: Runtime,
     /// The variables of platform programs, such as migrations.
     variables: settings::Variables,
 }
-
-/// What could not be prepared, and why.
-type PrepareError = (&'static str, Reason);
 
 impl Supervisor {
     /// Creates everything that is missing. It can be cancelled at any point and started again.
@@ -62,17 +61,8 @@ impl Supervisor {
             tracing::warn!(id = %self.id, %error, "CPU, memory and process limits could not be set");
         }
         let mut all = self.ensure_network().await.map_err(|why| ("network", why))?;
-        let archives = &SpaceCheckedArchives {
-            archives: &*self.plane.services.archives,
-            directory: &self.place.code(),
-            reserve: self.plane.options.disk_reserve,
-        };
-        let release = &environment.release;
-        let placed = async {
-            code::install_dags(archives, self.id, &self.place, release.dag_version.as_deref()).await?;
-            code::install_bundles(archives, self.id, &self.place, &release.bundles).await
-        };
-        placed.await.map_err(|why| ("code", why))?;
+        let project = self.prepare_release(environment, &runtime).await?;
+        self.view.step(RolloutStep::Database, None, None);
         self.choose_database(&runtime).await;
         let database = self.database(&environment.namespace).await.map_err(|why| ("database", why))?;
         let url = database.url();
@@ -102,6 +92,7 @@ impl Supervisor {
             tasks: &tasks,
             web_port: self.state.web_port,
             keys: self.keys(),
+            project: project.as_ref(),
         };
         all.extend(programs(&context, &own_broker));
         let variables = settings::platform(&context);
@@ -110,6 +101,7 @@ impl Supervisor {
             major: runtime.version.major(),
             is_sequential: tasks.is_sequential,
             note: tasks.note,
+            project,
             runtime,
             variables,
         })
@@ -155,11 +147,15 @@ impl Supervisor {
 
     async fn runtime(&self, version: &str) -> Result<Runtime, PrepareError> {
         let host = self.plane.host().await.map_err(|why| ("runtime", why))?;
-        let tell = |progress| self.view.wait_for("runtime", progress);
-        self.plane.runtimes.ensure(host, version, tell).await.map_err(|why| ("runtime", why))
+        let tell = |progress: Reason| {
+            let message = progress.user_text().clone();
+            self.view.wait_for("runtime", progress);
+            self.view.step(RolloutStep::Runtime, None, Some(message));
+        };
+        Ok(self.plane.runtimes.ensure(host, version, tell).await.map_err(|why| ("runtime", why))?)
     }
 
-    fn keys(&self) -> EnvironmentKeys {
+    pub(super) fn keys(&self) -> EnvironmentKeys {
         EnvironmentKeys::new(|purpose| self.plane.key(self.id, purpose))
     }
 
@@ -228,7 +224,8 @@ impl Supervisor {
         };
         let to = &runtime.version;
         let going = UserText::filled("migrating from Apache Airflow {} to {}", &[&Given::word(&before), to]);
-        self.view.wait_for("database", going);
+        self.view.wait_for("database", going.clone());
+        self.view.step(RolloutStep::Database, None, Some(going));
         // Only the newer of the two can migrate in both directions.
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
         let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };

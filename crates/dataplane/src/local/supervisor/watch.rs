@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
+use podium_domain::deployments::rollout::RolloutStep;
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
@@ -34,11 +35,7 @@ impl Supervisor {
     /// Keeps the programs running until another order arrives, or something has to be prepared again.
     pub(super) async fn watch(&mut self, environment: &Environment, prepared: &Prepared) {
         let timing = self.timing();
-        let base = format!(
-            "http://127.0.0.1:{}{}",
-            self.state.web_port,
-            settings::base_path(&environment.namespace)
-        );
+        let base = self.base_url(&environment.namespace);
         let mut given_up = Instant::now() + timing.startup_timeout;
         let mut is_done = false;
         let mut orders = self.orders.clone();
@@ -84,15 +81,22 @@ impl Supervisor {
                 })
                 .collect();
             let are_up = healths.iter().all(|(_, health)| health.is_ok()) && outdated.is_empty();
-            if !is_done && (are_up || Instant::now() > given_up) {
+            let up = healths.iter().filter(|(_, health)| health.is_ok()).count() as u64;
+            if !is_done && !are_up {
+                self.view.step(RolloutStep::Start, Some((up, healths.len() as u64)), None);
+            }
+            let is_over = !is_done && (are_up && self.is_parsed(environment, prepared.major).await);
+            if is_over || !is_done && Instant::now() > given_up {
                 is_done = true;
                 self.state.running = environment.running();
+                self.forget_other_layers();
+                self.publish_report(environment.generation);
                 self.save_state().await;
                 let (running, note) = (self.state.running.clone(), prepared.note.clone());
                 self.view.change(|status| (status.running, status.note) = (running, note));
             }
             self.show(if is_done { Rollout::Done } else { Rollout::Underway }, healths);
-            let pause = if are_up { timing.steady_poll } else { timing.startup_poll };
+            let pause = if are_up && is_done { timing.steady_poll } else { timing.startup_poll };
             let ended = tokio::select! {
                 name = self.any_exit() => Some(name),
                 () = tokio::time::sleep(pause) => None,
@@ -103,6 +107,11 @@ impl Supervisor {
                 self.handle_exit(&name, &prepared.programs).await;
             }
         }
+    }
+
+    /// The URL of the web server on this machine.
+    pub(super) fn base_url(&self, namespace: &str) -> String {
+        format!("http://127.0.0.1:{}{}", self.state.web_port, settings::base_path(namespace))
     }
 
     /// Keeps the last programs running for a while, or until another order arrives.

@@ -151,6 +151,7 @@ impl Fixture {
             stable_after: PATIENCE,
             first_pause: millis(10),
             longest_pause: millis(100),
+            parse_settles: Duration::ZERO,
             disk_poll: millis(20),
             disk_pause: Duration::ZERO,
         };

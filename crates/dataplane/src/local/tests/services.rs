@@ -14,16 +14,26 @@ pub(crate) fn key(id: DeploymentId, purpose: &str) -> String {
     format!("planted-key-{purpose}-{id}-which-is-long-enough")
 }
 
-/// Has every version: one file with its name.
+/// Has every version: one file with its name. One that begins with `project` is a project, which requires the words of its
+/// name that contain `package`.
 pub(crate) struct ArchiveFixture;
 
 impl Archives for ArchiveFixture {
     fn open<'a>(&'a self, _: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {
         let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-        let mut header = tar::Header::new_gnu();
-        header.set_size(version.len() as u64);
-        header.set_mode(0o600);
-        tar.append_data(&mut header, "dag.py", version.as_bytes()).unwrap();
+        let mut append = |name: &str, text: &str| {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(text.len() as u64);
+            header.set_mode(0o600);
+            tar.append_data(&mut header, name, text.as_bytes()).unwrap();
+        };
+        if version.starts_with("project") {
+            append("dags/dag.py", version);
+            let required: Vec<&str> = version.split('-').filter(|word| word.contains("package")).collect();
+            append("requirements.txt", &required.join("\n"));
+        } else {
+            append("dag.py", version);
+        }
         let archive: Archive = Box::new(std::io::Cursor::new(tar.into_inner().unwrap().finish().unwrap()));
         Box::pin(async move { Ok(Some(archive)) })
     }

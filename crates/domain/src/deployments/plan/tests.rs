@@ -47,8 +47,8 @@ fn down() -> Vec<Component> {
 }
 
 /// Every kind of observation, by name.
-fn observations() -> [(&'static str, Observation); 10] {
-    use Rollout::{Done, Underway};
+fn observations() -> [(&'static str, Observation); 11] {
+    use Rollout::{Done, Refused, Underway};
     [
         ("absent", Observation::Absent),
         ("unreachable", Observation::Unreachable("no route to host".into())),
@@ -60,6 +60,7 @@ fn observations() -> [(&'static str, Observation); 10] {
         ("empty", present(WANTED, false, Done, Vec::new())),
         ("stopping", present(WANTED, true, Underway, up())),
         ("asleep", present(WANTED, true, Done, Vec::new())),
+        ("refused", present(WANTED, false, Refused("its packages do not resolve".into()), up())),
     ]
 }
 
@@ -70,6 +71,7 @@ fn word(step: &Step) -> String {
         Step::RaiseGeneration(generation) => format!("raise to {generation}"),
         Step::Remove => "remove".into(),
         Step::Forget => "forget".into(),
+        Step::Revert(_) => "revert".into(),
         Step::Record(verdict) => format!("={}", verdict.status),
         Step::Watch(verdict) => format!("~{}", verdict.status),
     }
@@ -77,19 +79,19 @@ fn word(step: &Step) -> String {
 
 /// What is wanted, and the step for each observation in their order.
 const TABLE: &str = "\
-gone        | forget | remove    | remove | remove     | remove     | remove    | remove     | remove     | remove     | remove
-awake CREATING    | create | ~CREATING | update | raise to 3 | ~CREATING  | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-awake HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake
-asleep CREATING    | create | ~CREATING | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~CREATING  | =HIBERNATING
-asleep DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
-asleep HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~HEALTHY   | =HIBERNATING
-asleep UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~UNHEALTHY | =HIBERNATING
-asleep UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
-asleep HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING
+gone        | forget | remove    | remove | remove     | remove     | remove    | remove     | remove     | remove     | remove | remove
+awake CREATING    | create | ~CREATING | update | raise to 3 | ~CREATING  | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake | revert
+awake DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake | revert
+awake HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake | revert
+awake UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake | revert
+awake UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake | revert
+awake HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | ~DEPLOYING | =HEALTHY  | ~UNHEALTHY | ~UNHEALTHY | wake       | wake | revert
+asleep CREATING    | create | ~CREATING | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~CREATING  | =HIBERNATING | hibernate
+asleep DEPLOYING   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING | hibernate
+asleep HEALTHY     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~HEALTHY   | =HIBERNATING | hibernate
+asleep UNHEALTHY   | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~UNHEALTHY | =HIBERNATING | hibernate
+asleep UNKNOWN     | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING | hibernate
+asleep HIBERNATING | create | ~UNKNOWN  | update | raise to 3 | hibernate  | hibernate | hibernate  | hibernate  | ~DEPLOYING | =HIBERNATING | hibernate
 ";
 
 #[test]

@@ -4,6 +4,7 @@ mod blocks;
 mod create;
 mod expiry;
 mod finalize;
+mod reports;
 mod rights;
 mod rollback;
 mod upload;

@@ -15,7 +15,12 @@ async fn on(place: &Place<'_>) -> On {
 }
 
 /// Somebody who holds exactly these permissions on the deployment.
-async fn holder(app: &TestApp, place: &Place<'_>, name: &str, permissions: &[Permission]) -> Actor {
+pub(super) async fn holder(
+    app: &TestApp,
+    place: &Place<'_>,
+    name: &str,
+    permissions: &[Permission],
+) -> Actor {
     let permissions: PermissionSet = permissions.iter().copied().collect();
     app.holder_of_all(name, permissions, on(place).await).await
 }

@@ -13,7 +13,7 @@ use podium_testkit::{TestApp, on_both_engines};
 
 use super::{come_to_rest, image, running_image, well};
 
-async fn healthy(app: &TestApp) -> DeploymentId {
+pub(super) async fn healthy(app: &TestApp) -> DeploymentId {
     let id = app.new_deployment(app.workspace("Data").await).await;
     app.settle().await;
     assert_eq!(app.status(id).await, well(Healthy));

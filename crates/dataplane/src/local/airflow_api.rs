@@ -1,0 +1,116 @@
+//! Asks an environment's own web server which DAGs it knows and which files it could not import.
+//!
+//! The answers are claims of the environment's authors: they are bounded, and decide nothing but whether a rollout is
+//! over and what its report says.
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use podium_api::Timestamp;
+use podium_domain::Reason;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::health::HealthClient;
+use crate::{Line, Secret};
+
+/// How many items a request asks for: more than older versions return at once.
+const PAGE: usize = 100;
+/// How many pages are read at most.
+const MOST_PAGES: usize = 50;
+/// The largest response.
+const MOST_BYTES: usize = 16 << 20;
+/// How long a token lasts, in seconds.
+const LASTS: i64 = 60;
+/// The name under which the platform asks.
+const NAME: &str = "podium";
+
+/// The interface of an environment's web server.
+pub(super) struct AirflowApi<'a> {
+    pub(super) client: &'a HealthClient,
+    /// The URL of the web server.
+    pub(super) base: &'a str,
+    pub(super) line: Line,
+    pub(super) key: &'a Secret,
+    pub(super) now: Timestamp,
+}
+
+/// A DAG that Airflow knows.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct KnownDag {
+    pub(super) dag_id: String,
+    #[serde(default)]
+    pub(super) fileloc: String,
+    #[serde(default)]
+    pub(super) last_parsed_time: Option<String>,
+    #[serde(default)]
+    pub(super) bundle_version: Option<String>,
+    #[serde(default)]
+    is_stale: bool,
+}
+
+/// A file that Airflow could not import.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct KnownError {
+    #[serde(default)]
+    pub(super) filename: String,
+    #[serde(default)]
+    pub(super) timestamp: Option<String>,
+    #[serde(default, alias = "stacktrace")]
+    pub(super) stack_trace: String,
+}
+
+impl AirflowApi<'_> {
+    /// The DAGs that are not stale.
+    pub(super) async fn dags(&self) -> Result<Vec<KnownDag>, Reason> {
+        let mut all: Vec<KnownDag> = self.all("dags", "dags").await?;
+        all.retain(|dag| !dag.is_stale);
+        Ok(all)
+    }
+
+    /// The files that could not be imported.
+    pub(super) async fn import_errors(&self) -> Result<Vec<KnownError>, Reason> {
+        self.all("importErrors", "import_errors").await
+    }
+
+    /// All items of a list, up to a bound.
+    async fn all<T: DeserializeOwned>(&self, path: &str, member: &str) -> Result<Vec<T>, Reason> {
+        let mut all = Vec::new();
+        for _ in 0..MOST_PAGES {
+            let version = if self.line == Line::Two { "v1" } else { "v2" };
+            let url = format!("{}/api/{version}/{path}?limit={PAGE}&offset={}", self.base, all.len());
+            let mut page: Value = self.client.get_json(&url, self.credentials(), MOST_BYTES).await?;
+            let items = serde_json::from_value::<Vec<T>>(page[member].take());
+            let items = items.map_err(|error| Reason::new("its response cannot be parsed", error))?;
+            let total = page["total_entries"].as_u64().unwrap_or_default();
+            let is_last = items.is_empty();
+            all.extend(items);
+            if is_last || all.len() as u64 >= total {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The header that identifies the platform, who may only read.
+    fn credentials(&self) -> (&'static str, String) {
+        let now = self.now.millis().div_euclid(1000);
+        let mut claims = json!({ "sub": NAME, "role": "VIEWER", "iat": now, "exp": now + LASTS });
+        if self.line == Line::Two {
+            claims["role"] = "Viewer".into();
+            return ("x-podium-user", signed("HS256", hmac::HMAC_SHA256, self.key, &claims));
+        }
+        claims["aud"] = "apache-airflow".into();
+        claims["nbf"] = now.into();
+        ("authorization", format!("Bearer {}", signed("HS512", hmac::HMAC_SHA512, self.key, &claims)))
+    }
+}
+
+/// A token in the form that web servers accept from the front door.
+fn signed(name: &str, algorithm: hmac::Algorithm, key: &Secret, claims: &Value) -> String {
+    let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    let text = format!("{}.{}", part(&json!({ "alg": name, "typ": "JWT" })), part(claims));
+    let key = hmac::Key::new(algorithm, key.reveal().as_bytes());
+    format!("{text}.{}", BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key, text.as_bytes())))
+}

@@ -1,0 +1,427 @@
+//! The packages of projects, as layers over the shared runtimes.
+//!
+//! Requirements are resolved against the runtime's locked packages, so Airflow and what it runs with never change. What
+//! remains is installed from wheels only, because building a package runs code of whoever wrote it, into a directory of
+//! its own that is never changed again. Environments with the same packages share it. The resolution of an environment
+//! is kept with it: the same `requirements.txt` gives the same packages for as long as the environment exists, also after
+//! a rollback.
+
+mod job;
+mod layers;
+mod pins;
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use podium_domain::{Quoted, Reason, UserText};
+use tokio::sync::{Mutex as AsyncMutex, OnceCell, Semaphore};
+
+use self::job::{Job, JobError};
+pub(super) use self::pins::{Pins, normalized};
+use super::command::run;
+use super::host::Host;
+use super::isolation::{FileAccess, Isolation};
+use super::layout::{Layout, rename, write_whole};
+use super::locks;
+use super::python::readable_by_all;
+use super::requirements::Requirements;
+use super::runtimes::Runtime;
+use super::trees;
+use super::unused_runtimes;
+use super::users::{PACKAGES_SLOT, has_slot};
+use crate::blocking::{blocking, blocking_exclusive};
+
+/// How many jobs run at the same time.
+const JOBS: usize = 2;
+
+/// Words of the installer that say that an index could not be reached, rather than that requirements are wrong.
+const UNREACHABLE: &[&str] = &[
+    "Failed to fetch",
+    "Could not connect",
+    "error sending request",
+    "dns error",
+    "timed out",
+    "Connection re",
+    "No space left",
+    "os error",
+];
+
+/// Why packages cannot be had.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PackagesError {
+    /// Their author has to change the requirements.
+    Refused(Reason),
+    /// Something is broken or away; it is tried again.
+    Broken(Reason),
+}
+
+/// The packages of projects on this machine.
+pub(super) struct Packages {
+    layout: Layout,
+    reserve: u64,
+    /// The installer, where its user can run it.
+    installer: OnceCell<PathBuf>,
+    jobs: Semaphore,
+    next_job: AtomicU64,
+    /// Held while a layer is installed or removed.
+    turns: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
+}
+
+impl Packages {
+    pub(super) fn new(layout: Layout, reserve: u64) -> Self {
+        Self {
+            layout,
+            reserve,
+            installer: OnceCell::new(),
+            jobs: Semaphore::new(JOBS),
+            next_job: AtomicU64::new(0),
+            turns: Mutex::default(),
+        }
+    }
+
+    /// Resolves requirements to exact packages, as before if this environment has resolved them before. `None` if the
+    /// runtime has everything.
+    pub(super) async fn resolve(
+        &self,
+        host: &Host,
+        uv: &Path,
+        runtime: &Runtime,
+        requirements: &Requirements,
+        memory: &Path,
+    ) -> Result<Option<Pins>, PackagesError> {
+        let (of, text, folder) = (runtime.clone(), requirements.text(), memory.to_owned());
+        let known = blocking(move || pins::recall(&folder, &of, &text)).await.map_err(broken)?;
+        let pins = match known {
+            Some(pins) => pins,
+            None => {
+                let pins = self.resolve_anew(host, uv, runtime, requirements).await?;
+                let (of, text, folder) = (runtime.clone(), requirements.text(), memory.to_owned());
+                let kept = pins.clone();
+                let saved = blocking_exclusive(memory, move || pins::save(&folder, &of, &text, &kept)).await;
+                saved.map_err(broken)?;
+                pins
+            }
+        };
+        Ok((pins.count() > 0).then_some(pins))
+    }
+
+    async fn resolve_anew(
+        &self,
+        host: &Host,
+        uv: &Path,
+        runtime: &Runtime,
+        requirements: &Requirements,
+    ) -> Result<Pins, PackagesError> {
+        let lock = locks::of(&runtime.version.to_string()).unwrap_or_default();
+        let described = self.described(runtime).await?;
+        let desk = self.desk(host, uv).await?;
+        let files = [("requirements.in", requirements.text()), ("constraints.txt", lock.to_owned())];
+        desk.write(files).await?;
+        let mut arguments: Vec<OsString> = vec![desk.installer.clone().into()];
+        arguments.extend(
+            [
+                "pip",
+                "compile",
+                "requirements.in",
+                "--constraints",
+                "constraints.txt",
+                "--only-binary",
+                ":all:",
+                "--generate-hashes",
+                "--no-header",
+                "--no-annotate",
+                "--quiet",
+                "--output-file",
+                "pins.txt",
+                "--python",
+            ]
+            .map(Into::into),
+        );
+        arguments.extend([runtime.program("python").into(), "--find-links".into(), described.into()]);
+        desk.run(&arguments).await.map_err(|error| unresolved(&error, runtime))?;
+        let (output, of) = (desk.directory.join("pins.txt"), runtime.clone());
+        let read = blocking(move || pins::read_output(&output, &of)).await.map_err(broken);
+        read
+    }
+
+    /// The directory with wheels that describe the packages of a runtime, some of which have no wheel of their own.
+    async fn described(&self, runtime: &Runtime) -> Result<PathBuf, PackagesError> {
+        let turn = self.turn(&runtime.version.to_string());
+        let _turn = turn.lock().await;
+        let (directory, draft) = (runtime.wheels(), runtime.wheels().with_extension("draft"));
+        let (of, there, removed) = (runtime.clone(), directory.clone(), draft.clone());
+        let site = blocking(move || match there.is_dir() {
+            true => Ok(None),
+            false => trees::remove(&removed).and_then(|()| of.site_packages()),
+        });
+        let Some(site) = site.await.map_err(broken)? else { return Ok(directory) };
+        let mut describe = readable_by_all(runtime.program("python"));
+        describe.arg("-I").arg(self.layout.support().join("podium_wheels.py")).arg(site).arg(&draft);
+        let failed = |error| Reason::new("the packages of the runtime cannot be described", error);
+        run(describe, |_| {}).await.map_err(|error| PackagesError::Broken(failed(error)))?;
+        let made = directory.clone();
+        blocking(move || rename(&draft, &made)).await.map_err(broken)?;
+        Ok(directory)
+    }
+
+    /// Installs packages as a layer, unless it exists; returns the directory for the Python path.
+    pub(super) async fn install(
+        &self,
+        host: &Host,
+        uv: &Path,
+        runtime: &Runtime,
+        pins: &Pins,
+    ) -> Result<PathBuf, PackagesError> {
+        let key = pins.key(runtime).await.map_err(broken)?;
+        let turn = self.turn(&key);
+        let _turn = turn.lock().await;
+        let layer = self.layout.layers().join(&key);
+        let ready = layer.clone();
+        if !blocking(move || layers::is_ready(&ready)).await {
+            let layers = self.layout.layers();
+            let reserve = self.reserve;
+            blocking(move || unused_runtimes::check_space_for_runtime(&layers, reserve))
+                .await
+                .map_err(PackagesError::Broken)?;
+            self.install_anew(host, uv, runtime, pins, &layer).await?;
+        }
+        let used = layer.clone();
+        blocking(move || unused_runtimes::note_use(&used)).await;
+        Ok(layers::site(&layer))
+    }
+
+    async fn install_anew(
+        &self,
+        host: &Host,
+        uv: &Path,
+        runtime: &Runtime,
+        pins: &Pins,
+        layer: &Path,
+    ) -> Result<(), PackagesError> {
+        let desk = self.desk(host, uv).await?;
+        desk.write([("pins.txt", pins.text().to_owned())]).await?;
+        let mut arguments: Vec<OsString> = vec![desk.installer.clone().into()];
+        arguments.extend(
+            [
+                "pip",
+                "install",
+                "--requirements",
+                "pins.txt",
+                "--require-hashes",
+                "--no-deps",
+                "--only-binary",
+                ":all:",
+                "--compile-bytecode",
+                "--target",
+                "site",
+                "--python",
+            ]
+            .map(Into::into),
+        );
+        arguments.push(runtime.program("python").into());
+        desk.run(&arguments).await.map_err(|error| uninstalled(&error))?;
+        let (installed, layer, of) = (desk.directory.join("site"), layer.to_owned(), runtime.clone());
+        let placed = blocking(move || layers::place(&installed, &layer, &of)).await.map_err(broken);
+        placed
+    }
+
+    /// Removes layers that have been unused for longer than this, and marks those in use.
+    pub(super) async fn remove_unused(&self, in_use: &BTreeSet<String>, kept_for: Duration) {
+        let layers = self.layout.layers();
+        for key in blocking(move || layers::installed(&layers)).await {
+            let directory = self.layout.layers().join(&key);
+            if in_use.contains(&key) {
+                blocking(move || unused_runtimes::note_use(&directory)).await;
+                continue;
+            }
+            let turn = self.turn(&key);
+            // It is being installed.
+            let Ok(_turn) = turn.try_lock() else { continue };
+            match blocking(move || layers::remove_if_idle(&directory, kept_for)).await {
+                Ok(false) => {}
+                Ok(true) => tracing::info!(layer = key, "removed unused packages"),
+                Err(error) => tracing::warn!(layer = key, %error, "unused packages cannot be removed"),
+            }
+        }
+    }
+
+    fn turn(&self, key: &str) -> Arc<AsyncMutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(key.to_owned()).or_default())
+    }
+
+    /// A directory for one job, and the right to run it.
+    async fn desk<'a>(&'a self, host: &Host, uv: &Path) -> Result<Desk<'a>, PackagesError> {
+        let permit = self.jobs.acquire().await.map_err(|error| broken(io::Error::other(error)))?;
+        let (layout, uv) = (self.layout.clone(), uv.to_owned());
+        let prepare = || async { blocking(move || prepare(&layout, &uv)).await };
+        let installer = self.installer.get_or_try_init(prepare).await.map_err(broken)?;
+        let number = self.next_job.fetch_add(1, Ordering::Relaxed);
+        let directory = self.layout.jobs().join(number.to_string());
+        let mut read = host.read.clone();
+        read.extend(job::certificates());
+        read.extend(installer.parent().map(Path::to_owned));
+        let access = FileAccess { write: vec![directory.clone()], read, temporary: directory.join("tmp") };
+        let isolation = host.isolation.of_environment(PACKAGES_SLOT, &access);
+        let (made, owner) = (directory.clone(), isolation.clone());
+        blocking(move || make_desk(&made, &owner)).await.map_err(broken)?;
+        Ok(Desk {
+            _permit: permit,
+            isolation,
+            directory,
+            installer: installer.clone(),
+            reserve: self.reserve,
+        })
+    }
+}
+
+/// A directory for one job.
+struct Desk<'a> {
+    _permit: tokio::sync::SemaphorePermit<'a>,
+    isolation: Isolation,
+    directory: PathBuf,
+    installer: PathBuf,
+    reserve: u64,
+}
+
+impl Desk<'_> {
+    async fn write<const N: usize>(&self, files: [(&'static str, String); N]) -> Result<(), PackagesError> {
+        let (directory, isolation) = (self.directory.clone(), self.isolation.clone());
+        let written = blocking(move || {
+            files.into_iter().try_for_each(|(name, text)| {
+                let path = directory.join(name);
+                write_whole(&path, text.as_bytes(), 0o600)?;
+                isolation.give(&path)
+            })
+        });
+        written.await.map_err(broken)
+    }
+
+    async fn run(&self, arguments: &[OsString]) -> Result<(), JobError> {
+        Job { isolation: &self.isolation, directory: &self.directory, reserve: self.reserve }
+            .run(arguments)
+            .await
+    }
+}
+
+impl Drop for Desk<'_> {
+    /// Removes the directory, also if the job was abandoned.
+    fn drop(&mut self) {
+        let directory = std::mem::take(&mut self.directory);
+        tokio::spawn(async move {
+            if let Err(error) = blocking(move || trees::remove(&directory)).await {
+                tracing::warn!(%error, "the directory of a package installation cannot be removed");
+            }
+        });
+    }
+}
+
+/// Creates the directory of a job, which only its user can enter.
+fn make_desk(directory: &Path, isolation: &Isolation) -> io::Result<()> {
+    trees::remove(directory)?;
+    for path in [directory.to_owned(), directory.join("tmp")] {
+        fs::create_dir(&path)?;
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+        isolation.give(&path)?;
+    }
+    Ok(())
+}
+
+/// Puts the installer where the user of jobs can run it, and removes what earlier jobs left.
+fn prepare(layout: &Layout, uv: &Path) -> io::Result<PathBuf> {
+    if has_slot(layout, PACKAGES_SLOT)? {
+        return Err(io::Error::other(
+            "an existing environment has the user that is reserved for package installations",
+        ));
+    }
+    trees::remove(&layout.jobs())?;
+    layout.make_packages()?;
+    let program = layout.packages().join("bin").join("uv");
+    let draft = program.with_extension("draft");
+    fs::copy(uv, &draft)?;
+    fs::set_permissions(&draft, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    rename(&draft, &program)?;
+    Ok(program)
+}
+
+fn broken(error: io::Error) -> PackagesError {
+    PackagesError::Broken(Reason::of_io("the project's packages cannot be installed now", &error))
+}
+
+/// Why requirements could not be resolved.
+fn unresolved(error: &JobError, runtime: &Runtime) -> PackagesError {
+    let JobError::Failed { said, .. } = error else { return failed(error) };
+    if UNREACHABLE.iter().any(|words| said.contains(words)) {
+        return PackagesError::Broken(Reason::new("the package index cannot be reached", last_line(said)));
+    }
+    let mut told = UserText::filled(
+        "the packages of requirements.txt do not resolve: {} (Apache Airflow {} and the packages that come with it keep their versions.)",
+        &[&Quoted::resolver(&explanation(said)), &runtime.version],
+    );
+    if said.contains("no usable wheels") || said.contains("no wheels") || said.contains("Wheels are required")
+    {
+        told = UserText::joined(
+            [told, "Only packages with wheels can be installed here: nothing is built from source.".into()],
+            " ",
+        );
+    }
+    PackagesError::Refused(Reason::new(told, last_line(said)))
+}
+
+/// Why resolved packages could not be installed.
+fn uninstalled(error: &JobError) -> PackagesError {
+    match error {
+        JobError::Failed { said, .. } => PackagesError::Broken(Reason::new(
+            "the project's packages cannot be installed now",
+            last_line(said),
+        )),
+        _ => failed(error),
+    }
+}
+
+fn failed(error: &JobError) -> PackagesError {
+    match error {
+        JobError::TooLarge => PackagesError::Refused(
+            UserText::filled("the project's packages need more than {} GiB", &[&(job::MOST_BYTES >> 30)])
+                .into(),
+        ),
+        JobError::TooLong => PackagesError::Refused("installing the project's packages took too long".into()),
+        JobError::DiskFull => {
+            PackagesError::Broken("the project's packages cannot be installed: the disk is full".into())
+        }
+        JobError::NotRun(_) | JobError::Failed { .. } => {
+            PackagesError::Broken(Reason::new("the project's packages cannot be installed now", error))
+        }
+    }
+}
+
+/// What the resolver says about the requirements, without its decoration and advice.
+fn explanation(said: &str) -> String {
+    let is_word = |word: &&str| word.chars().any(char::is_alphanumeric);
+    let lines = said.lines().map(str::trim).take_while(|line| !line.starts_with("hint:"));
+    let words = lines.flat_map(str::split_whitespace).filter(is_word);
+    let words = words.collect::<Vec<_>>().join(" ");
+    let because = words.find("Because").map_or(words.as_str(), |at| &words[at..]);
+    because.trim_start_matches("error: ").to_owned()
+}
+
+fn last_line(said: &str) -> String {
+    said.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default()
+        .trim()
+        .chars()
+        .take(300)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! What an unpacked archive contains: a bare folder of DAGs, or a project.
+//!
+//! A project has a top-level folder `dags`. Next to it may be `plugins`, `include` and any other modules (the project's
+//! folder is importable), and `requirements.txt`. The archive was checked when it was received, but its author chose
+//! everything in it.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use podium_domain::Reason;
+use rustix::fs::{Mode, OFlags};
+
+use super::requirements::{self, Requirements};
+use crate::blocking::assert_may_block;
+
+/// The folder that makes an archive a project.
+pub(super) const DAGS: &str = "dags";
+/// The folder of Airflow plugins.
+pub(super) const PLUGINS: &str = "plugins";
+/// What plugins may import.
+const IMPORTED_BY_PLUGINS: &str = "include";
+
+/// A project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Project {
+    /// The packages that it requires.
+    pub(super) requirements: Option<Requirements>,
+    /// A hash of its plugins and of what they may import, if it has plugins. Components load them when they start.
+    pub(super) plugins: Option<String>,
+}
+
+/// Why a project cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ProjectError {
+    /// It must be changed by its author.
+    Refused(Reason),
+    /// Its files cannot be read now.
+    Broken(Reason),
+}
+
+impl From<io::Error> for ProjectError {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(Reason::of_io("the project cannot be read", &error))
+    }
+}
+
+/// Reads the project in a directory; `None` if it is a bare folder of DAGs.
+pub(super) fn read(root: &Path) -> Result<Option<Project>, ProjectError> {
+    assert_may_block();
+    if !is_folder(&root.join(DAGS)) {
+        return Ok(None);
+    }
+    let requirements = match bounded(&root.join("requirements.txt"), requirements::MOST_BYTES)? {
+        Some(bytes) => Requirements::parse(&bytes).map_err(ProjectError::Refused)?,
+        None => None,
+    };
+    if let Some(bytes) = bounded(&root.join("packages.txt"), requirements::MOST_BYTES)?
+        && names_something(&bytes)
+    {
+        return Err(ProjectError::Refused(
+            "packages.txt names packages of the operating system, which environments on this machine share with it: ask the server's operator to install them, and leave the file empty"
+                .into(),
+        ));
+    }
+    let plugins = is_folder(&root.join(PLUGINS)).then(|| hash_of(root, &[PLUGINS, IMPORTED_BY_PLUGINS]));
+    Ok(Some(Project { requirements, plugins: plugins.transpose()? }))
+}
+
+/// Whether there is a directory, not a link to one.
+pub(super) fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// A file's content, up to one byte more than `most`; `None` if there is no such file. Links are not followed.
+fn bounded(path: &Path, most: usize) -> Result<Option<Vec<u8>>, ProjectError> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+        Ok(found) if !found.is_file() => {
+            return Err(ProjectError::Refused(
+                "requirements.txt and packages.txt must be files, not directories or links".into(),
+            ));
+        }
+        Ok(_) => {}
+    }
+    let file = open(path)?;
+    let mut bytes = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+/// Whether a list has a line that is not empty and not a comment.
+fn names_something(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// A hash of the names and contents of all files below some folders.
+fn hash_of(root: &Path, folders: &[&str]) -> io::Result<String> {
+    let mut hash = Context::new(&SHA256);
+    let mut add = |kind: &[u8], bytes: &[u8]| {
+        hash.update(kind);
+        hash.update(&(bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    let mut below: Vec<_> =
+        folders.iter().map(|folder| root.join(folder)).filter(|path| is_folder(path)).collect();
+    while let Some(folder) = below.pop() {
+        let mut entries: Vec<_> = fs::read_dir(&folder)?.collect::<io::Result<_>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            let name = path.strip_prefix(root).unwrap_or(&path);
+            add(b"name", name.as_os_str().as_encoded_bytes());
+            if kind.is_dir() {
+                below.push(path);
+            } else if kind.is_symlink() {
+                add(b"link", fs::read_link(&path)?.as_os_str().as_encoded_bytes());
+            } else if kind.is_file() {
+                let (mut file, mut buffer) = (open(&path)?, [0; 16 * 1024]);
+                loop {
+                    match file.read(&mut buffer)? {
+                        0 => break,
+                        count => add(b"part", &buffer[..count]),
+                    }
+                }
+            }
+        }
+    }
+    Ok(hash.finish().as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        directory
+    }
+
+    fn project(files: &[(&str, &str)]) -> Project {
+        read(written(files).path()).unwrap().unwrap()
+    }
+
+    fn refused(files: &[(&str, &str)]) -> String {
+        match read(written(files).path()) {
+            Err(ProjectError::Refused(why)) => why.user_text().to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_project_has_a_folder_of_dags() {
+        let bare = written(&[("hello.py", ""), ("requirements.txt", "--what")]);
+        assert_eq!(read(bare.path()), Ok(None), "nothing else of a bare folder is read");
+        let plain = project(&[("dags/hello.py", ""), ("include/sql.py", "")]);
+        assert_eq!(plain, Project { requirements: None, plugins: None });
+        let packages = project(&[
+            ("dags/hello.py", ""),
+            ("requirements.txt", "requests\n"),
+            ("packages.txt", "# none\n"),
+        ]);
+        assert_eq!(packages.requirements.unwrap().text(), "requests\n");
+    }
+
+    #[test]
+    fn only_plugins_and_what_they_may_import_are_hashed() {
+        let all = [("dags/a.py", "1"), ("plugins/p/q.py", "1"), ("include/i.py", "1")];
+        let hash = |at: usize, text| {
+            let mut files = all;
+            if let Some(file) = files.get_mut(at) {
+                file.1 = text;
+            }
+            project(&files).plugins.unwrap()
+        };
+        let first = hash(9, "");
+        assert_eq!(first, hash(0, "2"), "DAGs are read again anyway");
+        assert_ne!(first, hash(1, "2"));
+        assert_ne!(first, hash(2, "2"));
+    }
+
+    #[test]
+    fn what_its_author_has_to_change_is_refused() {
+        assert!(refused(&[("dags/a.py", ""), ("requirements.txt", "\n-e .")]).contains("line 2"));
+        assert!(
+            refused(&[("dags/a.py", ""), ("packages.txt", "gcc\n")]).contains("ask the server's operator")
+        );
+        let linked = written(&[("dags/a.py", "")]);
+        std::os::unix::fs::symlink("dags/a.py", linked.path().join("requirements.txt")).unwrap();
+        assert!(matches!(read(linked.path()), Err(ProjectError::Refused(_))));
+    }
+}

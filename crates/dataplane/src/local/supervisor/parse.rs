@@ -1,0 +1,147 @@
+//! The end of a rollout: every DAG is at the new version, and what is broken is known. Also its report.
+
+use std::collections::BTreeSet;
+
+use podium_api::deploy_reports::{ReportedChanges, RolloutReport};
+use podium_domain::Reason;
+use podium_domain::deployments::rollout::RolloutStep;
+use tokio::time::Instant;
+
+use super::Supervisor;
+use crate::blocking::blocking;
+use crate::local::airflow_api::{AirflowApi, KnownDag, KnownError};
+use crate::local::code;
+use crate::local::parsing::{self, Parsed, Parsing};
+use crate::{Environment, Line};
+
+/// A version of the DAGs that is going live.
+pub(super) struct NewVersion {
+    /// The files that differ from those that ran before, if those are still there.
+    files: Option<ReportedChanges>,
+    /// The DAGs that Airflow knew before.
+    dags_before: Option<BTreeSet<String>>,
+    parsing: Option<Parsing>,
+    /// What Airflow said last.
+    last: Parsed,
+    /// When to ask again.
+    next_look: Instant,
+}
+
+impl Supervisor {
+    /// Takes note of what a release changes, while what ran before still serves.
+    pub(super) async fn note_changes(&mut self, environment: &Environment, major: u32) {
+        let (before, after) =
+            (self.state.running.dag_version.clone(), environment.release.dag_version.clone());
+        if before == after {
+            self.new_version = None;
+            return;
+        }
+        let (old, new) =
+            (code::version(&self.place, before.as_deref()), code::version(&self.place, after.as_deref()));
+        let is_first = before.is_none();
+        // What ran long ago may have been removed; before the first version there were no files.
+        let compared = blocking(move || match old.exists() || is_first {
+            true => parsing::changed_files(&old, &new).map(Some),
+            false => Ok(None),
+        });
+        let files = compared.await.unwrap_or_else(|error| {
+            tracing::warn!(id = %self.id, %error, "the files of two versions cannot be compared");
+            None
+        });
+        let dags_before = match self.has_answered {
+            true => self.airflow(environment, major).await.ok().map(|(dags, _)| dags),
+            false => None,
+        };
+        let dags_before = dags_before.map(|dags| dags.into_iter().map(|dag| dag.dag_id).collect());
+        self.new_version = Some(NewVersion {
+            files,
+            dags_before,
+            parsing: None,
+            last: Parsed::default(),
+            next_look: Instant::now(),
+        });
+    }
+
+    /// Whether Airflow has read the version that went live; asks it, from time to time.
+    pub(super) async fn is_parsed(&mut self, environment: &Environment, major: u32) -> bool {
+        let Some(version) = self.new_version.as_ref() else { return true };
+        if version.last.is_complete {
+            return true;
+        }
+        if version.next_look > Instant::now() {
+            return false;
+        }
+        let looked = self.look_at_dags(environment, major).await;
+        let pause = self.timing().startup_poll;
+        let Some(version) = self.new_version.as_mut() else { return true };
+        match looked {
+            Ok(parsed) => {
+                // Thousands of DAGs are not asked for every second.
+                let many = u32::try_from(parsed.dags.len() / 100).unwrap_or(u32::MAX);
+                version.next_look = Instant::now() + pause.saturating_mul(many.saturating_add(1));
+                self.view.step(RolloutStep::Parse, Some(parsed.done), None);
+                version.last = parsed;
+            }
+            Err(why) => {
+                tracing::debug!(id = %self.id, %why, "Airflow does not say which DAGs it has read");
+                version.next_look = Instant::now() + pause;
+                self.view.step(RolloutStep::Parse, None, None);
+            }
+        }
+        version.last.is_complete
+    }
+
+    async fn look_at_dags(&mut self, environment: &Environment, major: u32) -> Result<Parsed, Reason> {
+        let unreadable = |error: std::io::Error| Reason::of_io("the DAGs cannot be read", &error);
+        let place = self.place.clone();
+        let live_at = blocking(move || code::live_since(&place)).await.map_err(unreadable)?;
+        let parser = self.processes.get(if major < 3 { "scheduler" } else { "dag-processor" });
+        let live_at = parser.map_or(live_at, |kept| kept.started_at.max(live_at));
+        let (dags, errors) = self.airflow(environment, major).await?;
+        let now = (self.plane.services.clock)();
+        let (place, settles_after) = (self.place.clone(), self.timing().parse_settles);
+        let Some(version) = self.new_version.as_mut() else { return Ok(Parsed::default()) };
+        if version.parsing.is_none() {
+            let folder = code::dags(&place).join("current");
+            let files = blocking(move || parsing::dag_files(&folder)).await.map_err(unreadable)?;
+            let name = environment.release.dag_version.as_deref().unwrap_or_default();
+            version.parsing = Some(Parsing::new(name, files, settles_after));
+        }
+        let parsing = version.parsing.as_mut();
+        Ok(parsing.map(|parsing| parsing.look(&dags, &errors, live_at, now)).unwrap_or_default())
+    }
+
+    async fn airflow(
+        &self,
+        environment: &Environment,
+        major: u32,
+    ) -> Result<(Vec<KnownDag>, Vec<KnownError>), Reason> {
+        let base = self.base_url(&environment.namespace);
+        let key = self.keys().token_signing;
+        let api = AirflowApi {
+            client: &self.plane.health_client,
+            base: &base,
+            line: if major < 3 { Line::Two } else { Line::Three },
+            key: &key,
+            now: (self.plane.services.clock)(),
+        };
+        Ok((api.dags().await?, api.import_errors().await?))
+    }
+
+    /// Publishes the findings about a rollout that has ended.
+    pub(super) fn publish_report(&mut self, generation: i64) {
+        let mut report = RolloutReport { steps: self.view.end_steps(), ..RolloutReport::default() };
+        if let Some(version) = self.new_version.take() {
+            let Parsed { dags, errors, is_complete, .. } = version.last;
+            let before = version.dags_before.as_ref();
+            report.dags = before.filter(|_| version.parsing.is_some()).map(|before| {
+                parsing::changed_dags(before, &dags, version.files.as_ref(), !errors.is_empty())
+            });
+            report.is_parsed = version.parsing.is_some().then_some(is_complete);
+            report.files = version.files;
+            report.import_error_count = errors.len() as u64;
+            report.import_errors = errors;
+        }
+        self.view.publish_report(generation, report);
+    }
+}

@@ -1,0 +1,152 @@
+//! Brings a release from its archive to where it is live: unpacked, with its packages, and then current.
+//!
+//! Nothing of a new release is live before everything that it needs is there, so what ran before keeps serving if
+//! something is wrong with it. If its packages or plugins are others, running tasks finish first: code and packages
+//! change together.
+
+use podium_domain::deployments::rollout::RolloutStep;
+use podium_domain::{Reason, UserText};
+
+use super::Supervisor;
+use super::prepare::Prepared;
+use crate::Environment;
+use crate::blocking::blocking;
+use crate::local::code;
+use crate::local::disk_space::SpaceCheckedArchives;
+use crate::local::packages::PackagesError;
+use crate::local::project::{self, Project, ProjectError};
+use crate::local::requirements::Requirements;
+use crate::local::runtimes::Runtime;
+use crate::local::settings::ProjectSettings;
+
+/// Why an environment could not be prepared.
+#[derive(Debug)]
+pub(super) enum PrepareError {
+    /// Something is missing, and why; it is tried again.
+    Wait(&'static str, Reason),
+    /// The release cannot go live.
+    Refused(Reason),
+}
+
+impl From<(&'static str, Reason)> for PrepareError {
+    fn from((what, why): (&'static str, Reason)) -> Self {
+        Self::Wait(what, why)
+    }
+}
+
+impl From<ProjectError> for PrepareError {
+    fn from(error: ProjectError) -> Self {
+        match error {
+            ProjectError::Refused(why) => Self::Refused(why),
+            ProjectError::Broken(why) => Self::Wait("code", why),
+        }
+    }
+}
+
+impl From<PackagesError> for PrepareError {
+    fn from(error: PackagesError) -> Self {
+        match error {
+            PackagesError::Refused(why) => Self::Refused(why),
+            PackagesError::Broken(why) => Self::Wait("packages", why),
+        }
+    }
+}
+
+impl Supervisor {
+    /// Unpacks the DAGs of a release and installs the packages of its project, if it is one.
+    pub(super) async fn prepare_release(
+        &mut self,
+        environment: &Environment,
+        runtime: &Runtime,
+    ) -> Result<Option<ProjectSettings>, PrepareError> {
+        self.view.step(RolloutStep::Unpack, None, None);
+        let version = environment.release.dag_version.as_deref();
+        let unpacked = code::unpack_dags(&self.archives(), self.id, &self.place, version).await;
+        unpacked.map_err(|why| ("code", why))?;
+        let root = code::version(&self.place, version);
+        let Some(Project { requirements, plugins }) = blocking(move || project::read(&root)).await? else {
+            return Ok(None);
+        };
+        let layer = match requirements {
+            Some(requirements) => self.install_packages(runtime, &requirements).await?,
+            None => None,
+        };
+        Ok(Some(ProjectSettings { layer, plugins }))
+    }
+
+    /// Installs what the runtime lacks of some requirements; returns its directory.
+    async fn install_packages(
+        &mut self,
+        runtime: &Runtime,
+        requirements: &Requirements,
+    ) -> Result<Option<std::path::PathBuf>, PrepareError> {
+        let plane = std::sync::Arc::clone(&self.plane);
+        let host = plane.host().await.map_err(|why| ("packages", why))?;
+        let uv = plane.runtimes.installer(host).await.map_err(|why| ("packages", why))?;
+        self.tell_packages(UserText::filled("resolving {} requirements", &[&requirements.count()]));
+        let pins = plane.packages.resolve(host, uv, runtime, requirements, &self.place.pins()).await?;
+        let Some(pins) = pins else { return Ok(None) };
+        self.tell_packages(UserText::filled("installing {} packages", &[&pins.count()]));
+        let broken = |error| ("packages", Reason::of_io("the runtime cannot be read", &error));
+        let key = pins.key(runtime).await.map_err(broken)?;
+        // Known to be in use before it exists.
+        self.state.layers.insert(key);
+        self.save_state().await;
+        Ok(Some(plane.packages.install(host, uv, runtime, &pins).await?))
+    }
+
+    fn tell_packages(&self, message: UserText) {
+        self.view.wait_for("packages", message.clone());
+        self.view.step(RolloutStep::Packages, None, Some(message));
+    }
+
+    /// Whether running tasks have to finish before the release goes live: code and packages change together.
+    fn changes_packages(&self, environment: &Environment, prepared: &Prepared) -> bool {
+        self.state.running.dag_version != environment.release.dag_version
+            && self.state.project != prepared.project
+    }
+
+    /// Drains running tasks if the release brings other packages or plugins; returns whether to continue.
+    pub(super) async fn drain_for_packages(
+        &mut self,
+        environment: &Environment,
+        prepared: &Prepared,
+    ) -> bool {
+        !self.changes_packages(environment, prepared)
+            || self.drain_before("changing the project's packages", environment).await
+    }
+
+    /// Makes a prepared release the current one.
+    pub(super) async fn go_live(
+        &mut self,
+        environment: &Environment,
+        prepared: &Prepared,
+    ) -> Result<(), PrepareError> {
+        let release = &environment.release;
+        let placed = async {
+            code::switch_dags(&self.place, release.dag_version.as_deref()).await?;
+            code::install_bundles(&self.archives(), self.id, &self.place, &release.bundles).await
+        };
+        placed.await.map_err(|why| ("code", why))?;
+        if self.state.project != prepared.project {
+            self.state.project.clone_from(&prepared.project);
+            self.save_state().await;
+        }
+        Ok(())
+    }
+
+    /// Forgets the layers that nothing of the environment uses any more: everything has been replaced.
+    pub(super) fn forget_other_layers(&mut self) {
+        let layer = self.state.project.as_ref().and_then(|project| project.layer.as_deref());
+        let used = layer.and_then(|site| site.parent()?.file_name()?.to_str()).map(str::to_owned);
+        self.state.layers.retain(|key| Some(key) == used.as_ref());
+    }
+
+    fn archives(&self) -> SpaceCheckedArchives<'_> {
+        SpaceCheckedArchives {
+            archives: &*self.plane.services.archives,
+            directory: self.place.root.clone(),
+            reserve: self.plane.options.disk_reserve,
+        }
+    }
+}

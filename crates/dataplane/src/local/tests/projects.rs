@@ -1,0 +1,112 @@
+//! Projects: their packages are there before their code is live, and nothing restarts without need.
+
+use std::fs;
+
+use podium_domain::deployments::plan::Rollout;
+
+use super::fixture::{Fixture, program};
+use crate::{DataPlane as _, Environment};
+
+/// A plane whose package installer is a script.
+fn fixture() -> Fixture {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let uv = fixture.plane().join("tools/uv/bin/uv");
+    fs::create_dir_all(uv.parent().unwrap()).unwrap();
+    let journal = fixture.path("uv-journal");
+    program(&uv, &include_str!("fake_uv.sh").replace("@JOURNAL@", journal.to_str().unwrap()));
+    fixture
+}
+
+/// What the installer was asked to do.
+fn asked(fixture: &Fixture) -> Vec<String> {
+    let journal = fs::read_to_string(fixture.path("uv-journal")).unwrap_or_default();
+    journal.lines().map(str::to_owned).collect()
+}
+
+fn at(fixture: &Fixture, generation: i64, version: &str) -> Environment {
+    let mut environment = fixture.environment(generation);
+    environment.release.dag_version = Some(version.into());
+    environment
+}
+
+/// The Python path of the scheduler.
+fn python_path(fixture: &Fixture) -> String {
+    let pid = fixture.processes()["scheduler"].pid;
+    let variables = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
+    let found = variables.split('\0').find_map(|pair| pair.strip_prefix("PYTHONPATH="));
+    found.expect("it has one").to_owned()
+}
+
+/// The layers in the scheduler's Python path.
+fn layers(fixture: &Fixture) -> Vec<String> {
+    python_path(fixture).split(':').filter(|path| path.contains("/layers/")).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn packages_come_with_the_code_and_change_with_it() {
+    let fixture = fixture();
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &at(&fixture, 1, "bare")).await;
+    assert!(!python_path(&fixture).contains("project"));
+    fixture.bring_up(&plane, &at(&fixture, 2, "project-1-package")).await;
+    let [layer] = &layers(&fixture)[..] else { panic!("{}", python_path(&fixture)) };
+    assert!(fs::metadata(format!("{layer}/package.py")).is_ok());
+    assert!(python_path(&fixture).contains("/code/dags/project:"));
+    let project = fixture.place().code().join("dags/project");
+    assert_eq!(fs::read_to_string(project.join("dags/dag.py")).unwrap(), "project-1-package");
+    let before = fixture.processes();
+
+    fixture.bring_up(&plane, &at(&fixture, 3, "project-2-package")).await;
+    assert_eq!(fixture.processes(), before, "a change of DAGs restarts nothing");
+    assert_eq!(fs::read_to_string(project.join("dags/dag.py")).unwrap(), "project-2-package");
+    assert_eq!(asked(&fixture), ["resolve", "install"], "the same requirements are the same packages");
+
+    fixture.bring_up(&plane, &at(&fixture, 4, "project-3-package-otherpackage")).await;
+    assert_ne!(fixture.processes()["scheduler"], before["scheduler"]);
+    assert_ne!(layers(&fixture), [layer.clone()]);
+    fixture.bring_up(&plane, &at(&fixture, 5, "project-1-package")).await;
+    assert_eq!(layers(&fixture), [layer.clone()], "a rollback brings back the packages");
+    assert_eq!(asked(&fixture), ["resolve", "install", "resolve", "install"]);
+    assert_eq!(fixture.state().layers.len(), 1, "only what runs is in use");
+}
+
+#[tokio::test]
+async fn packages_that_do_not_resolve_leave_what_serves_alone() {
+    let fixture = fixture();
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
+    let before = fixture.processes();
+    plane.apply(&at(&fixture, 2, "project-2-badpackage")).await.unwrap();
+    let seen = fixture.until(&plane, |seen| matches!(seen.rollout, Rollout::Refused(_))).await;
+    let Rollout::Refused(why) = seen.rollout else { unreachable!("it was just refused") };
+    let told = why.user_text().to_string();
+    assert!(
+        told.contains(": Because badpackage was not found, your requirements are unsatisfiable."),
+        "{told}"
+    );
+    assert_eq!(seen.running.dag_version.as_deref(), Some("project-1-package"));
+    assert_eq!(seen.progress, None);
+    assert_eq!(fixture.processes(), before);
+    let live = fs::read_to_string(fixture.place().code().join("dags/current/dag.py")).unwrap();
+    assert_eq!(live, "project-1-package");
+    let (generation, report) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    assert_eq!(generation, 2);
+    assert!(!report.steps.is_empty());
+
+    fixture.bring_up(&plane, &at(&fixture, 3, "project-1-package")).await;
+    assert_eq!(fixture.processes(), before, "nothing had changed");
+}
+
+#[tokio::test]
+async fn the_report_has_files_dags_and_steps() {
+    let fixture = fixture();
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
+    let (_, first) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    assert_eq!(first.files.unwrap().added, ["dags/dag.py", "requirements.txt"]);
+    fixture.bring_up(&plane, &at(&fixture, 2, "project-2-package")).await;
+    let (generation, second) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let files = second.files.unwrap();
+    assert_eq!((generation, files.changed, files.added_count), (2, vec!["dags/dag.py".into()], 0));
+    assert_eq!((second.is_parsed, second.import_error_count), (Some(true), 0));
+}
