@@ -41,7 +41,9 @@ impl Call {
         let method = HttpMethod::from_bytes(method.to_ascii_uppercase().as_bytes())
             .map_err(|_| invalid(format!("{method:?} is no method: use GET, POST or DELETE")))?;
         if !path.starts_with('/') || path.chars().any(|c| c.is_control() || c.is_whitespace() || c == '#') {
-            return Err(invalid(format!("{path:?} is no path of the API: it begins with /, such as /organizations")));
+            return Err(invalid(format!(
+                "{path:?} is no path of the API: it begins with /, such as /organizations"
+            )));
         }
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let is_versioned = path == PREFIX || path.starts_with(&format!("{PREFIX}/"));
@@ -51,7 +53,15 @@ impl Call {
 
     fn new(method: HttpMethod, path: String, is_repeated: bool) -> Self {
         let idempotency_key = (method == HttpMethod::POST && is_repeated).then(new_key);
-        Self { method, path, query: String::new(), body: None, if_match: None, idempotency_key, last_event_id: None }
+        Self {
+            method,
+            path,
+            query: String::new(),
+            body: None,
+            if_match: None,
+            idempotency_key,
+            last_event_id: None,
+        }
     }
 
     /// Adds a query; a list is a repeated key, and what is absent is left out.
@@ -153,7 +163,11 @@ mod tests {
             (Call::raw("DELETE", "/v1/organizations").unwrap(), false, false),
         ];
         for (call, is_repeatable, has_key) in table {
-            assert_eq!((call.is_repeatable(), call.idempotency_key.is_some()), (is_repeatable, has_key), "{call:?}");
+            assert_eq!(
+                (call.is_repeatable(), call.idempotency_key.is_some()),
+                (is_repeatable, has_key),
+                "{call:?}"
+            );
         }
     }
 

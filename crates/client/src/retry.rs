@@ -19,11 +19,7 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self {
-            tries: 4,
-            first_delay: Duration::from_millis(250),
-            longest_delay: Duration::from_secs(30),
-        }
+        Self { tries: 4, first_delay: Duration::from_millis(250), longest_delay: Duration::from_secs(30) }
     }
 }
 
@@ -97,13 +93,13 @@ mod tests {
     use super::*;
 
     fn refused(status_code: u16, retry_after: Option<u64>) -> Attempt {
-        let body = ErrorBody {
-            message: String::new(),
-            request_id: String::new(),
-            status_code,
-            field_errors: None,
-        };
-        Attempt { error: Error::Refused(body), was_sent: true, retry_after: retry_after.map(Duration::from_secs) }
+        let body =
+            ErrorBody { message: String::new(), request_id: String::new(), status_code, field_errors: None };
+        Attempt {
+            error: Error::Refused(body),
+            was_sent: true,
+            retry_after: retry_after.map(Duration::from_secs),
+        }
     }
 
     fn unreachable(was_sent: bool) -> Attempt {
@@ -127,9 +123,14 @@ mod tests {
             (refused(500, None), false, false),
         ];
         let retry = Retry::default();
-        let is_again = |attempt: &Attempt, repeatable| retry.verdict(attempt, repeatable, 1) != Verdict::GiveUp;
+        let is_again =
+            |attempt: &Attempt, repeatable| retry.verdict(attempt, repeatable, 1) != Verdict::GiveUp;
         for (attempt, repeatable, once) in table {
-            assert_eq!((is_again(&attempt, true), is_again(&attempt, false)), (repeatable, once), "{attempt:?}");
+            assert_eq!(
+                (is_again(&attempt, true), is_again(&attempt, false)),
+                (repeatable, once),
+                "{attempt:?}"
+            );
         }
     }
 
@@ -145,6 +146,10 @@ mod tests {
         bounds(&refused(503, None), 3, 1_000, 1_500);
         bounds(&refused(503, Some(7)), 1, 7_000, 10_500);
         assert_eq!(retry.verdict(&refused(503, None), true, 4), Verdict::GiveUp);
-        assert_eq!(retry.verdict(&refused(503, Some(31)), true, 1), Verdict::GiveUp, "longer than anyone waits");
+        assert_eq!(
+            retry.verdict(&refused(503, Some(31)), true, 1),
+            Verdict::GiveUp,
+            "longer than anyone waits"
+        );
     }
 }

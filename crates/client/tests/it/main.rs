@@ -61,7 +61,8 @@ fn a_call_that_is_sent_twice_takes_effect_once() {
         let again: Value = client.send(call).await.unwrap().body;
         assert_eq!(first, again);
         let etag = Some("\"7-x\"".to_owned());
-        let path = format!("/organizations/{}/workspaces/{}", app.organization_id, first["id"].as_str().unwrap());
+        let path =
+            format!("/organizations/{}/workspaces/{}", app.organization_id, first["id"].as_str().unwrap());
         let stale = Call::raw("DELETE", &path).unwrap().if_match(etag);
         assert_eq!(client.send_for_nothing(stale).await.unwrap_err().status(), Some(412));
     });
@@ -131,7 +132,9 @@ fn an_observer_sees_no_secret() {
         let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
         let keep = Arc::clone(&seen);
         let observer: podium_client::Observer = Arc::new(move |sent| {
-            keep.lock().unwrap().push(format!("{} {} {} {}", sent.method, sent.path, sent.outcome, sent.request_id));
+            keep.lock()
+                .unwrap()
+                .push(format!("{} {} {} {}", sent.method, sent.path, sent.outcome, sent.request_id));
         });
         let settings = podium_client::Settings {
             token: Some(app.owner.token.clone()),

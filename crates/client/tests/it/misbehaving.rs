@@ -37,7 +37,8 @@ fn run(work: impl Future<Output = ()>) {
 }
 
 const FINE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
-const AWAY: &str = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const AWAY: &str =
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const BROKEN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 99\r\nConnection: close\r\n\r\n{";
 
 fn key(request: &str) -> Option<&str> {
@@ -51,7 +52,10 @@ fn a_write_is_sent_again_under_the_same_key() {
         client.send::<Value>(Call::raw("POST", "/x").unwrap()).await.unwrap();
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 4);
-        assert!(key(&seen[0]).is_some() && seen.iter().all(|request| key(request) == key(&seen[0])), "{seen:?}");
+        assert!(
+            key(&seen[0]).is_some() && seen.iter().all(|request| key(request) == key(&seen[0])),
+            "{seen:?}"
+        );
     });
 }
 
@@ -80,7 +84,10 @@ fn a_token_does_not_follow_a_redirect() {
         let answer = "HTTP/1.1 302 Found\r\nLocation: http://elsewhere.test/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         let (client, _) = server(vec![answer]).await;
         let error = client.send::<Value>(Call::raw("GET", "/x").unwrap()).await.unwrap_err();
-        assert!(matches!(&error, Error::Redirected { location } if location == "http://elsewhere.test/"), "{error}");
+        assert!(
+            matches!(&error, Error::Redirected { location } if location == "http://elsewhere.test/"),
+            "{error}"
+        );
     });
 }
 
