@@ -20,8 +20,8 @@ pub(crate) fn ask_secret(prompt: &str) -> std::io::Result<String> {
     if !std::io::stdin().is_terminal() {
         return line();
     }
-    eprint!("{prompt}");
-    let typed = without_echo(line);
+    // What was typed before the echo is off is thrown away, so the question comes after.
+    let typed = without_echo(|| ask(prompt));
     eprintln!();
     typed
 }

@@ -18,6 +18,7 @@ const PACES: [Duration; 4] =
 
 /// Whether to wait.
 #[derive(Args, Clone)]
+#[group(id = "waiting")]
 pub(crate) struct Wait {
     /// Wait until the deployment has settled; this is the default on a terminal.
     #[arg(long, overrides_with = "no_wait")]

@@ -3,6 +3,8 @@
 mod changes;
 mod deploying;
 mod signing_in;
+#[cfg(target_os = "linux")]
+mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -94,10 +94,10 @@ fn a_deployment_is_followed_changed_and_moved() {
     ];
     let changed = desk.run_as(&[("KEY", "hidden")], &arguments);
     assert_eq!(changed.code, Some(0), "{}", changed.stderr);
-    desk.shown(&["deployment", "update", "nightly", "--scheduler-size", "medium", "--wait"]);
+    desk.shown(&["deployment", "update", "nightly", "--description", "Every night", "--wait"]);
     let after = desk.json(&["deployment", "get", "nightly"]);
-    assert_eq!(after["schedulerSize"], "MEDIUM");
-    for field in ["executor", "workerQueues", "isDevelopmentMode", "isCicdEnforced", "description"] {
+    assert_eq!(after["description"], "Every night");
+    for field in ["executor", "workerQueues", "isDevelopmentMode", "isCicdEnforced", "schedulerSize"] {
         assert_eq!(after[field], before[field], "{field}");
     }
     let variables: Vec<_> =
