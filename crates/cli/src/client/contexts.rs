@@ -68,7 +68,7 @@ impl Contexts {
     fn read_from(directory: &Path) -> Outcome<Self> {
         let path = directory.join("contexts.json");
         let unusable = |error: &dyn std::fmt::Display| {
-            Failed::failed(format!("{} cannot be read: {error}", path.display()))
+            Failed::because(format!("{} cannot be read: {error}", path.display()))
         };
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| unusable(&error)),
@@ -79,7 +79,7 @@ impl Contexts {
 
     fn change_in<T>(directory: &Path, change: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         let unwritable = |error: std::io::Error| {
-            Failed::failed(format!("{} cannot be written: {error}", directory.display()))
+            Failed::because(format!("{} cannot be written: {error}", directory.display()))
         };
         create_private(directory).map_err(unwritable)?;
         let lock = File::create(directory.join("contexts.lock")).map_err(unwritable)?;
@@ -107,7 +107,7 @@ fn directory() -> Outcome<PathBuf> {
         return Ok(directory.into());
     }
     let base = etcetera::choose_base_strategy()
-        .map_err(|_| Failed::failed("there is no home directory: set PODIUM_CONFIG_DIR"))?;
+        .map_err(|_| Failed::because("there is no home directory: set PODIUM_CONFIG_DIR"))?;
     Ok(base.config_dir().join("podium"))
 }
 

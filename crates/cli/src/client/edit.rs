@@ -72,7 +72,7 @@ pub(crate) fn agree(question: &str, is_agreed: bool) -> Outcome {
     }
     match terminal::confirm(question)? {
         true => Ok(()),
-        false => Err(Failed::failed("nothing was changed")),
+        false => Err(Failed::because("nothing was changed")),
     }
 }
 

@@ -53,7 +53,7 @@ impl Failed {
     }
 
     /// It failed.
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
+    pub(crate) fn because(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
@@ -94,7 +94,7 @@ impl From<std::io::Error> for Failed {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::new(Exit::Fine, ""),
-            _ => Self::failed(error.to_string()),
+            _ => Self::because(error.to_string()),
         }
     }
 }
@@ -106,7 +106,7 @@ impl From<Error> for Failed {
             Error::Unreachable { .. } => Self::new(Exit::Unreachable, error.to_string())
                 .hint("Check the URL, and that the server is running: podium context list"),
             Error::Invalid(message) => Self::usage(message),
-            other => Self::failed(other.to_string()),
+            other => Self::because(other.to_string()),
         }
     }
 }

@@ -89,8 +89,8 @@ impl Progress {
     }
 
     /// Says where it is now.
-    pub(crate) fn say(&mut self, now: String) {
-        let now = printable(&now).replace('\n', " ");
+    pub(crate) fn say(&mut self, now: &str) {
+        let now = printable(now).replace('\n', " ");
         match &self.bar {
             Some(bar) => bar.set_message(now.clone()),
             None if now != self.last => eprintln!("{now}"),
@@ -138,7 +138,7 @@ impl Session {
                 };
             }
             let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            progress.say(format!("{name} is {status}{why}"));
+            progress.say(&format!("{name} is {status}{why}"));
             if Instant::now() > deadline {
                 let message = format!("{name} is still {status}{why}");
                 return Err(Failed::new(Exit::OperationFailed, message).hint(format!(

@@ -77,7 +77,7 @@ impl Session {
         match found.as_slice() {
             [only] => match only["id"].as_str().and_then(|id| id.parse::<Id>().ok()) {
                 Some(id) => Ok(T::from_raw(id)),
-                None => Err(Failed::failed(format!("the {} {text:?} has no id", kind.noun))),
+                None => Err(Failed::because(format!("the {} {text:?} has no id", kind.noun))),
             },
             [] => Err(self.unknown(kind, list()?, text).await?),
             several => {

@@ -33,7 +33,7 @@ impl Project {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(Failed::failed(format!("{} cannot be read: {error}", path.display()))),
+            Err(error) => return Err(Failed::because(format!("{} cannot be read: {error}", path.display()))),
         };
         serde_saphyr::from_str(&text).map_err(|error| {
             Failed::usage(format!("{} is not understood: {error}", path.display()))

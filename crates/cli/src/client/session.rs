@@ -125,7 +125,7 @@ impl Target {
     pub(crate) fn client(&self, url: &str, token: Option<String>, ca: Option<&Path>) -> Outcome<Client> {
         let read = |path: &Path| {
             std::fs::read(path)
-                .map_err(|error| Failed::failed(format!("{} cannot be read: {error}", path.display())))
+                .map_err(|error| Failed::because(format!("{} cannot be read: {error}", path.display())))
         };
         let settings = Settings {
             token,
@@ -186,7 +186,7 @@ impl Session {
         match found.as_slice() {
             [] => Err(Failed::new(Exit::NotFound, "you belong to no organization")
                 .hint("Ask an owner for an invite, or accept the one that you got.")),
-            [only] => id(only).ok_or_else(|| Failed::failed("the server's answer has no organization id")),
+            [only] => id(only).ok_or_else(|| Failed::because("the server's answer has no organization id")),
             several => {
                 Err(Failed::usage("you belong to several organizations: choose one with --organization")
                     .details(

@@ -136,7 +136,7 @@ impl Logs {
                     cuts = 0;
                     last = event.id.or(last);
                     let line: Value = serde_json::from_str(&event.data)
-                        .map_err(|_| Failed::failed("the server sent a line that is not JSON"))?;
+                        .map_err(|_| Failed::because("the server sent a line that is not JSON"))?;
                     // Written between the opening of the stream and the search.
                     if !printed.contains(&line) {
                         printer.print(&[line])?;

@@ -100,7 +100,7 @@ fn write(path: &Path, text: &str) -> Outcome {
         fs::File::create_new(path)?.write_all(text.as_bytes())
     })();
     written.map_err(|error: std::io::Error| {
-        Failed::failed(format!("{} cannot be written: {error}", path.display()))
+        Failed::because(format!("{} cannot be written: {error}", path.display()))
     })
 }
 

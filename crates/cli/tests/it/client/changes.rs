@@ -104,10 +104,9 @@ fn a_deployment_is_followed_changed_and_moved() {
         after["environmentVariables"].as_array().unwrap().iter().map(|v| &v["key"]).collect();
     assert_eq!(variables.len(), 2, "{variables:?}");
     assert!(!after.to_string().contains("hidden"));
-    assert_eq!(
-        desk.run(&["deployment", "hibernate", "nightly", "--wait"]).stderr,
-        "nightly is to hibernate.\nnightly is HIBERNATING.\n"
-    );
+    let said = desk.run(&["deployment", "hibernate", "nightly", "--wait"]).stderr;
+    assert!(said.starts_with("nightly is to hibernate.\n"), "{said}");
+    assert!(said.ends_with("nightly is HIBERNATING.\n"), "{said}");
     assert_eq!(desk.run(&["deployment", "wake", "nightly", "--wait"]).code, Some(0));
     assert_eq!(desk.run(&["deployment", "end-override", "nightly"]).code, Some(0));
     desk.shown(&["workspace", "create", "Archive"]);

@@ -36,7 +36,7 @@ pub(super) fn files(folder: &Path) -> Outcome<Vec<File>> {
         .build();
     let mut files = Vec::new();
     for entry in walk {
-        let entry = entry.map_err(|error| Failed::failed(error.to_string()))?;
+        let entry = entry.map_err(|error| Failed::because(error.to_string()))?;
         let is_link = entry.path_is_symlink();
         if !is_link && !entry.file_type().is_some_and(|kind| kind.is_file()) {
             continue;
@@ -67,7 +67,7 @@ pub(super) fn pack(files: &[File], out: impl Write) -> Outcome {
     let mut archive = tar::Builder::new(GzBuilder::new().write(out, Compression::default()));
     for file in files {
         append(&mut archive, file)
-            .map_err(|error| Failed::failed(format!("{} cannot be packed: {error}", file.path.display())))?;
+            .map_err(|error| Failed::because(format!("{} cannot be packed: {error}", file.path.display())))?;
     }
     archive.into_inner()?.finish()?.flush()?;
     Ok(())
