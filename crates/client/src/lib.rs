@@ -1,38 +1,90 @@
 //! A typed client: the endpoints of `podium-api`, called over HTTP.
 //!
 //! `client.call::<workspaces::Get>(&path, &Nothing, &Nothing)` takes the method, path and types from the endpoint, so
-//! it cannot disagree with the server about them.
+//! it cannot disagree with the server about them. [`Client::send`] does the same for a [`Call`] that is put together
+//! piece by piece, or that names a path which this version does not know.
+//!
+//! Everything is bounded: responses in size, requests in time, and retries in number. A request is sent again only if
+//! that cannot take effect twice: reads, and writes that carry an `Idempotency-Key` ([`retry`]).
 
-use podium_api::endpoint::Input;
-use podium_api::path::PathParams;
-use podium_api::{Endpoint, ErrorBody, Method, Reply, openapi::PREFIX};
-use reqwest::header::{CONTENT_TYPE, ETAG};
+mod call;
+mod error;
+mod lines;
+mod pages;
+mod retry;
+mod upload;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use podium_api::{Endpoint, ErrorBody, Nothing, Reply};
+use reqwest::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use url::Url;
 
-/// A result of this crate.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub use call::Call;
+pub use error::{Error, Result};
+pub use lines::{Event, Events, Lines};
+pub use pages::Pages;
+pub use retry::Retry;
+pub use upload::Progress;
 
-/// Why a call did not succeed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The server refused it, or failed.
-    #[error("{} ({}, request {})", .0.message, .0.status_code, .0.request_id)]
-    Refused(ErrorBody),
-    /// The server could not be reached, or its answer could not be read.
-    #[error(transparent)]
-    Transport(#[from] reqwest::Error),
-    /// The answer is not what the contract says.
-    #[error("the response does not match the contract: {0}")]
-    Unexpected(String),
+use retry::Verdict;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The largest response that is read into memory.
+const MOST_BYTES: usize = 64 << 20;
+/// How long a server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a call may take in all, each time that it is sent.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How to reach a server.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// The bearer token.
+    pub token: Option<String>,
+    /// Certificates (PEM) to trust in addition to those of the system.
+    pub certificates: Option<Vec<u8>>,
+    /// The `User-Agent`.
+    pub user_agent: Option<String>,
+    /// How often, and after how long, requests are sent again.
+    pub retry: Retry,
+    /// Is told about every request that was sent.
+    pub observer: Option<Observer>,
+}
+
+/// Is told about every request that was sent.
+pub type Observer = Arc<dyn Fn(&Sent<'_>) + Send + Sync>;
+
+/// A request that was sent: never its body, and never a query that carries a signature.
+pub struct Sent<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The path, with the query of a call.
+    pub path: &'a str,
+    /// What came of it: a status, or why there is none.
+    pub outcome: &'a str,
+    /// The id of the request, where the server gave one.
+    pub request_id: &'a str,
+    /// How long it took.
+    pub took: Duration,
 }
 
 /// A client of one server, as one subject.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
-    base: String,
-    token: Option<String>,
+    base: Url,
+    settings: Arc<Settings>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("base", &self.base.as_str()).finish_non_exhaustive()
+    }
 }
 
 /// A resource, and the `ETag` to send back as `If-Match`.
@@ -47,8 +99,35 @@ pub struct Fetched<T> {
 impl Client {
     /// A client of the server at `base`, such as `http://127.0.0.1:8080`.
     pub fn new(base: &str, token: Option<String>) -> Result<Self> {
-        let http = reqwest::Client::builder().build()?;
-        Ok(Self { http, base: base.trim_end_matches('/').to_owned(), token })
+        Self::with(base, Settings { token, ..Settings::default() })
+    }
+
+    /// A client of the server at `base`, with these settings.
+    pub fn with(base: &str, settings: Settings) -> Result<Self> {
+        let base = base_url(base)?;
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            // A redirect would carry a token, or a body, to somewhere else.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(settings.user_agent.clone().unwrap_or_else(|| "podium-client".into()));
+        if let Some(pem) = &settings.certificates {
+            let certificates = reqwest::Certificate::from_pem_bundle(pem)
+                .map_err(|_| Error::Invalid("the certificates are not PEM".into()))?;
+            if certificates.is_empty() {
+                return Err(Error::Invalid("there are no certificates in the PEM file".into()));
+            }
+            builder = builder.tls_certs_merge(certificates);
+        }
+        if let Some(token) = &settings.token {
+            bearer(token)?;
+        }
+        let http = builder.build().map_err(|error| Error::Invalid(error::text_of(&error)))?;
+        Ok(Self { http, base, settings: Arc::new(settings) })
+    }
+
+    /// The URL of the server, without a slash at its end.
+    pub fn base(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
     }
 
     /// Calls an endpoint.
@@ -61,61 +140,172 @@ impl Client {
     where
         E: Endpoint<Reply: Reply<Body: DeserializeOwned>>,
     {
-        let path = fill(E::DESCRIPTION.path, path);
-        let url = format!("{}{PREFIX}{path}{}", self.base, query_string(query)?);
-        let mut request = match E::DESCRIPTION.method {
-            Method::Get => self.http.get(url),
-            Method::Post => self.http.post(url),
-            Method::Delete => self.http.delete(url),
-        };
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token);
-        }
-        let body = to_value(body)?;
-        if !body.is_null() {
-            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
-        }
-        let response = request.send().await?;
-        let status = response.status();
-        let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-        let bytes = response.bytes().await?;
-        let unexpected = |error: serde_json::Error| Error::Unexpected(format!("{status}: {error}"));
-        if !status.is_success() {
-            return Err(Error::Refused(serde_json::from_slice(&bytes).map_err(unexpected)?));
-        }
-        let bytes: &[u8] = if bytes.is_empty() { b"null" } else { &bytes };
-        Ok(Fetched { body: serde_json::from_slice(bytes).map_err(unexpected)?, etag })
+        self.send(Call::to::<E>(path).query_params(query)?.body(body)?).await
     }
-}
 
-fn to_value(input: &impl Input) -> Result<Value> {
-    serde_json::to_value(input).map_err(|error| Error::Unexpected(error.to_string()))
-}
+    /// Sends a call, and again where that is safe; reads the whole response.
+    pub async fn send<T: DeserializeOwned>(&self, call: Call) -> Result<Fetched<T>> {
+        let (headers, bytes) = self.send_for_bytes(&call).await?;
+        let etag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+        let bytes: &[u8] = if bytes.is_empty() { b"null" } else { &bytes };
+        let body = serde_json::from_slice(bytes)
+            .map_err(|error| Error::Unexpected(format!("{} {}: {error}", call.method, call.path)))?;
+        Ok(Fetched { body, etag })
+    }
 
-/// Puts ids in the place of the path's parameters.
-fn fill(path: &str, params: &impl PathParams) -> String {
-    let mut ids = params.ids().into_iter();
-    let part = |part: &str| match part.strip_prefix('{') {
-        Some(_) => ids.next().map(|id| id.to_string()).unwrap_or_default(),
-        None => part.to_owned(),
-    };
-    path.split('/').map(part).collect::<Vec<_>>().join("/")
-}
+    /// Sends a call whose response says nothing.
+    pub async fn send_for_nothing(&self, call: Call) -> Result<()> {
+        self.send::<Nothing>(call).await.map(drop)
+    }
 
-/// Writes a query; a list is a repeated key.
-fn query_string(query: &impl Input) -> Result<String> {
-    let Value::Object(fields) = to_value(query)? else { return Ok(String::new()) };
-    let mut pairs = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in fields {
-        let values = if let Value::Array(list) = value { list } else { vec![value] };
-        for value in values {
-            match value {
-                Value::Null => {}
-                Value::String(text) => _ = pairs.append_pair(&name, &text),
-                other => _ = pairs.append_pair(&name, &other.to_string()),
+    /// Sends a call, and gives the headers and bytes of the response as they are.
+    pub async fn send_for_bytes(&self, call: &Call) -> Result<(HeaderMap, Vec<u8>)> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let done = match self.exchange(call, Some(CALL_TIMEOUT)).await {
+                Ok(response) => {
+                    let headers = response.headers().clone();
+                    read(response, MOST_BYTES).await.map(|bytes| (headers, bytes))
+                }
+                Err(failed) => Err(failed),
+            };
+            match done {
+                Ok(done) => return Ok(done),
+                Err(error) => match self.settings.retry.verdict(&error, call.is_repeatable(), tries) {
+                    Verdict::GiveUp => return Err(error.into_error()),
+                    Verdict::Again(delay) => tokio::time::sleep(delay).await,
+                },
             }
         }
     }
-    let pairs = pairs.finish();
-    Ok(if pairs.is_empty() { pairs } else { format!("?{pairs}") })
+
+    /// Sends a call once; a response that is not a success is an error.
+    async fn exchange(&self, call: &Call, timeout: Option<Duration>) -> Result<reqwest::Response, Attempt> {
+        let url = format!("{}{}", self.base(), call.target());
+        let mut request = self.http.request(call.method.clone(), url);
+        if let Some(timeout) = timeout {
+            request = request.timeout(timeout);
+        }
+        if let Some(token) = &self.settings.token {
+            request = request.header(reqwest::header::AUTHORIZATION, bearer(token).map_err(Attempt::from)?);
+        }
+        if let Some(body) = &call.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+        }
+        if let Some(etag) = &call.if_match {
+            request = request.header(IF_MATCH, etag);
+        }
+        if let Some(key) = &call.idempotency_key {
+            request = request.header(IDEMPOTENCY_KEY, key);
+        }
+        if let Some(id) = &call.last_event_id {
+            request = request.header("Last-Event-ID", id);
+        }
+        self.perform(request, call.method.as_str(), &call.target()).await
+    }
+
+    /// Sends a request, tells the observer, and makes errors of everything that is not a success.
+    async fn perform(
+        &self,
+        request: reqwest::RequestBuilder,
+        method: &str,
+        shown: &str,
+    ) -> Result<reqwest::Response, Attempt> {
+        let started = Instant::now();
+        let sent = request.send().await;
+        if let Some(observer) = &self.settings.observer {
+            let outcome = match &sent {
+                Ok(response) => response.status().to_string(),
+                Err(error) => error::text_of(error),
+            };
+            let request_id = sent.as_ref().map_or("", |response| text(response.headers(), &REQUEST_ID));
+            let took = started.elapsed();
+            observer(&Sent { method, path: shown, outcome: &outcome, request_id, took });
+        }
+        let response = sent.map_err(|error| Attempt::unreachable(self.base(), &error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        if status.is_redirection() {
+            let location = text(response.headers(), &LOCATION).to_owned();
+            return Err(Error::Redirected { location }.into());
+        }
+        let retry_after = retry::retry_after(response.headers());
+        let request_id = text(response.headers(), &REQUEST_ID).to_owned();
+        let bytes = read(response, MOST_BYTES).await?;
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| ErrorBody {
+            message: format!("the server answered {status} and did not say why"),
+            request_id,
+            status_code: status.as_u16(),
+            field_errors: None,
+        });
+        Err(Attempt { error: Error::Refused(body), was_sent: true, retry_after })
+    }
+}
+
+/// Why one attempt failed, and what the decision to try again needs.
+#[derive(Debug)]
+struct Attempt {
+    error: Error,
+    /// Whether the server may have seen the request.
+    was_sent: bool,
+    /// When the server wants to be asked again.
+    retry_after: Option<Duration>,
+}
+
+impl Attempt {
+    fn unreachable(base: &str, error: &reqwest::Error) -> Self {
+        let was_sent = !error.is_connect();
+        let error = Error::Unreachable { url: base.to_owned(), reason: error::text_of(error) };
+        Self { error, was_sent, retry_after: None }
+    }
+
+    fn into_error(self) -> Error {
+        self.error
+    }
+}
+
+impl From<Error> for Attempt {
+    fn from(error: Error) -> Self {
+        Self { error, was_sent: true, retry_after: None }
+    }
+}
+
+/// Reads a whole response, up to a number of bytes.
+async fn read(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, Attempt> {
+    let url = response.url().origin().ascii_serialization();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| Attempt::unreachable(&url, &error))? {
+        if bytes.len() + chunk.len() > most {
+            return Err(Error::TooLarge { most }.into());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// The URL of a server: scheme, host, and perhaps a path in front of everything.
+fn base_url(text: &str) -> Result<Url> {
+    let invalid = |why: &str| Error::Invalid(format!("{text:?} is not the URL of a server: {why}"));
+    let url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(invalid("it must begin with http:// or https://"));
+    }
+    if url.query_pairs().next().is_some() || url.fragment().is_some() || !url.username().is_empty() {
+        return Err(invalid("give scheme, host and port only"));
+    }
+    Ok(url)
+}
+
+fn bearer(token: &str) -> Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+        .map_err(|_| Error::Invalid("the token holds characters that no token has".into()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

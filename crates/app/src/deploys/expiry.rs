@@ -1,13 +1,11 @@
 //! Deploys that are not finalized fail after a day: the loops process them when the day is over.
 
-use podium_api::enums::{DeployStatus, EventType};
+use podium_api::enums::DeployStatus;
 use podium_api::{DeployId, DeploymentId, Timestamp};
 use podium_db::{Change, Tx};
-use podium_domain::Target;
 use podium_domain::deploys as rules;
-use podium_domain::events::{NewEvent, Resource};
 use podium_objects::{Key, Reader};
-use podium_store::{System, changes, deployments, deploys, events};
+use podium_store::{System, changes, deployments, deploys};
 
 use crate::App;
 use crate::error::{Error, Result};

@@ -5,6 +5,7 @@ mod airflow;
 mod attacks;
 #[cfg(target_os = "linux")]
 mod backups;
+mod client;
 mod commands;
 #[cfg(target_os = "linux")]
 mod confining;

@@ -99,14 +99,7 @@ impl Installation {
 
     /// Runs a command that reads this to its end.
     pub(crate) fn run_with(&self, arguments: &[&str], input: &str) -> Ended {
-        let mut command = self.command(arguments);
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        // A command that does not read may be gone already.
-        let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
-        let output = child.wait_with_output().expect("it ends");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        finish(self.command(arguments), input)
     }
 
     /// Serves, on a free port unless one is set; returns once the program says that it is ready.
@@ -134,6 +127,17 @@ impl Installation {
         command.current_dir(self.directory.path()).stdin(stdin);
         Program::watch(command)
     }
+}
+
+/// Runs a command that reads this to its end.
+pub(crate) fn finish(mut command: Command, input: &str) -> Ended {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    // A command that does not read may be gone already.
+    let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 /// A program that serves.

@@ -1,0 +1,140 @@
+//! Commands that call the API of a server.
+//!
+//! Each noun is one file in [`commands`], named as in the other layers, and is thin. What they share stands once: which
+//! server and as whom ([`session`], [`contexts`]), names for ids ([`names`]), changes ([`edit`], [`fields`]), output
+//! ([`output`], [`table`]), waiting ([`follow`]) and how a command ends ([`ending`]).
+
+pub(crate) mod commands;
+mod contexts;
+mod edit;
+mod ending;
+mod fields;
+mod follow;
+mod grants;
+mod names;
+mod output;
+mod project;
+mod session;
+mod table;
+
+use std::pin::Pin;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use commands::{
+    api, audit, clusters, completion, contexts as context, deployment_logs, deployments, deploys,
+    environment_objects, front_door, init, invites, login, manual, organizations, roles, teams, tokens,
+    users, version, workspaces,
+};
+use ending::Outcome;
+
+/// A command that calls the API of a server, or prepares such a call.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Login(login::Login),
+    Logout(login::Logout),
+    Whoami(login::Whoami),
+    /// Servers that you signed in to.
+    Context(context::Contexts),
+    Init(init::Init),
+    Deploy(Box<deploys::Deploys>),
+    #[command(alias = "log")]
+    Logs(deployment_logs::Logs),
+    Open(front_door::Open),
+    /// Apache Airflow environments.
+    #[command(alias = "deployments")]
+    Deployment(Box<deployments::Deployments>),
+    /// Connections, variables and metrics exports that deployments are given.
+    #[command(alias = "environment-object")]
+    Env(Box<environment_objects::EnvironmentObjects>),
+    /// Where an organization's deployments live together.
+    #[command(alias = "workspaces")]
+    Workspace(workspaces::Workspaces),
+    /// Clusters that deployments run on.
+    #[command(alias = "clusters")]
+    Cluster(clusters::Clusters),
+    /// The organizations that you belong to.
+    #[command(alias = "organizations")]
+    Organization(organizations::Organizations),
+    /// People of the organization, and their roles.
+    #[command(alias = "users")]
+    User(users::Users),
+    /// Invites to the organization.
+    #[command(alias = "invites")]
+    Invite(invites::Invites),
+    /// Teams of users, and their roles.
+    #[command(alias = "teams")]
+    Team(teams::Teams),
+    /// Custom roles, and what they are made of.
+    #[command(alias = "roles")]
+    Role(roles::Roles),
+    /// API tokens, and tokens of remote agents.
+    #[command(alias = "tokens")]
+    Token(tokens::Tokens),
+    /// The audit log.
+    Audit(audit::Audit),
+    Api(api::Api),
+    Version(version::Version),
+    Completion(completion::Completion),
+    #[command(hide = true)]
+    Manual(manual::Manual),
+}
+
+/// Runs a command, says how it ended, and gives its exit code.
+pub(crate) fn run(command: Command) -> ExitCode {
+    finish(match command {
+        // What needs no server starts no runtime.
+        Command::Context(command) => command.run(),
+        Command::Init(command) => command.run(),
+        Command::Version(command) => command.run(),
+        Command::Completion(command) => command.run(),
+        Command::Manual(command) => command.run(),
+        command => block_on(carry_out(command)),
+    })
+}
+
+/// Says why a command failed, and gives its exit code.
+pub(crate) fn finish(done: Outcome) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => failed.report(),
+    }
+}
+
+/// Runs a future of a command on this thread.
+pub(crate) fn block_on(work: Pin<Box<dyn Future<Output = Outcome>>>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(work);
+    // A thread that still waits for a name server or a line of input is not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
+    match command {
+        Command::Login(command) => Box::pin(command.run()),
+        Command::Logout(command) => Box::pin(command.run()),
+        Command::Whoami(command) => Box::pin(command.run()),
+        Command::Deploy(command) => Box::pin(command.run()),
+        Command::Logs(command) => Box::pin(command.run()),
+        Command::Open(command) => Box::pin(command.run()),
+        Command::Deployment(command) => Box::pin(command.run()),
+        Command::Env(command) => Box::pin(command.run()),
+        Command::Workspace(command) => Box::pin(command.run()),
+        Command::Cluster(command) => Box::pin(command.run()),
+        Command::Organization(command) => Box::pin(command.run()),
+        Command::User(command) => Box::pin(command.run()),
+        Command::Invite(command) => Box::pin(command.run()),
+        Command::Team(command) => Box::pin(command.run()),
+        Command::Role(command) => Box::pin(command.run()),
+        Command::Token(command) => Box::pin(command.run()),
+        Command::Audit(command) => Box::pin(command.run()),
+        Command::Api(command) => Box::pin(command.run()),
+        Command::Context(_)
+        | Command::Init(_)
+        | Command::Version(_)
+        | Command::Completion(_)
+        | Command::Manual(_) => Box::pin(std::future::ready(Ok(()))),
+    }
+}

@@ -1,0 +1,315 @@
+//! `podium deploy`: packs a folder, uploads it, and follows until it is live.
+
+mod archive;
+mod git;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use podium_api::path::{OfDeploy, OfDeployment};
+use podium_api::{deployments, deploys as api};
+use podium_client::Call;
+use serde_json::{Value, json};
+
+use crate::client::edit::agree;
+use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::fields::given;
+use crate::client::follow::{Wait, pause};
+use crate::client::output::{Listing, View, column, wide};
+use crate::client::project::{DeploymentFlags, FILE, Project};
+use crate::client::session::{Session, Setup, text};
+use crate::terminal;
+
+/// Deploy a folder with DAGs: pack it, upload it, and wait until it is live.
+///
+/// Files that .gitignore or .podiumignore name are left out, and so are .git, .env and podium-data. If there is a folder
+/// named dags, it becomes the DAGs' root.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+Examples:
+  podium deploy
+  podium deploy ./hello --create
+  podium deploy --deployment nightly --description 'Fix the totals'
+  podium deploy --dry-run
+  podium deploy list --deployment nightly
+  podium deploy rollback --deployment nightly --yes")]
+pub(crate) struct Deploys {
+    #[command(flatten)]
+    new: New,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Args)]
+struct New {
+    /// Folder to deploy.
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// What this deploy changes.
+    #[arg(long)]
+    description: Option<String>,
+    /// Create the deployment if there is none of that name.
+    #[arg(long)]
+    create: bool,
+    /// Only show what would be packed.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+/// Which deployment.
+#[derive(Args)]
+struct Which {
+    /// Name or id; the default is the deployment of podium.yaml, or the only one.
+    #[arg(long, env = "PODIUM_DEPLOYMENT")]
+    deployment: Option<String>,
+    #[command(flatten)]
+    flags: DeploymentFlags,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// List deploys, newest first.
+    List {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        listing: Listing,
+        #[command(flatten)]
+        setup: Setup,
+    },
+    /// Show a deploy.
+    Get {
+        /// Id of the deploy.
+        deploy: String,
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        setup: Setup,
+    },
+    /// Change the description of a deploy.
+    Update {
+        /// Id of the deploy.
+        deploy: String,
+        /// What it changed.
+        #[arg(long)]
+        description: String,
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        setup: Setup,
+    },
+    /// Go back to an earlier deploy.
+    Rollback {
+        /// Id of the deploy to go back to; the default is the one before the current one.
+        deploy: Option<String>,
+        /// Why.
+        #[arg(long)]
+        description: Option<String>,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        wait: Wait,
+        #[command(flatten)]
+        setup: Setup,
+    },
+}
+
+const VIEW: View = View {
+    name: "id",
+    columns: &[
+        column("ID", "id"),
+        column("STATUS", "status"),
+        column("TYPE", "type"),
+        column("DESCRIPTION", "description"),
+        column("CREATED", "createdAt"),
+        wide("BY", "createdBySubject.username"),
+        wide("COMMIT", "git.commitSha"),
+        wide("ROLLS BACK TO", "rollbackFromId"),
+    ],
+};
+
+impl Which {
+    async fn find(&self, session: &Session, folder: &std::path::Path) -> Outcome<OfDeployment> {
+        self.flags.find(session, self.deployment.as_deref(), folder).await
+    }
+}
+
+impl Deploys {
+    pub(crate) async fn run(self) -> Outcome {
+        let here = std::path::Path::new(".");
+        match self.verb {
+            None => self.new.run().await,
+            Some(Verb::List { which, listing, setup }) => {
+                let session = setup.open()?;
+                let path = which.find(&session, here).await?;
+                session.list(Call::to::<api::List>(&path), &VIEW, &listing).await
+            }
+            Some(Verb::Get { deploy, which, setup }) => {
+                let session = setup.open()?;
+                let path = of_deploy(which.find(&session, here).await?, &deploy)?;
+                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+            }
+            Some(Verb::Update { deploy, description, which, setup }) => {
+                let session = setup.open()?;
+                let path = of_deploy(which.find(&session, here).await?, &deploy)?;
+                let edit = |_: &Value| Ok(json!({ "description": description }));
+                let changed = session.edit::<api::Get, api::Update>(&path, edit).await?;
+                session.show(&changed, &VIEW)
+            }
+            Some(Verb::Rollback { deploy, description, yes, which, wait, setup }) => {
+                let session = setup.open()?;
+                let path = which.find(&session, here).await?;
+                let target = match deploy {
+                    Some(deploy) => deploy,
+                    None => previous(&session, &path).await?,
+                };
+                agree(&format!("Go back to the deploy {target}?"), yes)?;
+                let body = given(json!({ "description": description }));
+                let made = session.post::<api::Rollback>(&of_deploy(path, &target)?, &body).await?;
+                eprintln!("Going back to {target}.");
+                follow(&session, path, &made, &wait).await
+            }
+        }
+    }
+}
+
+impl New {
+    async fn run(self) -> Outcome {
+        if !self.folder.is_dir() {
+            return Err(Failed::usage(format!("{} is not a folder", self.folder.display())));
+        }
+        let files = archive::files(&self.folder)?;
+        if self.dry_run {
+            let mut out = std::io::stdout().lock();
+            for file in &files {
+                writeln!(out, "{}", file.name)?;
+            }
+            eprintln!(
+                "{} would be packed; nothing was sent.",
+                podium_api::counted(files.len() as u64, "file")
+            );
+            return Ok(());
+        }
+        if !files.iter().any(|file| file.name.ends_with(".py")) {
+            return Err(Failed::usage(format!("there is no Python file in {}", self.folder.display()))
+                .hint("Write a first project: podium init"));
+        }
+        let session = self.setup.open()?;
+        let path = self.deployment(&session).await?;
+        let mut packed = tempfile::NamedTempFile::new()?;
+        archive::pack(&files, packed.as_file_mut())?;
+        let size = packed.as_file().metadata()?.len();
+        eprintln!("Packed {}, {size} bytes.", podium_api::counted(files.len() as u64, "file"));
+        let git = match git::describe(&self.folder) {
+            Ok(git) => Some(git),
+            Err(reason) => {
+                eprintln!("Without git metadata: {reason}.");
+                None
+            }
+        };
+        let body = given(json!({ "type": "DAG_ONLY", "description": self.description, "git": git }));
+        let deploy = session.post::<api::Create>(&path, &body).await?;
+        let version = upload(&session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
+        let of = of_deploy(path, text(&deploy["id"]))?;
+        let finalized = session.post::<api::Finalize>(&of, &json!({ "dagTarballVersion": version })).await?;
+        follow(&session, path, &finalized, &self.wait).await
+    }
+
+    /// The deployment to deploy to, made if that is wanted.
+    async fn deployment(&self, session: &Session) -> Outcome<OfDeployment> {
+        let found = self.which.find(session, &self.folder).await;
+        let is_missing = matches!(&found, Err(failed) if failed.exit == Exit::NotFound);
+        if !is_missing {
+            return found;
+        }
+        let project = Project::read(&self.folder)?;
+        let Some(name) = self.which.deployment.clone().or(project.deployment) else { return found };
+        if !self.create {
+            return found.map_err(|failed| {
+                failed.hint(format!("To create it: podium deploy --create, or correct its name in {FILE}."))
+            });
+        }
+        let workspace = self.which.flags.workspace.clone().or(project.workspace);
+        let workspace_id = session.chosen_workspace(workspace.as_deref()).await?;
+        let body = json!({ "name": name, "workspaceId": workspace_id });
+        let path = session.in_organization().await?;
+        let made = session.post::<deployments::Create>(&path, &body).await?;
+        eprintln!("Created deployment {name}.");
+        session.deployment(text(&made["id"]), None).await
+    }
+}
+
+/// Uploads an archive and shows how far it is.
+async fn upload(session: &Session, url: &str, file: &std::path::Path, size: u64) -> Outcome<String> {
+    let bar = if terminal::is_interactive() { ProgressBar::new(size) } else { ProgressBar::hidden() };
+    let template = "Uploading {bar:30} {bytes}/{total_bytes} {bytes_per_sec}";
+    bar.set_style(ProgressStyle::with_template(template).expect("a template"));
+    let shown = bar.clone();
+    let progress: podium_client::Progress = Arc::new(move |sent| shown.set_position(sent));
+    let version = session.client.upload(url, file, &progress).await;
+    bar.finish_and_clear();
+    Ok(version?)
+}
+
+/// Waits until a deploy is live, unless told not to, and shows it.
+async fn follow(session: &Session, path: OfDeployment, deploy: &Value, wait: &Wait) -> Outcome {
+    let id = text(&deploy["id"]);
+    if !wait.is_default() {
+        eprintln!("Deploy {id} is on its way.");
+        return session.show(deploy, &VIEW);
+    }
+    let settled = session.settle(&path, wait).await;
+    let of = of_deploy(path, id)?;
+    let (deadline, mut round) = (wait.deadline(), 0);
+    let deploy = loop {
+        let deploy = session.get::<api::Get>(&of).await?;
+        if text(&deploy["status"]) != "INITIALIZED" || Instant::now() > deadline {
+            break deploy;
+        }
+        pause(round).await;
+        round += 1;
+    };
+    if text(&deploy["status"]) == "FAILED" {
+        let deployment = session.get::<deployments::Get>(&path).await?;
+        return Err(Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
+            .details(deployment["statusReason"].as_str().map(str::to_owned))
+            .hint("What ran before still runs."));
+    }
+    settled?;
+    eprintln!("Deploy {id} is live.");
+    session.show(&deploy, &VIEW)
+}
+
+/// The newest deploy before the current one that can be gone back to.
+async fn previous(session: &Session, path: &OfDeployment) -> Outcome<String> {
+    let mut pages = session.client.pages(Call::to::<api::List>(path), None);
+    let mut deployed = Vec::new();
+    while let Some(page) = pages.next().await? {
+        deployed.extend(page.into_iter().filter(|deploy| text(&deploy["status"]) == "DEPLOYED"));
+        if deployed.len() >= 2 {
+            return Ok(text(&deployed[1]["id"]).to_owned());
+        }
+    }
+    Err(Failed::new(Exit::NotFound, "there is no earlier deploy to go back to"))
+}
+
+fn of_deploy(path: OfDeployment, deploy: &str) -> Outcome<OfDeploy> {
+    let deploy_id = deploy.parse().map_err(|_| {
+        Failed::usage(format!("{deploy:?} is not the id of a deploy")).hint("See podium deploy list.")
+    })?;
+    Ok(OfDeploy { organization_id: path.organization_id, deployment_id: path.deployment_id, deploy_id })
+}

@@ -1,0 +1,109 @@
+//! Where code comes from: the commit of a clean work tree.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::client::fields::given;
+
+/// Why there is no commit to name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoCommit {
+    NotInGit,
+    Changed,
+    NoRemote,
+}
+
+impl std::fmt::Display for NoCommit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NotInGit => "the folder is not in a git work tree",
+            Self::Changed => "there are changes that are not committed",
+            Self::NoRemote => "the work tree has no remote named origin",
+        })
+    }
+}
+
+/// The commit of a folder, as the API takes it.
+pub(super) fn describe(folder: &Path) -> Result<Value, NoCommit> {
+    let commit = git(folder, &["rev-parse", "HEAD"]).ok_or(NoCommit::NotInGit)?;
+    let changes = git(folder, &["status", "--porcelain", "--", "."]).ok_or(NoCommit::NotInGit)?;
+    if !changes.is_empty() {
+        return Err(NoCommit::Changed);
+    }
+    let remote = git(folder, &["remote", "get-url", "origin"]).ok_or(NoCommit::NoRemote)?;
+    let branch = git(folder, &["symbolic-ref", "--short", "HEAD"]);
+    let author = git(folder, &["log", "-1", "--format=%an"]);
+    let path = git(folder, &["rev-parse", "--show-prefix"]).map(|path| path.trim_end_matches('/').to_owned());
+    Ok(given(json!({
+        "provider": "GENERIC",
+        "commitSha": commit,
+        "remoteUrl": without_password(&remote),
+        "branch": branch,
+        "authorName": author,
+        "path": path.filter(|path| !path.is_empty()),
+    })))
+}
+
+/// What git says, if it says anything without failing.
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(folder).args(arguments).stdin(Stdio::null()).env("GIT_OPTIONAL_LOCKS", "0");
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}
+
+/// A URL without user and password: CI systems put tokens there.
+fn without_password(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.find('/').unwrap_or(rest.len());
+            match rest[..host].rfind('@') {
+                Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+                None => url.to_owned(),
+            }
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(folder: &Path, arguments: &[&str]) {
+        let identity =
+            ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "init.defaultBranch=main"];
+        let mut command = Command::new("git");
+        let done = command.arg("-C").arg(folder).args(identity).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    #[test]
+    fn a_clean_work_tree_names_its_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        assert_eq!(describe(path), Err(NoCommit::NotInGit));
+        std::fs::create_dir(path.join("project")).unwrap();
+        std::fs::write(path.join("project/a.py"), "").unwrap();
+        for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "First"]] {
+            run(path, arguments);
+        }
+        assert_eq!(describe(path), Err(NoCommit::NoRemote));
+        run(path, &["remote", "add", "origin", "https://ci:secret@git.example.com/a/b.git"]);
+        let found = describe(&path.join("project")).unwrap();
+        assert_eq!(found["remoteUrl"], "https://git.example.com/a/b.git");
+        assert_eq!((&found["branch"], &found["path"]), (&json!("main"), &json!("project")));
+        assert_eq!((&found["authorName"], found["commitSha"].as_str().unwrap().len()), (&json!("Ada"), 40));
+        std::fs::write(path.join("project/b.py"), "").unwrap();
+        assert_eq!(describe(path), Err(NoCommit::Changed));
+    }
+
+    #[test]
+    fn a_password_stays_here() {
+        assert_eq!(without_password("https://a:b@c.test/d@e"), "https://c.test/d@e");
+        assert_eq!(without_password("git@c.test:d/e.git"), "git@c.test:d/e.git");
+        assert_eq!(without_password("https://c.test/d"), "https://c.test/d");
+    }
+}

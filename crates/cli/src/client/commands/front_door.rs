@@ -1,0 +1,56 @@
+//! `podium open`.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use podium_api::front_door as api;
+use serde_json::Value;
+
+use crate::client::ending::Outcome;
+use crate::client::project::DeploymentFlags;
+use crate::client::session::{Setup, text};
+
+/// Open the Airflow of a deployment in a browser, signed in as you.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  podium open nightly
+  podium open nightly --print")]
+pub(crate) struct Open {
+    /// Name or id; the default is the deployment of podium.yaml, or the only one.
+    deployment: Option<String>,
+    /// Print the link instead. It works once, for anyone who has it: treat it like a password.
+    #[arg(long)]
+    print: bool,
+    #[command(flatten)]
+    flags: DeploymentFlags,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+impl Open {
+    pub(crate) async fn run(self) -> Outcome {
+        let session = self.setup.open()?;
+        let here = std::path::Path::new(".");
+        let path = self.flags.find(&session, self.deployment.as_deref(), here).await?;
+        let opened = session.post::<api::Open>(&path, &Value::Null).await?;
+        let url = text(&opened["url"]);
+        if !self.print && is_shown(url) {
+            eprintln!("Opened a browser.");
+            return Ok(());
+        }
+        writeln!(std::io::stdout(), "{url}")?;
+        Ok(())
+    }
+}
+
+/// Whether a browser was started.
+fn is_shown(url: &str) -> bool {
+    let default = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let browser =
+        std::env::var("BROWSER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| default.into());
+    let mut command = Command::new(browser);
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,244 @@
+//! `podium login`, `podium logout` and `podium whoami`.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use podium_api::{OrganizationId, auth, organizations, users};
+use podium_client::{Call, Client};
+use serde_json::{Value, json};
+
+use crate::client::contexts::{Context, Contexts};
+use crate::client::ending::{Failed, Outcome};
+use crate::client::output::{View, column};
+use crate::client::session::{Setup, Target, text};
+use crate::terminal;
+
+/// Sign in to a server and make it the current context.
+///
+/// On a terminal the command asks for an e-mail address and a password, or for a token. Otherwise it reads a token from
+/// standard input. The token is stored in a file that only you can read.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  podium login https://podium.example.com
+  podium login https://podium.example.com --email ada@example.com
+  podium login http://127.0.0.1:8080 --token-file ./podium-data/owner-token
+  podium login https://podium.example.com --name production < token.txt")]
+pub(crate) struct Login {
+    /// URL of the server; the default is that of the current context.
+    server: Option<String>,
+    /// Name of the context; the default is the server's host.
+    #[arg(long)]
+    name: Option<String>,
+    /// E-mail address to sign in with; the password is asked for, or read from standard input.
+    #[arg(long, conflicts_with = "token_file")]
+    email: Option<String>,
+    /// File that holds a token.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Forget the token of a context; a session that `podium login` started is ended.
+#[derive(Args)]
+#[command(after_help = "Example: podium logout")]
+pub(crate) struct Logout {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Show who you are, and where.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  podium whoami
+  podium whoami --output json")]
+pub(crate) struct Whoami {
+    #[command(flatten)]
+    setup: Setup,
+}
+
+const VIEW: View = View {
+    name: "username",
+    columns: &[
+        column("USER", "username"),
+        column("NAME", "fullName"),
+        column("STATUS", "status"),
+        column("ORGANIZATION", "organizationId"),
+        column("ID", "id"),
+    ],
+};
+
+impl Login {
+    pub(crate) async fn run(self) -> Outcome {
+        let url = self.url()?;
+        let anonymous = self.target.client(&url, None, self.target.ca_certificate.as_deref())?;
+        let url = anonymous.base().to_owned();
+        if url.starts_with("http://") && !is_loopback(&url) {
+            eprintln!("Warning: the connection to {url} is not encrypted.");
+        }
+        let (token, is_session) = match self.token()? {
+            Some(token) => (token, false),
+            None => (self.session_token(&anonymous).await?, true),
+        };
+        let ca_certificate = self.target.ca_certificate.as_deref().map(std::fs::canonicalize).transpose()?;
+        let client = self.target.client(&url, Some(token.clone()), ca_certificate.as_deref())?;
+        let (subject, organization_id) = identify(&client).await?;
+        let name = self.name.clone().unwrap_or_else(|| context_name(&url));
+        let context = Context {
+            url: url.clone(),
+            token,
+            subject: Some(subject.clone()),
+            organization_id,
+            ca_certificate,
+            is_session,
+        };
+        Contexts::change(|all| {
+            all.contexts.insert(name.clone(), context);
+            all.current = Some(name.clone());
+            Ok(())
+        })?;
+        eprintln!("Signed in to {url} as {subject} (context {name}).");
+        Ok(())
+    }
+
+    fn url(&self) -> Outcome<String> {
+        if let Some(url) = &self.server {
+            return Ok(url.clone());
+        }
+        let contexts = Contexts::read()?;
+        match self.target.find(&contexts)? {
+            Some(context) => Ok(context.url.clone()),
+            None => Err(Failed::usage("name the server: podium login URL")
+                .hint("A server on this machine is at http://127.0.0.1:8080 unless it was told otherwise.")),
+        }
+    }
+
+    /// A token from a file or standard input; none if a password is to be used.
+    fn token(&self) -> Outcome<Option<String>> {
+        let token = match &self.token_file {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| Failed::usage(format!("{} cannot be read: {error}", path.display())))?,
+            None if self.email.is_some() => return Ok(None),
+            None if std::io::stdin().is_terminal() => {
+                let token = terminal::ask_secret("Token (empty to use a password): ")?;
+                if token.trim().is_empty() {
+                    return Ok(None);
+                }
+                token
+            }
+            None => {
+                let mut token = String::new();
+                std::io::stdin().take(1 << 16).read_to_string(&mut token)?;
+                token
+            }
+        };
+        match token.trim() {
+            "" => Err(Failed::usage("there is no token on standard input")
+                .hint("Pipe one in, or give --token-file FILE, or --email for a password.")),
+            token => Ok(Some(token.to_owned())),
+        }
+    }
+
+    /// Signs in with a password.
+    async fn session_token(&self, client: &Client) -> Outcome<String> {
+        let is_interactive = std::io::stdin().is_terminal();
+        let username = match &self.email {
+            Some(email) => email.clone(),
+            None => terminal::ask("E-mail address: ")?,
+        };
+        let password = if is_interactive { terminal::ask_secret("Password: ")? } else { terminal::line()? };
+        let body = json!({ "username": username, "password": password });
+        let session: Value = client.send(Call::to::<auth::SignIn>(&()).body(&body)?).await?.body;
+        Ok(text(&session["token"]).to_owned())
+    }
+}
+
+/// Who holds the token, and the only organization, if there is only one.
+async fn identify(client: &Client) -> Outcome<(String, Option<OrganizationId>)> {
+    let mut pages = client.pages(Call::to::<organizations::List>(&()), Some(2));
+    let found = pages.next().await?.unwrap_or_default();
+    let only = match found.as_slice() {
+        [only] => only["id"].as_str().and_then(|id| id.parse().ok()),
+        _ => None,
+    };
+    let subject = match client.send::<Value>(Call::to::<users::GetSelf>(&())).await {
+        Ok(user) => text(&user.body["username"]).to_owned(),
+        // An API token is no user.
+        Err(error) if error.status() == Some(403) => "an API token".into(),
+        Err(error) => return Err(error.into()),
+    };
+    Ok((subject, only))
+}
+
+impl Logout {
+    pub(crate) async fn run(self) -> Outcome {
+        let contexts = Contexts::read()?;
+        let Some(name) = self.target.context_name(&contexts) else {
+            return Err(Failed::usage("there is no current context").hint("See podium context list."));
+        };
+        let context = contexts.named(&name)?;
+        if context.is_session {
+            let ca = context.ca_certificate.clone();
+            let client = self.target.client(&context.url, Some(context.token.clone()), ca.as_deref())?;
+            if let Err(error) = client.send_for_nothing(Call::to::<auth::SignOut>(&())).await {
+                eprintln!("Warning: the session could not be ended: {error}");
+            }
+        }
+        forget(&name)?;
+        eprintln!("Signed out of {name}.");
+        Ok(())
+    }
+}
+
+/// Removes a context with its token.
+pub(crate) fn forget(name: &str) -> Outcome {
+    Contexts::change(|all| {
+        all.named(name)?;
+        all.contexts.remove(name);
+        if all.current.as_deref() == Some(name) {
+            all.current = None;
+        }
+        Ok(())
+    })
+}
+
+impl Whoami {
+    pub(crate) async fn run(self) -> Outcome {
+        let session = self.setup.open()?;
+        let user = session.get::<users::GetSelf>(&()).await?;
+        session.show(&user, &VIEW)
+    }
+}
+
+/// The name of a context, from the URL of its server.
+fn context_name(url: &str) -> String {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    host.split('/').next().unwrap_or(host).to_owned()
+}
+
+fn is_loopback(url: &str) -> bool {
+    let name = context_name(url);
+    let host = name.rsplit_once(':').map_or(name.as_str(), |(host, _)| host);
+    host == "localhost" || host == "[::1]" || host.starts_with("127.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_is_named_after_its_host() {
+        assert_eq!(context_name("https://podium.example.com"), "podium.example.com");
+        assert_eq!(context_name("http://127.0.0.1:8080/below"), "127.0.0.1:8080");
+    }
+
+    #[test]
+    fn this_machine_needs_no_encryption() {
+        assert!(is_loopback("http://127.0.0.1:8080") && is_loopback("http://localhost"));
+        assert!(is_loopback("http://[::1]:80"));
+        assert!(!is_loopback("http://podium.example.com:8080"));
+    }
+}

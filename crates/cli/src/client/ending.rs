@@ -1,0 +1,189 @@
+//! How a command ends: its exit code, and what is said to the person who typed it.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use podium_api::ErrorBody;
+use podium_client::Error;
+
+/// The exit codes, which scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Nobody reads any more: not an error.
+    Fine = 0,
+    /// It failed.
+    Failed = 1,
+    /// It was typed wrongly.
+    Usage = 2,
+    /// There is no such thing, or the caller may not see it.
+    NotFound = 3,
+    /// Not signed in, or not allowed.
+    Refused = 4,
+    /// A name is taken, or something changed meanwhile.
+    Conflict = 5,
+    /// The server cannot be reached.
+    Unreachable = 6,
+    /// The server did what it was told, and it did not work out.
+    OperationFailed = 7,
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) exit: Exit,
+    /// What happened, and why.
+    message: String,
+    /// More about it, a line each.
+    details: Vec<String>,
+    /// What to do next.
+    hint: Option<String>,
+}
+
+/// A result of a command.
+pub(crate) type Outcome<T = ()> = Result<T, Failed>;
+
+impl Failed {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), details: Vec::new(), hint: None }
+    }
+
+    /// It was typed wrongly.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// It failed.
+    pub(crate) fn because(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    /// Adds what to do next.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds lines that say more.
+    pub(crate) fn details(mut self, details: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(details);
+        self
+    }
+
+    /// Says why on standard error, and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        eprint!("{}", self.text());
+        ExitCode::from(self.exit as u8)
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if !self.message.is_empty() {
+            let _ = writeln!(text, "podium: {}", printable(&self.message));
+        }
+        for detail in &self.details {
+            let _ = writeln!(text, "  {}", printable(detail));
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(text, "{}", printable(hint));
+        }
+        text
+    }
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::new(Exit::Fine, ""),
+            _ => Self::because(error.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(body) => Self::from(body),
+            Error::Unreachable { .. } => Self::new(Exit::Unreachable, error.to_string())
+                .hint("Check the URL, and that the server is running: podium context list"),
+            Error::Invalid(message) => Self::usage(message),
+            other => Self::because(other.to_string()),
+        }
+    }
+}
+
+impl From<ErrorBody> for Failed {
+    fn from(body: ErrorBody) -> Self {
+        let exit = match body.status_code {
+            401 | 403 => Exit::Refused,
+            404 => Exit::NotFound,
+            409 | 412 => Exit::Conflict,
+            429 | 502..=504 => Exit::Unreachable,
+            _ => Exit::Failed,
+        };
+        let fields = body.field_errors.unwrap_or_default();
+        let fields = fields.into_iter().map(|field| format!("{}: {}", field.field, field.message));
+        let mut failed = Self::new(exit, body.message).details(fields);
+        if !body.request_id.is_empty() {
+            failed.details.push(format!("status {}, request {}", body.status_code, body.request_id));
+        }
+        match body.status_code {
+            401 => failed.hint("Sign in again: podium login"),
+            429 => failed.hint("Too many requests: try again in a moment."),
+            _ => failed,
+        }
+    }
+}
+
+/// A text without control characters: what a server says must not steer a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use podium_api::FieldError;
+
+    use super::*;
+
+    fn refused(status_code: u16) -> Failed {
+        let field = FieldError::new("name", "required", "is required\u{1b}[2J");
+        let body = ErrorBody {
+            message: "No.".into(),
+            request_id: "r1".into(),
+            status_code,
+            field_errors: Some(vec![field]),
+        };
+        Error::Refused(body).into()
+    }
+
+    #[test]
+    fn a_status_has_an_exit_code() {
+        let table = [
+            (400, Exit::Failed),
+            (401, Exit::Refused),
+            (403, Exit::Refused),
+            (404, Exit::NotFound),
+            (409, Exit::Conflict),
+            (412, Exit::Conflict),
+            (429, Exit::Unreachable),
+            (500, Exit::Failed),
+            (503, Exit::Unreachable),
+        ];
+        for (status, exit) in table {
+            assert_eq!(refused(status).exit, exit, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_fields_and_the_request() {
+        let expected = "podium: No.\n  name: is required\u{fffd}[2J\n  status 400, request r1\n";
+        assert_eq!(refused(400).text(), expected);
+        assert!(refused(401).text().ends_with("Sign in again: podium login\n"));
+    }
+
+    #[test]
+    fn a_reader_that_stops_early_is_no_error() {
+        let failed = Failed::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        assert_eq!((failed.exit, failed.text()), (Exit::Fine, String::new()));
+    }
+}

@@ -1,0 +1,137 @@
+//! Bodies of requests, put together from flags, a file and `--set field=value`.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Map, Value};
+
+use super::ending::{Failed, Outcome};
+
+/// The largest file with a body.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// Any field of a request, by its name in the API.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Extra {
+    /// Any other field of the API, such as schedulerSize=MEDIUM or scheduler.replicas=2; the value is JSON, or else text.
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    set: Vec<String>,
+    /// File with fields of the API (YAML or JSON); - is standard input. Other flags win over it.
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl Extra {
+    /// Whether nothing was named.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.file.is_none()
+    }
+
+    /// A body: the file, then flags, then what was set.
+    pub(crate) fn body(&self, flags: Value) -> Outcome<Value> {
+        let mut body = match &self.file {
+            Some(path) => read(path)?,
+            None => Value::Object(Map::new()),
+        };
+        let Value::Object(fields) = &mut body else {
+            return Err(Failed::usage("the file does not hold an object"));
+        };
+        if let Value::Object(flags) = given(flags) {
+            fields.extend(flags);
+        }
+        for assignment in &self.set {
+            set(&mut body, assignment)?;
+        }
+        Ok(body)
+    }
+}
+
+/// An object without what was not given.
+pub(crate) fn given(mut value: Value) -> Value {
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|_, value| !value.is_null());
+    }
+    value
+}
+
+/// Adds the fields of one object to another.
+pub(crate) fn merged(mut base: Map<String, Value>, change: Value) -> Value {
+    if let Value::Object(change) = change {
+        base.extend(change);
+    }
+    Value::Object(base)
+}
+
+/// Sets `field=value` or `field.member=value`.
+pub(crate) fn set(body: &mut Value, assignment: &str) -> Outcome {
+    let wrong = |why: &str| Failed::usage(format!("{assignment:?} {why}: write field=value"));
+    let (path, text) = assignment.split_once('=').ok_or_else(|| wrong("has no value"))?;
+    if path.split('.').any(str::is_empty) {
+        return Err(wrong("has no field"));
+    }
+    let mut place = body;
+    for name in path.split('.') {
+        if place.is_null() {
+            *place = Value::Object(Map::new());
+        }
+        let Value::Object(fields) = place else {
+            return Err(wrong("sets a member of something that has none"));
+        };
+        place = fields.entry(name).or_insert(Value::Null);
+    }
+    *place = value(text);
+    Ok(())
+}
+
+/// JSON, or else text.
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// Reads YAML or JSON from a file, or from standard input.
+pub(crate) fn read(path: &Path) -> Outcome<Value> {
+    let unreadable =
+        |why: &dyn std::fmt::Display| Failed::usage(format!("{} cannot be read: {why}", path.display()));
+    let mut text = String::new();
+    let source: Box<dyn std::io::Read> = match path.to_str() {
+        Some("-") => Box::new(std::io::stdin()),
+        _ => Box::new(std::fs::File::open(path).map_err(|error| unreadable(&error))?),
+    };
+    source.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(unreadable(&format!("it is larger than {MOST_BYTES} bytes")));
+    }
+    // JSON is YAML too, but its own parser keeps numbers as they are.
+    serde_json::from_str(&text).or_else(|_| serde_saphyr::from_str(&text).map_err(|error| unreadable(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_set_by_path() {
+        let mut body = json!({ "a": { "b": 1 } });
+        for assignment in ["a.c=true", "d=text", "e.f=[1, 2]", "g=\"5\"", "h=a=b", "i="] {
+            set(&mut body, assignment).unwrap();
+        }
+        let expected = json!({ "a": { "b": 1, "c": true }, "d": "text", "e": { "f": [1, 2] }, "g": "5", "h": "a=b", "i": "" });
+        assert_eq!(body, expected);
+        for wrong in ["a", "=1", "a.=1", "d.x=1"] {
+            assert!(set(&mut body, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_what_is_set_over_both() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("body.yaml");
+        std::fs::write(&file, "name: file\nsize: 1\nkeep: [a, b]\n").unwrap();
+        let extra = Extra { set: vec!["size=3".into()], file: Some(file) };
+        let body = extra.body(json!({ "name": "flag", "size": 2, "none": null })).unwrap();
+        assert_eq!(body, json!({ "name": "flag", "size": 3, "keep": ["a", "b"] }));
+    }
+}

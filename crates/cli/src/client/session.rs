@@ -1,0 +1,238 @@
+//! Which server a command calls, as whom, and in which organization.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use podium_api::path::InOrganization;
+use podium_api::{OrganizationId, organizations};
+use podium_client::{Call, Client, Sent, Settings};
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use super::contexts::{Context, Contexts};
+use super::ending::{Exit, Failed, Outcome};
+use super::names;
+use super::output::{Format, Listing, View};
+use crate::server::OWNER_TOKEN;
+
+/// Which server, and as whom.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct Target {
+    /// Context to use instead of the current one.
+    #[arg(long, global = true, env = "PODIUM_CONTEXT", value_name = "NAME")]
+    context: Option<String>,
+    /// URL of the server, instead of a context; set PODIUM_TOKEN to a token for it.
+    #[arg(long, global = true, env = "PODIUM_URL", value_name = "URL")]
+    url: Option<String>,
+    /// Organization, by name or id; needed only if you belong to several.
+    #[arg(long, global = true, env = "PODIUM_ORGANIZATION", value_name = "NAME")]
+    organization: Option<String>,
+    /// File with certificates (PEM) to trust in addition to those of the system.
+    #[arg(long, global = true, env = "PODIUM_CA_CERTIFICATE", value_name = "FILE")]
+    pub(crate) ca_certificate: Option<PathBuf>,
+    /// Show every request on standard error, without secrets.
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+}
+
+/// The flags of every command that calls a server and shows something.
+#[derive(Args, Clone)]
+pub(crate) struct Setup {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
+/// A server that is called, and how to show what it says.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) format: Format,
+    organization: OnceCell<OrganizationId>,
+    wanted_organization: Option<String>,
+}
+
+impl Setup {
+    /// Finds out which server to call, and as whom.
+    pub(crate) fn open(&self) -> Outcome<Session> {
+        let (client, known) = self.target.connect()?;
+        let organization = OnceCell::new();
+        if let (Some(id), None) = (known, &self.target.organization) {
+            let _ = organization.set(id);
+        }
+        Ok(Session {
+            client,
+            format: self.format.clone(),
+            organization,
+            wanted_organization: self.target.organization.clone(),
+        })
+    }
+}
+
+impl Target {
+    /// A client, and the organization that the context names.
+    pub(crate) fn connect(&self) -> Outcome<(Client, Option<OrganizationId>)> {
+        let token = std::env::var("PODIUM_TOKEN").ok().filter(|token| !token.is_empty());
+        let contexts = Contexts::read()?;
+        let found = self.find(&contexts)?;
+        let url = self.url.clone().or_else(|| found.map(|context| context.url.clone()));
+        let Some(url) = url else { return Err(not_signed_in()) };
+        let is_own_token = token.is_some();
+        let token = token.or_else(|| found.map(|context| context.token.clone()));
+        let Some(token) = token else {
+            return Err(Failed::new(Exit::Refused, format!("you are not signed in to {url}"))
+                .hint(format!("Sign in: podium login {url}. In CI, set PODIUM_TOKEN.")));
+        };
+        let certificate =
+            self.ca_certificate.clone().or_else(|| found.and_then(|context| context.ca_certificate.clone()));
+        let client = self.client(&url, Some(token), certificate.as_deref())?;
+        // Another token may belong to another organization.
+        Ok((client, found.and_then(|context| context.organization_id).filter(|_| !is_own_token)))
+    }
+
+    /// The context that applies: the one that is named, the one of the URL, or the current one.
+    pub(crate) fn find<'a>(&self, contexts: &'a Contexts) -> Outcome<Option<&'a Context>> {
+        match (&self.context, &self.url) {
+            (Some(name), None) => contexts.named(name).map(Some),
+            (Some(name), Some(url)) => {
+                let context = contexts.named(name)?;
+                // A token goes to the server that it is for, and to no other.
+                match is_same(&context.url, url) {
+                    true => Ok(Some(context)),
+                    false => Err(Failed::usage(format!(
+                        "the context {name:?} is for {}, not for {url}",
+                        context.url
+                    ))),
+                }
+            }
+            (None, Some(url)) => Ok(contexts.contexts.values().find(|context| is_same(&context.url, url))),
+            (None, None) => match &contexts.current {
+                Some(name) => contexts.named(name).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The name of the context that a command is about.
+    pub(crate) fn context_name(&self, contexts: &Contexts) -> Option<String> {
+        self.context.clone().or_else(|| contexts.current.clone())
+    }
+
+    /// A client of a server, as whoever holds the token.
+    pub(crate) fn client(&self, url: &str, token: Option<String>, ca: Option<&Path>) -> Outcome<Client> {
+        let read = |path: &Path| {
+            std::fs::read(path)
+                .map_err(|error| Failed::because(format!("{} cannot be read: {error}", path.display())))
+        };
+        let settings = Settings {
+            token,
+            certificates: ca.map(read).transpose()?,
+            user_agent: Some(concat!("podium/", env!("CARGO_PKG_VERSION")).into()),
+            observer: self.verbose.then(|| Arc::new(tell) as podium_client::Observer),
+            ..Settings::default()
+        };
+        Ok(Client::with(url, settings)?)
+    }
+}
+
+fn tell(sent: &Sent<'_>) {
+    let Sent { method, path, outcome, request_id, took } = sent;
+    let millis = took.as_millis();
+    eprintln!("{method} {path} -> {outcome} in {millis} ms {request_id}");
+}
+
+/// Whether two URLs are the same server.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    let plain = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
+    plain(one) == plain(other)
+}
+
+/// Nobody signed in yet: says how, and where the first token is if this is the server's own machine.
+fn not_signed_in() -> Failed {
+    let directory =
+        std::env::var_os("PODIUM_DATA_DIR").map_or_else(|| PathBuf::from("./podium-data"), PathBuf::from);
+    let token = directory.join(OWNER_TOKEN);
+    let hint = match std::fs::File::open(&token) {
+        Ok(_) => format!(
+            "This machine has an installation. Sign in as its owner: podium login http://127.0.0.1:8080 --token-file {}",
+            token.display()
+        ),
+        Err(_) => "Sign in: podium login URL. In CI, set PODIUM_URL and PODIUM_TOKEN.".into(),
+    };
+    Failed::new(Exit::Refused, "you are not signed in to a server").hint(hint)
+}
+
+impl Session {
+    /// The organization: the one that is named, the context's, or the only one.
+    pub(crate) async fn organization(&self) -> Outcome<OrganizationId> {
+        self.organization.get_or_try_init(|| self.find_organization()).await.copied()
+    }
+
+    /// The path of the organization.
+    pub(crate) async fn in_organization(&self) -> Outcome<InOrganization> {
+        Ok(InOrganization { organization_id: self.organization().await? })
+    }
+
+    async fn find_organization(&self) -> Outcome<OrganizationId> {
+        if let Some(wanted) = &self.wanted_organization {
+            return self.find::<_, organizations::List>(&names::ORGANIZATION, &(), &json!({}), wanted).await;
+        }
+        let mut pages = self.client.pages(Call::to::<organizations::List>(&()), Some(20));
+        let found = pages.next().await?.unwrap_or_default();
+        let id = |item: &serde_json::Value| item["id"].as_str().and_then(|id| id.parse().ok());
+        match found.as_slice() {
+            [] => Err(Failed::new(Exit::NotFound, "you belong to no organization")
+                .hint("Ask an owner for an invite, or accept the one that you got.")),
+            [only] => id(only).ok_or_else(|| Failed::because("the server's answer has no organization id")),
+            several => {
+                Err(Failed::usage("you belong to several organizations: choose one with --organization")
+                    .details(
+                        several.iter().map(|item| format!("{}  {}", text(&item["id"]), text(&item["name"]))),
+                    )
+                    .hint("To keep it: podium context use CONTEXT --organization NAME"))
+            }
+        }
+    }
+
+    /// Shows a list, page by page.
+    pub(crate) async fn list(&self, call: Call, view: &View, listing: &Listing) -> Outcome {
+        let call = call.query_params(&json!({ "sorts": listing.sorts() }))?;
+        let mut pages = self.client.pages(call, listing.limit);
+        let mut printer = self.format.printer(view)?;
+        while let Some(page) = pages.next().await? {
+            printer.page(&page)?;
+        }
+        Ok(printer.finish()?)
+    }
+
+    /// Shows one thing.
+    pub(crate) fn show(&self, item: &serde_json::Value, view: &View) -> Outcome {
+        let mut printer = self.format.printer(view)?;
+        Ok(printer.one(item)?)
+    }
+
+    /// Shows a list that came as a whole.
+    pub(crate) fn show_all(&self, items: &[serde_json::Value], view: &View) -> Outcome {
+        let mut printer = self.format.printer(view)?;
+        printer.page(items)?;
+        Ok(printer.finish()?)
+    }
+
+    /// Shows a secret: as the only thing on standard output, unless another format is wanted.
+    pub(crate) fn show_secret(&self, item: &serde_json::Value, field: &str, view: &View) -> Outcome {
+        if self.format.is_table() {
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "{}", text(&item[field]))?;
+            return Ok(());
+        }
+        self.show(item, view)
+    }
+}
+
+/// A field as text, without quotes.
+pub(crate) fn text(value: &serde_json::Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

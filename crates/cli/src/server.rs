@@ -1,0 +1,106 @@
+//! Commands of the operator, on the server's own machine: they open an installation themselves.
+
+#[cfg(target_os = "linux")]
+mod backup;
+mod confine;
+mod data_dir;
+mod data_plane;
+pub(crate) mod ip_range;
+mod joining;
+mod limits;
+mod log;
+#[cfg(target_os = "linux")]
+mod network;
+mod node;
+mod owner_password;
+mod owner_token;
+#[cfg(target_os = "linux")]
+mod restore;
+mod serve;
+mod settings;
+mod signing_key;
+mod sockets;
+mod table;
+mod work;
+
+use std::pin::Pin;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+
+pub(crate) use data_dir::OWNER_TOKEN;
+
+/// A command of the operator.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Serve the API.
+    Serve(Box<serve::Serve>),
+    /// Write a backup of an embedded installation to one file.
+    #[cfg(target_os = "linux")]
+    Backup(backup::Backup),
+    /// Create an installation from a backup, in an empty directory.
+    #[cfg(target_os = "linux")]
+    Restore(restore::Restore),
+    /// The machines that run environments.
+    #[command(subcommand)]
+    Node(node::Node),
+    OwnerPassword(owner_password::OwnerPassword),
+    /// Another token for the owner, if the first one is lost.
+    #[command(subcommand)]
+    OwnerToken(owner_token::OwnerToken),
+    /// Keys that sign tokens.
+    #[command(subcommand)]
+    SigningKey(signing_key::SigningKey),
+    /// Confine this process to some directories and run another program in it.
+    #[command(hide = true)]
+    Confine(confine::Confine),
+    /// Create the network of an environment, or its uplink.
+    #[cfg(target_os = "linux")]
+    #[command(subcommand, hide = true)]
+    Network(network::Network),
+    /// Show the pending work of the loops, and why it is not done.
+    Work(work::Work),
+}
+
+impl Command {
+    /// Runs to the end.
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            // Before there are other threads: a multi-threaded process cannot enter other namespaces.
+            Self::Confine(command) => command.run(),
+            #[cfg(target_os = "linux")]
+            Self::Network(command) => command.run(),
+            command => block_on(carry_out(command)),
+        }
+    }
+}
+
+/// Runs a future of an operator's command.
+#[tokio::main]
+pub(crate) async fn block_on(
+    work: Pin<Box<dyn Future<Output = Result<(), Failure>>>>,
+) -> Result<(), Failure> {
+    work.await
+}
+
+/// Of an erased type: a runtime compiles every future that it blocks on three times.
+fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Result<(), Failure>>>> {
+    Box::pin(async {
+        match command {
+            Command::Serve(serve) => serve.run().await,
+            #[cfg(target_os = "linux")]
+            Command::Backup(command) => command.run().await,
+            #[cfg(target_os = "linux")]
+            Command::Restore(command) => command.run(),
+            Command::Node(command) => command.run().await,
+            Command::OwnerPassword(command) => command.run().await,
+            Command::OwnerToken(command) => command.run().await,
+            Command::SigningKey(command) => command.run().await,
+            Command::Confine(command) => command.run(),
+            #[cfg(target_os = "linux")]
+            Command::Network(command) => command.run(),
+            Command::Work(command) => command.run().await,
+        }
+    })
+}

@@ -1,0 +1,27 @@
+//! `podium ip-range reset`: lets an operator back in who locked everybody out.
+
+use clap::Args;
+use podium_app::{Config, Started};
+
+use crate::failure::Failure;
+use crate::server::settings::Installation;
+
+/// Which installation.
+#[derive(Args)]
+#[command(after_help = "Example: podium ip-range reset --data-dir ./podium-data")]
+pub(crate) struct Reset {
+    #[command(flatten)]
+    installation: Installation,
+}
+
+impl Reset {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let Started { app, system, .. } =
+            self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
+        let removed =
+            app.reset_allowed_ip_address_ranges(&system).await.map_err(|error| error.to_string())?;
+        app.db.close().await;
+        eprintln!("Removed {removed} allowed address ranges.");
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! From an empty folder to a deploy that is live, and back.
+
+use super::Desk;
+
+#[test]
+fn a_project_is_written_once_and_deployed() {
+    let desk = Desk::signed_in();
+    let made = desk.run(&["init", "hello"]);
+    assert_eq!(made.stderr, "Wrote a project to hello. Next:\n  podium deploy hello --create\n");
+    let again = desk.run(&["init", "hello"]);
+    assert_eq!(again.code, Some(5), "{}", again.stderr);
+    let files = desk.run(&["deploy", "hello", "--dry-run"]);
+    assert_eq!(files.stdout, ".podiumignore\ndags/hello.py\npodium.yaml\nrequirements.txt\n");
+    assert_eq!(files.stderr, "4 files would be packed; nothing was sent.\n");
+
+    let missing = desk.run(&["deploy", "hello"]);
+    assert_eq!(missing.code, Some(3), "{}", missing.stderr);
+    assert!(missing.stderr.contains("podium deploy --create"), "{}", missing.stderr);
+    let deployed = desk.run(&["deploy", "hello", "--create", "--description", "First", "--output", "json"]);
+    assert_eq!(deployed.code, Some(0), "{}", deployed.stderr);
+    assert!(
+        deployed.stderr.contains("Without git metadata: the folder is not in a git work tree."),
+        "{}",
+        deployed.stderr
+    );
+    let first: serde_json::Value = serde_json::from_str(&deployed.stdout).unwrap();
+    assert_eq!((&first["status"], &first["description"]), (&"DEPLOYED".into(), &"First".into()));
+    let id = first["id"].as_str().unwrap();
+    assert!(deployed.stderr.ends_with(&format!("Deploy {id} is live.\n")), "{}", deployed.stderr);
+    let live = desk.json(&["deployment", "get", "hello"]);
+    assert_eq!(live["dagTarballVersion"], first["dagTarballVersion"]);
+
+    std::fs::write(desk.folder().join("hello/dags/more.py"), "").unwrap();
+    let second = desk.json(&["deploy", "hello"]);
+    assert_ne!(second["dagTarballVersion"], first["dagTarballVersion"]);
+    desk.shown(&["deploy", "update", id, "--description", "The first", "--deployment", "hello"]);
+    let listed = desk.shown(&["deploy", "list", "--deployment", "hello", "--columns", "status,description"]);
+    assert_eq!(listed, "STATUS    DESCRIPTION\nDEPLOYED  -\nDEPLOYED  The first\n");
+    let back = desk.json(&["deploy", "rollback", "--deployment", "hello", "--yes"]);
+    assert_eq!(
+        (&back["rollbackFromId"], &back["dagTarballVersion"]),
+        (&first["id"], &first["dagTarballVersion"])
+    );
+    assert!(desk.shown(&["open", "hello", "--print"]).starts_with("http"));
+}
+
+#[test]
+fn a_folder_without_code_is_not_deployed() {
+    let desk = Desk::signed_in();
+    std::fs::create_dir(desk.folder().join("empty")).unwrap();
+    let done = desk.run(&["deploy", "empty"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.stderr.contains("there is no Python file in empty"), "{}", done.stderr);
+    assert_eq!(desk.run(&["deploy", "nowhere"]).code, Some(2));
+}
+
+#[test]
+fn logs_are_searched() {
+    let desk = Desk::signed_in();
+    desk.shown(&["deployment", "create", "nightly", "--wait"]);
+    let found =
+        desk.run(&["logs", "-d", "nightly", "--source", "scheduler", "--since", "2h", "nothing-like-this"]);
+    assert_eq!((found.code, found.stdout.as_str()), (Some(0), ""), "{}", found.stderr);
+    let unknown = desk.run(&["logs", "--deployment", "nightly", "--source", "kitchen"]);
+    assert_eq!(unknown.code, Some(2), "{}", unknown.stderr);
+}

@@ -1,0 +1,83 @@
+//! Signing in, contexts, and who one is.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::Desk;
+
+#[test]
+fn nobody_is_signed_in_at_first() {
+    let desk = Desk::new();
+    let hint = "Sign in: podium login URL. In CI, set PODIUM_URL and PODIUM_TOKEN.";
+    desk.refuses(&["whoami"], 4, &format!("podium: you are not signed in to a server\n{hint}\n"));
+    let data = desk.folder().join("podium-data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("owner-token"), "x").unwrap();
+    let done = desk.run(&["team", "list"]);
+    assert_eq!(done.code, Some(4));
+    assert!(done.stderr.contains("--token-file ./podium-data/owner-token"), "{}", done.stderr);
+}
+
+#[test]
+fn a_token_is_kept_in_a_private_file() {
+    let desk = Desk::new();
+    let file = desk.folder().join("token");
+    std::fs::write(&file, format!("{}\n", desk.token)).unwrap();
+    let done = desk.run(&["login", &desk.url, "--token-file", "token", "--name", "here"]);
+    assert_eq!(desk.plain(&done.stderr), "Signed in to URL as owner@localhost (context here).\n");
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), ""));
+    let mode = std::fs::metadata(desk.settings().join("contexts.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let listed = desk.shown(&["context", "list", "--columns", "current,name,subject"]);
+    assert_eq!(listed, "CURRENT  NAME  SUBJECT\n*        here  owner@localhost\n");
+    assert_eq!(desk.shown(&["whoami", "--output", "name"]), "owner@localhost\n");
+    let done = desk.run(&["logout"]);
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), "Signed out of here.\n"));
+    assert_eq!(desk.run(&["whoami"]).code, Some(4));
+    assert!(!std::fs::read_to_string(desk.settings().join("contexts.json")).unwrap().contains(&desk.token));
+}
+
+#[test]
+fn a_wrong_token_is_not_kept() {
+    let desk = Desk::new();
+    let done = desk.run_with(&["login", &desk.url], "nonsense");
+    assert_eq!(done.code, Some(4));
+    assert!(done.stderr.contains("malformed") && !done.stderr.contains("nonsense"), "{}", done.stderr);
+    assert!(!desk.settings().join("contexts.json").exists());
+    let nothing = desk.run_with(&["login", &desk.url], "");
+    assert_eq!(nothing.code, Some(2), "{}", nothing.stderr);
+}
+
+#[test]
+fn ci_needs_no_file() {
+    let desk = Desk::new();
+    let variables = [("PODIUM_URL", desk.url.as_str()), ("PODIUM_TOKEN", desk.token.as_str())];
+    let done = desk.run_as(&variables, &["workspace", "list", "--output", "name"]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "Default\n"), "{}", done.stderr);
+    assert!(!desk.settings().exists());
+    let verbose = desk.run_as(&variables, &["whoami", "--verbose"]);
+    assert!(verbose.stderr.contains("GET /v1/users/self -> 200 OK"), "{}", verbose.stderr);
+    assert!(!verbose.stderr.contains(&desk.token));
+}
+
+#[test]
+fn a_token_goes_to_its_own_server_only() {
+    let desk = Desk::signed_in();
+    let done = desk.run(&["whoami", "--url", "http://127.0.0.1:9"]);
+    assert_eq!(done.code, Some(4), "{}", done.stderr);
+    assert!(done.stderr.contains("you are not signed in to http://127.0.0.1:9"), "{}", done.stderr);
+    let away = desk.run_as(&[("PODIUM_TOKEN", "x")], &["whoami", "--url", "http://127.0.0.1:9"]);
+    assert_eq!(away.code, Some(6), "{}", away.stderr);
+    assert!(away.stderr.starts_with("podium: http://127.0.0.1:9 cannot be reached"), "{}", away.stderr);
+}
+
+#[test]
+fn contexts_are_switched_and_removed() {
+    let desk = Desk::signed_in();
+    assert_eq!(desk.run_with(&["login", &desk.url, "--name", "two"], &desk.token).code, Some(0));
+    let first = desk.url.trim_start_matches("http://");
+    assert_eq!(desk.run(&["context", "use", first]).stderr, format!("{first} is the current context.\n"));
+    assert_eq!(desk.shown(&["context", "list", "--output", "name"]), format!("{first}\ntwo\n"));
+    assert_eq!(desk.run(&["context", "remove", "two"]).code, Some(0));
+    let gone = format!("podium: there is no context named \"two\"\nContexts: {first}\n");
+    desk.refuses(&["whoami", "--context", "two"], 3, &gone);
+}

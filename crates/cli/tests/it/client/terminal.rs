@@ -1,0 +1,67 @@
+//! On a terminal: questions, and colours.
+
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use super::Desk;
+use crate::program::finish;
+
+/// A command on a terminal of its own.
+fn on_terminal(desk: &Desk, command: &str) -> Command {
+    let line = format!("{} {command}", env!("CARGO_BIN_EXE_podium"));
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(desk.folder());
+    script.env("PODIUM_CONFIG_DIR", desk.settings()).env("TERM", "xterm");
+    script
+}
+
+/// Runs a command on a terminal, where this is typed.
+fn typed(desk: &Desk, command: &str, typed: &str) -> (Option<i32>, String) {
+    let done = finish(on_terminal(desk, command), typed);
+    (done.code, done.stdout)
+}
+
+#[test]
+fn a_deletion_is_asked_about() {
+    let desk = Desk::signed_in();
+    desk.shown(&["workspace", "create", "Old"]);
+    let (code, said) = typed(&desk, "workspace delete Old", "no\n");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("Delete workspace Old? [y/N] podium: nothing was changed"), "{said}");
+    assert_eq!(desk.run(&["workspace", "get", "Old"]).code, Some(0));
+    let (code, said) = typed(&desk, "workspace delete Old", "y\n");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("Deleted workspace Old."), "{said}");
+    assert_eq!(desk.run(&["workspace", "get", "Old"]).code, Some(3));
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let desk = Desk::signed_in();
+    let (_, shown) = typed(&desk, "workspace list", "");
+    assert!(shown.contains("\u{1b}[1mNAME"), "{shown:?}");
+    let (_, plain) = typed(&desk, "workspace list --output json", "");
+    assert!(!plain.contains('\u{1b}'), "{plain:?}");
+    assert!(!desk.shown(&["workspace", "list"]).contains('\u{1b}'));
+}
+
+#[test]
+fn a_token_that_is_typed_is_not_shown() {
+    let desk = Desk::new();
+    let mut command = on_terminal(&desk, &format!("login {}", desk.url));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = Vec::new();
+    let mut screen = child.stdout.take().unwrap();
+    // What is typed before the question is thrown away.
+    while !said.ends_with(b"Token (empty to use a password): ") {
+        let mut byte = [0];
+        screen.read_exact(&mut byte).unwrap();
+        said.push(byte[0]);
+    }
+    let mut keyboard = child.stdin.take().unwrap();
+    keyboard.write_all(format!("{}\n", desk.token).as_bytes()).unwrap();
+    screen.read_to_end(&mut said).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(!String::from_utf8(said).unwrap().contains(&desk.token));
+    assert_eq!(desk.shown(&["whoami", "--output", "name"]), "owner@localhost\n");
+}
