@@ -197,22 +197,22 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         hold_rights(cx, tx)?;
         let row = find(tx, cx.scope(), id)?;
         cx.expect_version(row.stamp.version)?;
-        remove(cx, tx, row)?;
+        remove(cx, tx, &row)?;
         Ok(Nothing)
     })
     .await
 }
 
 /// Removes a deployment with everything that belongs to it, in a transaction that changes rights.
-pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, row: DeploymentRow) -> Result<()> {
+pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, row: &DeploymentRow) -> Result<()> {
     if removal::remove(cx, tx, row.id)? {
         cx.rights_change(tx)?;
     }
     let (id, version) = (row.id, row.stamp.version);
     deployments::delete(tx, cx.scope(), (id, row.workspace_id), version, cx.now())?;
-    operations::begin(cx, tx, OperationKind::Delete, operations::of_deployment(&row), None)?;
+    operations::begin(cx, tx, OperationKind::Delete, operations::of_deployment(row), None)?;
     cx.changed(tx, deployments::KIND, id.id(), version + 1)?;
-    cx.event_of(tx, EventType::DeploymentDeleted, about(&row))
+    cx.event_of(tx, EventType::DeploymentDeleted, about(row))
 }
 
 /// From here on nobody can be granted a role on a deployment, until the transaction ends.

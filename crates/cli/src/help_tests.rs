@@ -159,6 +159,15 @@ const REACHED: &[(&str, &str)] = &[
     ("RenewSession", "api"),
     ("SignOut", "logout"),
     ("ChangePassword", "api"),
+    ("ListOperations", "api"),
+    ("GetOperation", "api"),
+    ("CancelOperation", "api"),
+    ("FollowOperation", "api"),
+    ("ListEvents", "api"),
+    ("FollowEvents", "api"),
+    ("GetDeployReport", "api"),
+    ("CreatePlan", "api"),
+    ("ApplyPlan", "api"),
 ];
 
 #[test]

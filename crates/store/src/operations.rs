@@ -123,7 +123,8 @@ impl OperationRow {
     /// What its events are about: the operation, with the name of its target.
     pub fn about(&self) -> Resource<'_> {
         let place = self.target.deployment();
-        let place = place.map_or(Target::Organization, |(id, workspace_id)| Target::Deployment { id, workspace_id });
+        let place =
+            place.map_or(Target::Organization, |(id, workspace_id)| Target::Deployment { id, workspace_id });
         Resource::new(self.id.id(), place).named(self.target.name())
     }
 }

@@ -144,7 +144,7 @@ mod tests {
             let found = found(&complete(first));
             assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
         }
-        assert!(found(&row("1.1"))[0].contains("ends with chapter 1, not 12"));
+        assert!(found(&row("1.1"))[0].contains("ends with chapter 1, not 14"));
         assert!(violations(rules_are_pinned, &[])[0].contains("missing"));
     }
 }

@@ -79,7 +79,7 @@ fn restore(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, undo: Option<rules::Undo
         return Err(Error::Internal("an operation of a cluster was cancelled".into()));
     };
     if row.course.kind == OperationKind::Create {
-        return remove(cx, tx, find_deployment(tx, cx.scope(), id)?);
+        return remove(cx, tx, &find_deployment(tx, cx.scope(), id)?);
     }
     let undo = undo.ok_or_else(|| Error::Internal("the operation cannot be undone".into()))?;
     let mut deployment = changed(cx, find_deployment(tx, cx.scope(), id)?);
