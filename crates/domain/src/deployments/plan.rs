@@ -23,7 +23,10 @@ pub struct Desired {
 
 /// What the data plane reports of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is almost always the large one")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it is almost always the large one"
+)]
 pub enum Observation {
     /// There is no such environment.
     Absent,
