@@ -117,7 +117,9 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                     let message = match (&row.details.failure, &row.details.outcome) {
                         (Some(_), _) => "The deploy failed because it could not go live: create another one.",
                         (None, Some(_)) => "The deploy was cancelled: create another one.",
-                        (None, None) => "The deploy failed because it was not finalized in time: create another one.",
+                        (None, None) => {
+                            "The deploy failed because it was not finalized in time: create another one."
+                        }
                     };
                     return Err(Refusal::invalid(message).into());
                 }

@@ -146,8 +146,7 @@ impl Packages {
         arguments.extend([runtime.program("python").into(), "--find-links".into(), described.into()]);
         desk.run(&arguments).await.map_err(|error| unresolved(&error, runtime))?;
         let (output, of) = (desk.directory.join("pins.txt"), runtime.clone());
-        let read = blocking(move || pins::read_output(&output, &of)).await.map_err(broken);
-        read
+        blocking(move || pins::read_output(&output, &of)).await.map_err(broken)
     }
 
     /// The directory with wheels that describe the packages of a runtime, some of which have no wheel of their own.
@@ -227,8 +226,7 @@ impl Packages {
         arguments.push(runtime.program("python").into());
         desk.run(&arguments).await.map_err(|error| uninstalled(&error))?;
         let (installed, layer, of) = (desk.directory.join("site"), layer.to_owned(), runtime.clone());
-        let placed = blocking(move || layers::place(&installed, &layer, &of)).await.map_err(broken);
-        placed
+        blocking(move || layers::place(&installed, &layer, &of)).await.map_err(broken)
     }
 
     /// Removes layers that have been unused for longer than this, and marks those in use.
@@ -351,6 +349,7 @@ fn prepare(layout: &Layout, uv: &Path) -> io::Result<PathBuf> {
     Ok(program)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "errors are mapped with it")]
 fn broken(error: io::Error) -> PackagesError {
     PackagesError::Broken(Reason::of_io("the project's packages cannot be installed now", &error))
 }

@@ -40,7 +40,7 @@ pub fn bounded(report: RolloutReport) -> RolloutReport {
     RolloutReport {
         files: files.map(names),
         dags: dags.map(names),
-        import_errors: import_errors.into_iter().map(import_error).collect(),
+        import_errors: import_errors.iter().map(import_error).collect(),
         import_error_count,
         is_parsed,
         steps,
@@ -60,7 +60,7 @@ fn names(changes: ReportedChanges) -> ReportedChanges {
     }
 }
 
-fn import_error(error: ReportedImportError) -> ReportedImportError {
+fn import_error(error: &ReportedImportError) -> ReportedImportError {
     let traceback = error.traceback.chars().filter(|c| *c != '\0').collect::<String>();
     // The end of a traceback says what happened.
     let over = traceback.chars().count().saturating_sub(LONGEST_TRACEBACK);

@@ -63,9 +63,9 @@ async fn packages_come_with_the_code_and_change_with_it() {
 
     fixture.bring_up(&plane, &at(&fixture, 4, "project-3-package-otherpackage")).await;
     assert_ne!(fixture.processes()["scheduler"], before["scheduler"]);
-    assert_ne!(layers(&fixture), [layer.clone()]);
+    assert_ne!(layers(&fixture), std::slice::from_ref(layer));
     fixture.bring_up(&plane, &at(&fixture, 5, "project-1-package")).await;
-    assert_eq!(layers(&fixture), [layer.clone()], "a rollback brings back the packages");
+    assert_eq!(layers(&fixture), std::slice::from_ref(layer), "a rollback brings back the packages");
     assert_eq!(asked(&fixture), ["resolve", "install", "resolve", "install"]);
     assert_eq!(fixture.state().layers.len(), 1, "only what runs is in use");
 }
