@@ -48,7 +48,7 @@ on_both_engines! {
         app.settle().await;
         let before = place.state().await;
         let bad = place.create("DAG_ONLY").await;
-        let version = place.upload(super::url(&bad)).await;
+        let version = place.upload(crate::deploys::url(&bad)).await;
         app.plane.script().refuse_dags(&version, "the packages of requirements.txt do not resolve");
         let finalize = json!({ "dagTarballVersion": version });
         place.finalize(&bad, finalize.clone()).await.ok();
