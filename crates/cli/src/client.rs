@@ -24,8 +24,8 @@ use clap::Subcommand;
 
 use commands::{
     api, audit, clusters, completion, contexts as context, deployment_logs, deployments, deploys,
-    environment_objects, front_door, init, invites, login, manual, organizations, roles, teams, tokens,
-    users, version, workspaces,
+    environment_objects, front_door, init, invites, login, manual, operations, organizations, roles, teams,
+    tokens, users, version, workspaces,
 };
 use ending::Outcome;
 
@@ -48,6 +48,9 @@ pub(crate) enum Command {
     /// Connections, variables and metrics exports that deployments are given.
     #[command(alias = "environment-object")]
     Env(Box<environment_objects::EnvironmentObjects>),
+    /// Changes that take time: what they are doing, and how they ended.
+    #[command(alias = "operations")]
+    Operation(operations::Operations),
     /// Where an organization's deployments live together.
     #[command(alias = "workspaces")]
     Workspace(workspaces::Workspaces),
@@ -121,6 +124,7 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Open(command) => Box::pin(command.run()),
         Command::Deployment(command) => Box::pin(command.run()),
         Command::Env(command) => Box::pin(command.run()),
+        Command::Operation(command) => Box::pin(command.run()),
         Command::Workspace(command) => Box::pin(command.run()),
         Command::Cluster(command) => Box::pin(command.run()),
         Command::Organization(command) => Box::pin(command.run()),

@@ -15,6 +15,7 @@ pub(crate) mod init;
 pub(crate) mod invites;
 pub(crate) mod login;
 pub(crate) mod manual;
+pub(crate) mod operations;
 pub(crate) mod organizations;
 pub(crate) mod roles;
 pub(crate) mod teams;

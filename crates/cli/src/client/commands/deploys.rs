@@ -2,6 +2,7 @@
 
 mod archive;
 mod git;
+mod report;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::time::Instant;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use podium_api::path::{OfDeploy, OfDeployment};
-use podium_api::{deployments, deploys as api};
+use podium_api::{deploy_reports as reports, deployments, deploys as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
@@ -37,6 +38,7 @@ Examples:
   podium deploy --deployment nightly --description 'Fix the totals'
   podium deploy --dry-run
   podium deploy list --deployment nightly
+  podium deploy report --deployment nightly
   podium deploy rollback --deployment nightly --yes")]
 pub(crate) struct Deploys {
     #[command(flatten)]
@@ -92,6 +94,15 @@ enum Verb {
     Get {
         /// Id of the deploy.
         deploy: String,
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        setup: Setup,
+    },
+    /// Show what came of a deploy: files and DAGs that changed, and files that Airflow could not import.
+    Report {
+        /// Id of the deploy; the default is the newest one.
+        deploy: Option<String>,
         #[command(flatten)]
         which: Which,
         #[command(flatten)]
@@ -162,6 +173,15 @@ impl Deploys {
                 let session = setup.open()?;
                 let path = of_deploy(which.find(&session, here).await?, &deploy)?;
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+            }
+            Some(Verb::Report { deploy, which, setup }) => {
+                let session = setup.open()?;
+                let path = which.find(&session, here).await?;
+                let deploy = match deploy {
+                    Some(deploy) => deploy,
+                    None => newest(&session, &path).await?,
+                };
+                report::show(&session, &of_deploy(path, &deploy)?).await
             }
             Some(Verb::Update { deploy, description, which, setup }) => {
                 let session = setup.open()?;
@@ -283,15 +303,27 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value, wait: &Wa
         pause(round).await;
         round += 1;
     };
+    let report = session.get::<reports::Get>(&of).await?;
     if text(&deploy["status"]) == "FAILED" {
-        let deployment = session.get::<deployments::Get>(&path).await?;
         return Err(Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
-            .details(deployment["statusReason"].as_str().map(str::to_owned))
+            .details(report["reason"].as_str().map(str::to_owned))
             .hint("What ran before still runs."));
     }
     settled?;
+    for line in report::lines(&report) {
+        eprintln!("{line}");
+    }
     eprintln!("Deploy {id} is live.");
     session.show(&deploy, &VIEW)
+}
+
+/// The newest deploy.
+async fn newest(session: &Session, path: &OfDeployment) -> Outcome<String> {
+    let first = session.client.pages(Call::to::<api::List>(path), None).next().await?;
+    let newest = first.and_then(|page| page.into_iter().next());
+    newest.map(|deploy| text(&deploy["id"]).to_owned()).ok_or_else(|| {
+        Failed::new(Exit::NotFound, "nothing was deployed yet").hint("See podium deploy --help.")
+    })
 }
 
 /// The newest deploy before the current one that can be gone back to.
