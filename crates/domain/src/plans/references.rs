@@ -1,5 +1,7 @@
 //! References to the results of earlier calls: `{0.id}` in a path, `{"$call": 0, "field": "id"}` in a body.
 
+use std::fmt;
+
 use podium_api::FieldError;
 use serde_json::{Map, Value};
 
@@ -19,7 +21,7 @@ pub fn resolve_path(path: &str, call: usize, results: &Results) -> Result<String
         let (reference, after) = after.split_once('}').ok_or_else(|| wrong(usage))?;
         let parsed = reference.split_once('.').and_then(|(index, field)| Some((index.parse().ok()?, field)));
         let (index, field) = parsed.ok_or_else(|| wrong(usage))?;
-        let found = look_up(index, field, call, results).map_err(|why| wrong(&why))?;
+        let found = look_up(index, field, call, results).map_err(|why| wrong(&why.to_string()))?;
         let text = found.as_str().ok_or_else(|| wrong("refers to a value that is not a text"))?;
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)) {
             return Err(wrong("refers to a value that cannot be part of a path"));
@@ -52,7 +54,7 @@ fn replace(value: &mut Value, at: &str, call: usize, results: &Results) -> Resul
             let (Some(index), Some(field), 2) = (index, field, members.len()) else {
                 return Err(wrong(usage));
             };
-            *value = look_up(index, field, call, results).map_err(|why| wrong(&why))?;
+            *value = look_up(index, field, call, results).map_err(|why| wrong(&why.to_string()))?;
             Ok(())
         }
         Value::Object(members) => members
@@ -62,19 +64,41 @@ fn replace(value: &mut Value, at: &str, call: usize, results: &Results) -> Resul
     }
 }
 
-/// The field of an earlier call's result; `a.b` is the member `b` of `a`.
-fn look_up(index: usize, field: &str, call: usize, results: &Results) -> Result<Value, String> {
-    if index >= call {
-        return Err(format!("refers to call {index}, which is not an earlier call"));
+/// Why a reference leads nowhere.
+enum Unresolved<'a> {
+    NotEarlier(usize),
+    NoResult(usize),
+    NoField(usize, &'a str),
+}
+
+impl fmt::Display for Unresolved<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEarlier(call) => write!(f, "refers to call {call}, which is not an earlier call"),
+            Self::NoResult(call) => write!(f, "refers to call {call}, which has no result"),
+            Self::NoField(call, field) => {
+                write!(f, "refers to `{field}`, which is not in the result of call {call}")
+            }
+        }
     }
-    let Some(Some(result)) = results.get(index) else {
-        return Err(format!("refers to call {index}, which has no result"));
-    };
+}
+
+/// The field of an earlier call's result; `a.b` is the member `b` of `a`.
+fn look_up<'a>(
+    index: usize,
+    field: &'a str,
+    call: usize,
+    results: &Results,
+) -> Result<Value, Unresolved<'a>> {
+    if index >= call {
+        return Err(Unresolved::NotEarlier(index));
+    }
+    let Some(Some(result)) = results.get(index) else { return Err(Unresolved::NoResult(index)) };
     let mut names = field.split('.');
     let first = names.next().and_then(|name| result.get(name));
     let found = names.try_fold(first, |value, name| value.map(|value| value.get(name)));
     let found = found.flatten().filter(|value| !value.is_null());
-    found.cloned().ok_or_else(|| format!("refers to `{field}`, which is not in the result of call {index}"))
+    found.cloned().ok_or(Unresolved::NoField(index, field))
 }
 
 #[cfg(test)]
