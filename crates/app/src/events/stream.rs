@@ -104,7 +104,9 @@ impl EventStream {
                 return Some(written(&self.subscriber.app, page.rows));
             }
             if page.has_more {
-                continue;
+                // Clients ignore an event without data; its id records how far the search has come. Until the client has
+                // taken it, nothing more is read.
+                return Some(Ok(format!(": searching\nid: {}\n\n", self.position).into_bytes()));
             }
             if self.end.is_some_and(|end| end <= Instant::now()) {
                 return None;

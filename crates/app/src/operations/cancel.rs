@@ -8,7 +8,7 @@ use podium_api::{DeployId, One, OperationId};
 use podium_db::Tx;
 use podium_domain::deployments::hibernation;
 use podium_domain::operations as rules;
-use podium_domain::{Permission, UserText, names};
+use podium_domain::{Permission, Target, UserText, names};
 use podium_store::operations::OperationRow;
 use podium_store::{Scope, deployments, deploys, operations};
 
@@ -17,6 +17,7 @@ use crate::cx::{Call, Cx};
 use crate::deployments::{changed, find as find_deployment, hold_rights, remove};
 use crate::error::{Error, OrConflict, Result};
 
+const DELETE: Permission = Permission::known("deployment.delete");
 const DEPLOY: Permission = Permission::known("deployment.deploys.create");
 
 /// Cancels an operation, and goes back to what was wanted before.
@@ -64,6 +65,13 @@ fn find_to_cancel(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<OperationR
     let is_own = row.subject.as_ref().is_some_and(|subject| subject.id == cx.subject_id());
     let makes_deploys =
         row.course.kind == OperationKind::Deploy || row.course.kind == OperationKind::RuntimeUpgrade;
+    if row.course.kind == OperationKind::Create
+        && !is_own
+        && let Some((id, workspace_id)) = row.target.deployment()
+    {
+        // Cancelling a creation deletes what somebody else has created.
+        cx.require(DELETE, Target::Deployment { id, workspace_id })?;
+    }
     match cx.require(permission, target) {
         Err(Error::Refused(refusal)) if is_own && makes_deploys => {
             cx.require(DEPLOY, target).map_err(|_| Error::from(refusal))?;

@@ -90,8 +90,15 @@ impl Outcome {
         let Done { version, changes, is_made, .. } = &self.done;
         let is_secret = self.endpoint.is_some_and(|endpoint| endpoint.secret_reply);
         let is_repeatable = !is_made && !is_secret && version.is_some();
-        let is_compared = |change: &&PlannedChange| is_repeatable && !change.path.ends_with("At");
-        Expected { version: *version, changes: changes.iter().filter(is_compared).cloned().collect() }
+        let is_compared = |change: &&PlannedChange| {
+            is_repeatable && !change.path.is_empty() && !change.path.ends_with("At")
+        };
+        let changes = changes.iter().filter(is_compared).map(|change| PlannedChange {
+            path: change.path.clone(),
+            from: change.from.as_ref().map(|from| repeatable(from, false)),
+            to: change.to.as_ref().map(|to| repeatable(to, change.from.is_none())),
+        });
+        Expected { version: *version, changes: changes.collect() }
     }
 
     /// Refuses a call that would not do what it was planned to do.
@@ -130,5 +137,19 @@ impl Outcome {
         let endpoint = self.endpoint.ok_or_else(|| Error::Internal("a call without an endpoint".into()))?;
         let (operation_id, result) = (endpoint.id.to_owned(), self.done.result);
         Ok(AppliedCall { operation_id, status_code: self.status, result })
+    }
+}
+
+/// A value without what differs each time a call is made: times, and the ids of what is new.
+fn repeatable(value: &Value, is_new: bool) -> Value {
+    let differs = |name: &str| name.ends_with("At") || (is_new && (name == "id" || name.ends_with("Id")));
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .filter(|(name, _)| !differs(name))
+            .map(|(name, value)| (name.clone(), repeatable(value, is_new)))
+            .collect(),
+        Value::Array(items) => items.iter().map(|item| repeatable(item, is_new)).collect(),
+        other => other.clone(),
     }
 }

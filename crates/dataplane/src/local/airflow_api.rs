@@ -20,7 +20,7 @@ const PAGE: usize = 100;
 /// How many pages are read at most.
 const MOST_PAGES: usize = 50;
 /// The largest response.
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 4 << 20;
 /// How long a token lasts, in seconds.
 const LASTS: i64 = 60;
 /// The name under which the platform asks.
@@ -81,6 +81,9 @@ impl AirflowApi<'_> {
             let version = if self.line == Line::Two { "v1" } else { "v2" };
             let url = format!("{}/api/{version}/{path}?limit={PAGE}&offset={}", self.base, all.len());
             let mut page: Value = self.client.get_json(&url, self.credentials(), MOST_BYTES).await?;
+            if page[member].as_array().is_some_and(|items| items.len() > PAGE) {
+                return Err("its response has more items than were asked for".into());
+            }
             let items = serde_json::from_value::<Vec<T>>(page[member].take());
             let items = items.map_err(|error| Reason::new("its response cannot be parsed", error))?;
             let total = page["total_entries"].as_u64().unwrap_or_default();

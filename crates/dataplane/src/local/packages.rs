@@ -354,11 +354,20 @@ fn broken(error: io::Error) -> PackagesError {
     PackagesError::Broken(Reason::of_io("the project's packages cannot be installed now", &error))
 }
 
+/// Whether a job failed because the index could not be reached.
+fn is_unreachable(said: &str) -> bool {
+    UNREACHABLE.iter().any(|words| said.contains(words))
+}
+
 /// Why requirements could not be resolved.
 fn unresolved(error: &JobError, runtime: &Runtime) -> PackagesError {
     let JobError::Failed { said, .. } = error else { return failed(error) };
-    if UNREACHABLE.iter().any(|words| said.contains(words)) {
+    if is_unreachable(said) {
         return PackagesError::Broken(Reason::new("the package index cannot be reached", last_line(said)));
+    }
+    // The resolver always says why requirements do not resolve; one that says nothing was killed.
+    if said.trim().is_empty() {
+        return failed(error);
     }
     let mut told = UserText::filled(
         "the packages of requirements.txt do not resolve: {} (Apache Airflow {} and the packages that come with it keep their versions.)",
@@ -377,8 +386,14 @@ fn unresolved(error: &JobError, runtime: &Runtime) -> PackagesError {
 /// Why resolved packages could not be installed.
 fn uninstalled(error: &JobError) -> PackagesError {
     match error {
-        JobError::Failed { said, .. } => PackagesError::Broken(Reason::new(
-            "the project's packages cannot be installed now",
+        JobError::Failed { said, .. } if is_unreachable(said) => {
+            PackagesError::Broken(Reason::new("the package index cannot be reached", last_line(said)))
+        }
+        JobError::Failed { said, .. } if !said.trim().is_empty() => PackagesError::Refused(Reason::new(
+            UserText::filled(
+                "the project's packages cannot be installed: {}",
+                &[&Quoted::resolver(&explanation(said))],
+            ),
             last_line(said),
         )),
         _ => failed(error),

@@ -36,7 +36,8 @@ class VersionedBundle(BaseDagBundle):
 
     def initialize(self) -> None:
         super().initialize()
-        if self.version:
+        # The dag-processor initializes versions in the process that all its parsers come from, and reads current files.
+        if self.version and sys.argv[1:2] != ["dag-processor"]:
             self._import_from_version()
 
     def _import_from_version(self) -> None:

@@ -73,13 +73,14 @@ fn compare(before: Option<&Value>, after: Option<&Value>, at: &str, changes: &mu
     }
 }
 
+/// Compares lists whose items are sorted by their keys.
 fn items(before: &[(&str, &Value)], after: &[(&str, &Value)], at: &str, changes: &mut Vec<PlannedChange>) {
-    let find = |list: &[(&str, &Value)], key: &str| {
-        list.iter().find(|(own, _)| *own == key).map(|(_, item)| (*item).clone())
-    };
-    let added = after.iter().filter(|(key, _)| !before.iter().any(|(own, _)| own == key));
+    let find = |list: &[(&str, &Value)], key: &str| list.binary_search_by_key(&key, |(own, _)| own).ok();
+    let added = after.iter().filter(|(key, _)| find(before, key).is_none());
     for (key, _) in before.iter().chain(added) {
-        compare(find(before, key).as_ref(), find(after, key).as_ref(), &format!("{at}[{key}]"), changes);
+        let old = find(before, key).map(|index| before[index].1);
+        let new = find(after, key).map(|index| after[index].1);
+        compare(old, new, &format!("{at}[{key}]"), changes);
     }
 }
 

@@ -33,6 +33,9 @@ pub fn resolve_path(path: &str, call: usize, results: &Results) -> Result<String
     Ok(resolved)
 }
 
+/// The largest value that a reference stands for, in bytes.
+const LONGEST: usize = 256;
+
 /// Replaces the references in a body.
 pub fn resolve_body(body: &Map<String, Value>, call: usize, results: &Results) -> Result<Value, FieldError> {
     let mut resolved = Value::Object(body.clone());
@@ -69,6 +72,8 @@ enum Unresolved<'a> {
     NotEarlier(usize),
     NoResult(usize),
     NoField(usize, &'a str),
+    NotSimple(usize, &'a str),
+    TooLong(usize, &'a str),
 }
 
 impl fmt::Display for Unresolved<'_> {
@@ -78,6 +83,15 @@ impl fmt::Display for Unresolved<'_> {
             Self::NoResult(call) => write!(f, "refers to call {call}, which has no result"),
             Self::NoField(call, field) => {
                 write!(f, "refers to `{field}`, which is not in the result of call {call}")
+            }
+            Self::TooLong(call, field) => {
+                write!(f, "refers to `{field}` of call {call}, which is longer than {LONGEST} bytes")
+            }
+            Self::NotSimple(call, field) => {
+                write!(
+                    f,
+                    "refers to `{field}` of call {call}, which is a list or an object: name one of its values"
+                )
             }
         }
     }
@@ -98,7 +112,12 @@ fn look_up<'a>(
     let first = names.next().and_then(|name| result.get(name));
     let found = names.try_fold(first, |value, name| value.map(|value| value.get(name)));
     let found = found.flatten().filter(|value| !value.is_null());
-    found.cloned().ok_or(Unresolved::NoField(index, field))
+    match found.ok_or(Unresolved::NoField(index, field))? {
+        // Copies of large values could make a small plan a large one.
+        Value::Object(_) | Value::Array(_) => Err(Unresolved::NotSimple(index, field)),
+        Value::String(text) if text.len() > LONGEST => Err(Unresolved::TooLong(index, field)),
+        simple => Ok(simple.clone()),
+    }
 }
 
 #[cfg(test)]
@@ -124,7 +143,8 @@ mod tests {
             ("/{2.id}", "refers to call 2, which is not an earlier call"),
             ("/{0.name}", "refers to `name`, which is not in the result of call 0"),
             ("/{0.none}", "refers to `none`, which is not in the result of call 0"),
-            ("/{0.nested}", "refers to a value that is not a text"),
+            ("/{0.nested}", "refers to `nested` of call 0, which is a list or an object"),
+            ("/{0.nested.n}", "refers to a value that is not a text"),
             ("/{0.odd}", "refers to a value that cannot be part of a path"),
         ] {
             let said = path(wrong).unwrap_err();

@@ -344,7 +344,10 @@ fn pages_of_other_origins_are_let_in_only_where_they_are_listed() {
         let answer = read(&open, origin).await;
         answer.ok();
         assert_eq!((allowed(&answer).as_str(), answer.header("vary")), (origin, "origin"));
-        assert_eq!(answer.header("access-control-expose-headers"), "etag, retry-after, x-request-id");
+        assert_eq!(
+            answer.header("access-control-expose-headers"),
+            "etag, podium-operation, retry-after, x-request-id"
+        );
         let preflight = asks(&open, origin).await;
         assert_eq!((preflight.code(), allowed(&preflight).as_str()), (204, origin));
         assert_eq!(preflight.header("access-control-allow-methods"), "GET, POST, DELETE");

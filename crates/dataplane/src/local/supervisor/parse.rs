@@ -1,6 +1,7 @@
 //! The end of a rollout: every DAG is at the new version, and what is broken is known. Also its report.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use podium_api::deploy_reports::{ReportedChanges, RolloutReport};
 use podium_domain::Reason;
@@ -13,6 +14,9 @@ use crate::local::airflow_api::{AirflowApi, KnownDag, KnownError};
 use crate::local::code;
 use crate::local::parsing::{self, Parsed, Parsing};
 use crate::{Environment, Line};
+
+/// How long the web server has to say which DAGs it knows.
+const LONGEST_LOOK: Duration = Duration::from_secs(20);
 
 /// A version of the DAGs that is going live.
 pub(super) struct NewVersion {
@@ -125,7 +129,10 @@ impl Supervisor {
             key: &key,
             now: (self.plane.services.clock)(),
         };
-        Ok((api.dags().await?, api.import_errors().await?))
+        // The supervisor does nothing else meanwhile, so that a slow web server must not hold it for long.
+        let asked = async { Ok((api.dags().await?, api.import_errors().await?)) };
+        let answered = tokio::time::timeout(LONGEST_LOOK, asked).await;
+        answered.unwrap_or_else(|_| Err("it does not answer in time".into()))
     }
 
     /// Publishes the findings about a rollout that has ended.

@@ -21,8 +21,9 @@ on_both_engines! {
         app.settle().await;
         let of_it = shown(&app, &app.owner, &format!("deploymentId={id}")).await;
         assert_eq!(of_it, [
-            "deployment.created Nightly", "deployment.healthy Nightly", "deploy.created",
-            "deployment.deploying Nightly", "deploy.finalized", "deployment.healthy Nightly", "deploy.succeeded",
+            "deployment.created Nightly", "deployment.healthy Nightly", "operation.succeeded Nightly",
+            "deploy.created", "deployment.deploying Nightly", "deploy.finalized", "deployment.healthy Nightly",
+            "deploy.succeeded", "operation.succeeded Nightly",
         ]);
         let events = settled(&app).await;
         let created = events.iter().find(|event| line(event) == "deployment.created Nightly").expect("created");
@@ -50,6 +51,7 @@ on_both_engines! {
     async fn a_cluster_becomes_ready(app) {
         app.new_cluster("one", json!({})).await;
         app.settle().await;
-        assert_eq!(shown(&app, &app.owner, "").await, ["cluster.created one", "cluster.ready one"]);
+        let expected = ["cluster.created one", "cluster.ready one", "operation.succeeded one"];
+        assert_eq!(shown(&app, &app.owner, "").await, expected);
     }
 }
