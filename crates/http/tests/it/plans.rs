@@ -6,7 +6,8 @@ use podium_api::enums::OrganizationRole;
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
 use serde_json::{Value, json};
 
-fn call(app: &TestApp, method: &str, path: &str, body: Value) -> Value {
+fn call(app: &TestApp, method: &str, path: &str, body: impl Into<Value>) -> Value {
+    let body: Value = body.into();
     json!({ "method": method, "path": format!("/organizations/{}{path}", app.organization_id), "body": body })
 }
 
@@ -184,6 +185,22 @@ on_both_engines! {
         let expected = json!([{ "type": "DELETE", "message": "Its environment objects are deleted.", "names": [], "count": 1 }]);
         assert_eq!(shown["calls"][0]["effects"], expected, "{shown}");
         assert_eq!(shown["calls"][0]["changes"], json!([{ "path": "", "from": { "name": "Analytics", "id": id } }]));
+    }
+
+    async fn what_is_added_to_a_list_is_applied_although_its_ids_and_times_are_others(app) {
+        let id = app.deployment(app.workspace("Data").await).await;
+        let path = app.path(&format!("/deployments/{id}"));
+        let mut body = app.get(&app.owner, &path).await.ok();
+        body["environmentVariables"] = json!([{ "key": "NEW", "value": "1", "isSecret": false }]);
+        let shown = plan(&app, &app.owner, &[call(&app, "POST", &format!("/deployments/{id}"), body)]).await;
+        assert_eq!(shown["calls"][0]["error"], Value::Null, "{shown}");
+        let added = shown["calls"][0]["changes"].as_array().unwrap();
+        assert!(added.iter().any(|change| change["path"] == "environmentVariables[NEW]"), "{shown}");
+        assert_eq!(shown["calls"][0]["effects"][0]["type"], "RESTART");
+        app.advance(Duration::from_secs(1));
+        apply(&app, &app.owner, &shown).await.ok();
+        let variables = app.get(&app.owner, &path).await.ok()["environmentVariables"].clone();
+        assert_eq!((&variables[0]["key"], &variables[0]["value"]), (&json!("NEW"), &json!("1")));
     }
 
     async fn a_plan_takes_1_to_100_calls(app) {
