@@ -114,6 +114,21 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
     Prepared { endpoint, path, body, etag: made.etag, on, behind_gate, agent }
 }
 
+/// The same, for a call that changes something where the minimal valid call changes nothing.
+pub(super) async fn prepare_change(app: &TestApp, endpoint: &'static Description) -> Prepared {
+    let mut prepared = prepare(app, endpoint).await;
+    match endpoint.id {
+        "UpdateTeamRoles" | "UpdateUserRoles" => {
+            prepared.body = Some(json!({ "organizationRole": "ORGANIZATION_BILLING_ADMIN" }));
+        }
+        "DeleteDeploymentHibernationOverride" => {
+            app.post(&app.owner, &prepared.path, json!({ "isHibernating": true })).await.ok();
+        }
+        _ => {}
+    }
+    prepared
+}
+
 trait NamesWorkspace {
     fn names_workspace(&self) -> bool;
     fn names_deployment(&self) -> bool;

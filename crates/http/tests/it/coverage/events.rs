@@ -5,18 +5,8 @@ use podium_domain::events::{WITHOUT_EVENT, of_endpoint};
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
 
-use super::calls::{NEW_PASSWORD, PASSWORD, VARIABLE, owner, prepare};
+use super::calls::{NEW_PASSWORD, PASSWORD, VARIABLE, owner, prepare_change};
 use crate::events::settled;
-
-/// Bodies that change something, where the minimal valid call changes nothing.
-fn body(id: &str) -> Option<Value> {
-    match id {
-        "UpdateTeamRoles" | "UpdateUserRoles" => {
-            Some(json!({ "organizationRole": "ORGANIZATION_BILLING_ADMIN" }))
-        }
-        _ => None,
-    }
-}
 
 /// The events of the organization since an earlier count, once all of them can be read.
 async fn since(app: &TestApp, before: usize) -> Vec<Value> {
@@ -28,14 +18,7 @@ on_both_engines! {
     async fn every_operation_that_changes_something_makes_its_event(app) {
         let mut walked = 0;
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.method != Method::Get) {
-            let mut prepared = prepare(&app, endpoint).await;
-            if let Some(body) = body(endpoint.id) {
-                prepared.body = Some(body);
-            }
-            if endpoint.id == "DeleteDeploymentHibernationOverride" {
-                let body = json!({ "isHibernating": true });
-                app.post(&app.owner, &prepared.path, body).await.ok();
-            }
+            let prepared = prepare_change(&app, endpoint).await;
             let caller = owner(&app).await;
             let caller = prepared.caller(&caller);
             let before = settled(&app).await.len();

@@ -5,7 +5,7 @@ use podium_domain::plans::can_be_planned;
 use podium_testkit::on_both_engines;
 use serde_json::{Value, json};
 
-use super::calls::{owner, prepare};
+use super::calls::{owner, prepare_change};
 use super::safe_writes::changes;
 
 /// What depends on when a call is made, or is made up for it: ids, times, secrets and random names.
@@ -33,7 +33,7 @@ on_both_engines! {
         let planned: Vec<&Description> = ENDPOINTS.iter().filter(|endpoint| can_be_planned(endpoint)).collect();
         assert!(planned.len() > 40, "{} endpoints can be planned", planned.len());
         for endpoint in planned {
-            let prepared = prepare(&app, endpoint).await;
+            let prepared = prepare_change(&app, endpoint).await;
             let caller = owner(&app).await;
             let call = json!({ "method": endpoint.method.as_str(), "path": prepared.path, "body": prepared.body });
             let before = changes(&app).await;
