@@ -39,7 +39,7 @@ const MOST_WAITING: u64 = 100;
 /// The largest plan that is stored.
 const MOST_BYTES: usize = 1024 * 1024;
 /// How many refused calls a plan shows before it stops.
-const MOST_REFUSED: usize = 5;
+const MOST_REFUSED: usize = 8;
 
 /// Handles calls like those that come over the network. Implemented where the endpoints are bound to their functions.
 pub trait Calls: Send + Sync {
