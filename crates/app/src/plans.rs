@@ -14,12 +14,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use podium_api::enums::PlannedMethod;
 use podium_api::plans::{self as api, AppliedPlan, Plan, PlannedCall};
-use podium_api::{Description, ErrorBody, Many, One, PlanId, Timestamp};
+use podium_api::{Description, ErrorBody, Many, Method, One, PlanId, Timestamp};
 use podium_db::joined;
 use podium_domain::Refusal;
 use podium_store::Scope;
 use podium_store::plans::{self, PlanRow};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -34,6 +36,8 @@ use crate::error::{Error, Result};
 const VERSION: i64 = 1;
 /// How long a plan can be applied.
 const LASTS: Duration = Duration::from_hours(1);
+/// How long the response to applying a plan is repeated. It may hold secrets.
+const REPEATED_FOR: Duration = Duration::from_mins(10);
 /// How many plans of one subject wait to be applied.
 const MOST_WAITING: u64 = 100;
 /// The largest plan that is stored.
@@ -99,16 +103,17 @@ pub enum Handled {
     Stale,
 }
 
-/// A plan, as it is stored.
+/// A plan that waits to be applied, as it is stored.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     calls: Vec<PlannedCall>,
     expected: Vec<Expected>,
 }
 
-/// Finds out what a list of calls would do.
+/// Finds out what a list of calls would do. It costs as many reads as there are calls.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Plan>> {
     let calls = Arc::new(call.body.calls);
+    cx.app().rate_limits.count_more(cx.subject_id(), Method::Get, calls.len())?;
     let mut refused: Vec<(usize, Outcome)> = Vec::new();
     let outcomes = loop {
         let attempt = Attempt::new(Arc::clone(&calls), &refused);
@@ -135,7 +140,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Plan>>
 async fn keep(cx: &Cx<Scope>, calls: &[PlannedCall], outcomes: &[Outcome]) -> Result<(PlanId, Timestamp)> {
     let (id, expires_at): (PlanId, _) = (cx.new_id(), cx.now() + LASTS);
     let stored = Stored { calls: calls.to_vec(), expected: outcomes.iter().map(Outcome::expected).collect() };
-    let document = serde_json::to_vec(&stored).map_err(|error| Error::Internal(error.to_string()))?;
+    let document = to_json(&stored)?;
     if document.len() > MOST_BYTES {
         let message = format!(
             "The plan is too large: {} bytes, at most {MOST_BYTES}. Plan fewer calls at once.",
@@ -145,7 +150,7 @@ async fn keep(cx: &Cx<Scope>, calls: &[PlannedCall], outcomes: &[Outcome]) -> Re
     }
     let app = cx.app();
     let document = app.secrets.seal(&app.world, id.as_str(), &document);
-    let row = PlanRow { document, expires_at };
+    let row = PlanRow { document, expires_at, applied_at: None };
     cx.write_unaudited(move |cx, tx| {
         let (scope, subject_id) = (cx.scope(), cx.subject_id());
         if plans::count(tx, scope, subject_id, cx.now())? >= MOST_WAITING {
@@ -160,23 +165,27 @@ async fn keep(cx: &Cx<Scope>, calls: &[PlannedCall], outcomes: &[Outcome]) -> Re
     .await
 }
 
-/// Makes the calls of a plan, all or none. Whoever applies it needs the rights for each of them; whose plan it was does not
-/// matter.
+/// Makes the calls of a plan of the caller, all or none. Applied again within ten minutes, it changes nothing and gives the
+/// same response, so that one that was lost on its way loses no secret.
 pub async fn apply(cx: Cx<Scope>, call: Call<api::Apply>) -> Result<Many<AppliedPlan>> {
     let plan_id = call.path.plan_id;
-    let row = cx.read(move |cx, conn| Ok(plans::get(conn, cx.scope(), plan_id)?)).await?;
+    let row = cx.read(move |cx, conn| Ok(plans::get(conn, cx.scope(), plan_id, cx.subject_id())?)).await?;
     let row = row.filter(|row| row.expires_at > cx.now()).ok_or_else(gone)?;
     let document = cx.app().secrets.open(plan_id.as_str(), &row.document);
     let document = document.map_err(|_| Error::Internal("a stored plan cannot be opened".into()))?;
-    let stored: Stored =
-        serde_json::from_slice(&document).map_err(|error| Error::Internal(error.to_string()))?;
+    if row.applied_at.is_some() {
+        return from_json(&document).map(Many);
+    }
+    let stored: Stored = from_json(&document)?;
+    pay(&cx, &stored.calls)?;
     let attempt = Attempt::new(Arc::new(stored.calls), &[]);
     let after = Arc::new(Mutex::new(Vec::new()));
     let collected = Arc::clone(&after);
     let applied = cx
         .change_rights(move |cx, tx| {
-            if !plans::delete(tx, cx.scope(), plan_id)? {
-                return Err(gone().into());
+            if !plans::take(tx, cx.scope(), plan_id, cx.now())? {
+                let message = "The plan has just been applied: apply it again to get the response.";
+                return Err(Refusal::Conflict(message.into()).into());
             }
             let outcomes = match attempt.run(cx, tx)? {
                 Ended::Done(outcomes) => outcomes,
@@ -188,7 +197,11 @@ pub async fn apply(cx: Cx<Scope>, call: Call<api::Apply>) -> Result<Many<Applied
             }
             *collected.lock().unwrap_or_else(PoisonError::into_inner) = AFTER.take();
             let calls = outcomes.into_iter().map(|(_, outcome)| outcome.applied()).collect::<Result<_>>()?;
-            Ok(Many(AppliedPlan { plan_id, calls }))
+            let applied = AppliedPlan { plan_id, calls };
+            let app = cx.app();
+            let sealed = app.secrets.seal(&app.world, plan_id.as_str(), &to_json(&applied)?);
+            plans::keep_response(tx, cx.scope(), plan_id, &sealed, cx.now() + REPEATED_FOR)?;
+            Ok(Many(applied))
         })
         .await?;
     for task in std::mem::take(&mut *after.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -197,7 +210,25 @@ pub async fn apply(cx: Cx<Scope>, call: Call<api::Apply>) -> Result<Many<Applied
     Ok(applied)
 }
 
-/// A plan is applied once.
+/// Counts the calls of a plan like calls that are made one by one; the call that applies it stands for one of them.
+fn pay(cx: &Cx<Scope>, calls: &[PlannedCall]) -> Result<()> {
+    let deletes = calls.iter().filter(|call| call.method == PlannedMethod::Delete).count();
+    let posts = (calls.len() - deletes).saturating_sub(1);
+    for (method, more) in [(Method::Post, posts), (Method::Delete, deletes)] {
+        cx.app().rate_limits.count_more(cx.subject_id(), method, more)?;
+    }
+    Ok(())
+}
+
+fn to_json(value: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::Internal(error.to_string()))
+}
+
+fn from_json<T: DeserializeOwned>(document: &[u8]) -> Result<T> {
+    serde_json::from_slice(document).map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// Somebody else's plan is none.
 fn gone() -> Refusal {
     Refusal::not_found("plan that waits to be applied")
 }

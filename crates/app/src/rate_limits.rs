@@ -27,26 +27,51 @@ impl Default for Rates {
 }
 
 /// The limits in force.
-pub struct RateLimits(Option<[DefaultKeyedRateLimiter<SubjectId>; 3]>);
+pub struct RateLimits(Option<[Limiter; 3]>);
+
+struct Limiter {
+    rate: NonZeroU32,
+    limiter: DefaultKeyedRateLimiter<SubjectId>,
+}
 
 impl RateLimits {
     /// Limits at these rates; none where there are none.
     pub fn new(rates: Option<Rates>) -> Self {
-        let limiter = |rate: NonZeroU32| {
-            RateLimiter::keyed(Quota::per_second(rate).allow_burst(rate.saturating_mul(TEN)))
+        let limiter = |rate| {
+            let limiter = RateLimiter::keyed(Quota::per_second(rate).allow_burst(burst(rate)));
+            Limiter { rate, limiter }
         };
         Self(rates.map(|rates| [limiter(rates.reads), limiter(rates.writes), limiter(rates.deletes)]))
     }
 
     /// Counts a call; refuses it where there were too many.
     pub fn count(&self, subject_id: SubjectId, method: Method) -> Result<()> {
-        let Some([reads, writes, deletes]) = &self.0 else { return Ok(()) };
-        let limiter = match method {
-            Method::Get => reads,
-            Method::Post => writes,
-            Method::Delete => deletes,
+        self.count_some(subject_id, method, |_| NonZeroU32::MIN)
+    }
+
+    /// Counts what a call does beyond one call; refuses it where there were too many. Together they count as a burst at
+    /// most: more could never be done.
+    pub fn count_more(&self, subject_id: SubjectId, method: Method, more: usize) -> Result<()> {
+        let Some(more) = NonZeroU32::new(u32::try_from(more).unwrap_or(u32::MAX)) else { return Ok(()) };
+        self.count_some(subject_id, method, |burst| {
+            NonZeroU32::new(burst.get() - 1).map_or(burst, |rest| more.min(rest))
+        })
+    }
+
+    fn count_some(
+        &self,
+        subject_id: SubjectId,
+        method: Method,
+        calls: impl FnOnce(NonZeroU32) -> NonZeroU32,
+    ) -> Result<()> {
+        let Some(limiters) = &self.0 else { return Ok(()) };
+        let Limiter { rate, limiter } = match method {
+            Method::Get => &limiters[0],
+            Method::Post => &limiters[1],
+            Method::Delete => &limiters[2],
         };
-        limiter.check_key(&subject_id).map_err(|until| {
+        let counted = limiter.check_key_n(&subject_id, calls(burst(*rate)));
+        counted.expect("at most a burst").map_err(|until| {
             let wait = until.wait_time_from(DefaultClock::default().now());
             Error::TooMany { retry_after: wait.as_secs() + 1 }
         })
@@ -54,13 +79,17 @@ impl RateLimits {
 
     /// Drops subjects that have not called for a while.
     pub fn tidy(&self) {
-        for limiter in self.0.iter().flatten() {
+        for Limiter { limiter, .. } in self.0.iter().flatten() {
             limiter.retain_recent();
         }
     }
 }
 
 const TEN: NonZeroU32 = NonZeroU32::new(10).unwrap();
+
+fn burst(rate: NonZeroU32) -> NonZeroU32 {
+    rate.saturating_mul(TEN)
+}
 
 /// Bounds the audit records that a subject's refused calls leave.
 pub(crate) struct Refusals(DefaultKeyedRateLimiter<SubjectId>);
@@ -104,6 +133,17 @@ mod tests {
         }
         let replica = RateLimits::new(Some(Rates::default()));
         assert!(replica.count(id(1), Method::Delete).is_ok(), "another replica counts by itself");
+    }
+
+    #[test]
+    fn a_call_that_stands_for_several_counts_as_many() {
+        let limits = RateLimits::new(Some(Rates::default()));
+        assert!(limits.count_more(id(1), Method::Post, 90).is_ok());
+        assert!(limits.count_more(id(1), Method::Post, 90).is_err());
+        assert!(limits.count_more(id(2), Method::Delete, 0).is_ok());
+        assert!(limits.count(id(2), Method::Delete).is_ok());
+        assert!(limits.count_more(id(2), Method::Delete, 1000).is_ok(), "at most a burst in all");
+        assert!(limits.count_more(id(2), Method::Delete, 40).is_err());
     }
 
     #[test]

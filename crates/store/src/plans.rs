@@ -7,29 +7,33 @@ use crate::columns::Columns;
 use crate::{Scope, System};
 
 statements! {
-    GET = "SELECT document, expires_at FROM plans WHERE id = $1 AND organization_id = $2";
-    COUNT = "SELECT COUNT(*) FROM plans WHERE organization_id = $1 AND subject_id = $2 AND expires_at > $3";
+    GET = "SELECT document, expires_at, applied_at FROM plans WHERE id = $1 AND organization_id = $2 AND subject_id = $3";
+    COUNT = "SELECT COUNT(*) FROM plans
+             WHERE organization_id = $1 AND subject_id = $2 AND expires_at > $3 AND applied_at IS NULL";
     INSERT = "INSERT INTO plans (id, organization_id, subject_id, document, expires_at) VALUES ($1, $2, $3, $4, $5)";
-    DELETE = "DELETE FROM plans WHERE id = $1 AND organization_id = $2";
+    TAKE = "UPDATE plans SET applied_at = $3 WHERE id = $1 AND organization_id = $2 AND applied_at IS NULL";
+    KEEP = "UPDATE plans SET document = $3, expires_at = $4 WHERE id = $1 AND organization_id = $2";
     PRUNE = "DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE expires_at <= $1 LIMIT $2)";
 }
 
 /// A stored plan.
 pub struct PlanRow {
-    /// What is planned, sealed.
+    /// What is planned, or the response to applying it; sealed.
     pub document: Vec<u8>,
-    /// Until when it can be applied.
+    /// Until when it can be applied, or its response is repeated.
     pub expires_at: Timestamp,
+    /// When it was applied.
+    pub applied_at: Option<Timestamp>,
 }
 
-/// Finds a plan.
-pub fn get(conn: &Conn, scope: &Scope, id: PlanId) -> Result<Option<PlanRow>> {
-    conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
-        Ok(PlanRow { document: row.get(0)?, expires_at: row.time(1)? })
+/// Finds a plan of a subject.
+pub fn get(conn: &Conn, scope: &Scope, id: PlanId, subject_id: SubjectId) -> Result<Option<PlanRow>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization(), subject_id.as_str()], |row| {
+        Ok(PlanRow { document: row.get(0)?, expires_at: row.time(1)?, applied_at: row.time_opt(2)? })
     })
 }
 
-/// How many plans of a subject can be applied.
+/// How many plans of a subject wait to be applied.
 pub fn count(conn: &Conn, scope: &Scope, subject_id: SubjectId, now: Timestamp) -> Result<u64> {
     let params = params![scope.organization(), subject_id.as_str(), now.millis()];
     conn.query_one(&COUNT, params, |row| row.get::<i64>(0)).map(i64::cast_unsigned)
@@ -50,9 +54,14 @@ pub fn insert(tx: &Tx, scope: &Scope, id: PlanId, subject_id: SubjectId, plan: &
     .map(drop)
 }
 
-/// Deletes a plan; returns whether it was there.
-pub fn delete(tx: &Tx, scope: &Scope, id: PlanId) -> Result<bool> {
-    Ok(tx.execute(&DELETE, params![id.as_str(), scope.organization()])? > 0)
+/// Marks a plan as applied; returns false if it already was.
+pub fn take(tx: &Tx, scope: &Scope, id: PlanId, now: Timestamp) -> Result<bool> {
+    Ok(tx.execute(&TAKE, params![id.as_str(), scope.organization(), now.millis()])? > 0)
+}
+
+/// Keeps the response to applying a plan in the place of its calls.
+pub fn keep_response(tx: &Tx, scope: &Scope, id: PlanId, sealed: &[u8], expires_at: Timestamp) -> Result<()> {
+    tx.execute(&KEEP, params![id.as_str(), scope.organization(), sealed, expires_at.millis()]).map(drop)
 }
 
 /// Deletes plans that have expired, up to a limit.

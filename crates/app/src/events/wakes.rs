@@ -5,6 +5,7 @@
 //! PostgreSQL an event can be committed while an earlier one still may come; then it looks again, soon at first.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,8 +41,15 @@ struct Shared {
 
 #[derive(Default)]
 struct Followed {
-    organizations: HashMap<OrganizationId, Sender<()>>,
+    organizations: HashMap<OrganizationId, Organization>,
     has_reader: bool,
+}
+
+#[derive(Default)]
+struct Organization {
+    news: Sender<()>,
+    /// Counted here and not by the receivers, which are dropped after the lock is released.
+    followers: usize,
 }
 
 /// A follower of an organization's events.
@@ -69,8 +77,8 @@ impl Wakes {
     fn wake(&self, organization_id: Option<&OrganizationId>) {
         let followed = self.lock();
         match organization_id {
-            Some(id) => followed.organizations.get(id).into_iter().for_each(|sender| sender.send_replace(())),
-            None => followed.organizations.values().for_each(|sender| sender.send_replace(())),
+            Some(id) => followed.organizations.get(id).into_iter().for_each(|of| of.news.send_replace(())),
+            None => followed.organizations.values().for_each(|of| of.news.send_replace(())),
         }
     }
 
@@ -91,7 +99,9 @@ impl App {
     pub(crate) fn follow_events(&self, organization_id: OrganizationId) -> Follower {
         let wakes = self.event_wakes.clone();
         let mut followed = wakes.lock();
-        let news = followed.organizations.entry(organization_id).or_default().subscribe();
+        let organization = followed.organizations.entry(organization_id).or_default();
+        organization.followers += 1;
+        let news = organization.news.subscribe();
         if !std::mem::replace(&mut followed.has_reader, true) {
             tokio::spawn(read(self.clone()));
         }
@@ -103,12 +113,11 @@ impl App {
 impl Drop for Follower {
     fn drop(&mut self) {
         let mut followed = self.wakes.lock();
-        let is_last = followed
-            .organizations
-            .get(&self.organization_id)
-            .is_some_and(|sender| sender.receiver_count() <= 1);
-        if is_last {
-            followed.organizations.remove(&self.organization_id);
+        if let Entry::Occupied(mut organization) = followed.organizations.entry(self.organization_id) {
+            organization.get_mut().followers -= 1;
+            if organization.get().followers == 0 {
+                organization.remove();
+            }
         }
         let is_deserted = followed.organizations.is_empty();
         drop(followed);

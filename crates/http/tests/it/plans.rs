@@ -1,9 +1,11 @@
 //! `/organizations/{organizationId}/plans`
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use podium_api::enums::OrganizationRole;
-use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
+use podium_app::Rates;
+use podium_testkit::{Actor, Answer, Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
 
 fn call(app: &TestApp, method: &str, path: &str, body: impl Into<Value>) -> Value {
@@ -128,18 +130,34 @@ on_both_engines! {
         assert_eq!(app.get(&app.owner, &app.path("/workspaces")).await.ok()["totalCount"], 1);
     }
 
-    async fn whoever_applies_a_plan_needs_the_rights_of_its_calls(app) {
+    async fn a_plan_is_its_makers_and_needs_the_rights_of_its_calls(app) {
         let member = app.member("plain").await;
         let calls = [call(&app, "POST", "/workspaces", json!({ "name": "One" }))];
         let refused = plan(&app, &member, &calls).await;
         assert_eq!((&refused["planId"], &refused["calls"][0]["statusCode"]), (&Value::Null, &json!(403)));
         let shown = plan(&app, &app.owner, &calls).await;
-        apply(&app, &member, &shown).await.refused(403);
         let colleague = app.member_as("colleague", OrganizationRole::Owner).await;
-        let applied = apply(&app, &colleague, &shown).await.ok();
-        assert_eq!(applied["calls"][0]["result"]["createdBy"]["id"], colleague.id.to_string());
+        apply(&app, &colleague, &shown).await.refused(404);
+        let theirs = plan(&app, &colleague, &calls).await;
+        let roles = json!({ "organizationRole": "ORGANIZATION_MEMBER" });
+        app.post(&app.owner, &app.path(&format!("/users/{}/roles", colleague.id)), roles).await.ok();
+        apply(&app, &colleague, &theirs).await.refused(403);
+        let applied = apply(&app, &app.owner, &shown).await.ok();
+        assert_eq!(applied["calls"][0]["result"]["createdBy"]["id"], app.owner.id.to_string());
         let stranger = app.stranger().await;
         app.post(&stranger, &app.path("/plans"), json!({ "calls": calls })).await.refused(404);
+    }
+
+    async fn applied_again_a_plan_gives_the_same_response_and_changes_nothing(app) {
+        let body = json!({ "name": "ci", "scope": "ORGANIZATION", "role": "ORGANIZATION_OWNER" });
+        let shown = plan(&app, &app.owner, &[call(&app, "POST", "/tokens", body)]).await;
+        let first = apply(&app, &app.owner, &shown).await.ok();
+        app.advance(Duration::from_mins(9));
+        assert_eq!(apply(&app, &app.owner, &shown).await.ok(), first);
+        let tokens = app.get(&app.owner, &app.path("/tokens?search=ci")).await.ok();
+        assert_eq!(tokens["totalCount"], 1);
+        app.advance(Duration::from_mins(1));
+        apply(&app, &app.owner, &shown).await.refused(404);
     }
 
     async fn each_applied_call_is_audited_and_a_plan_is_not(app) {
@@ -211,4 +229,46 @@ on_both_engines! {
             assert_eq!(answer.wrong_fields().len(), 1, "{}", answer.text());
         }
     }
+}
+
+/// Rates are measured by the machine's clock, so there are far more calls than a burst allows.
+fn a_plan_counts_as_its_calls_do(engine: Engine) {
+    block_on(async {
+        let (one, many) = (NonZeroU32::MIN, NonZeroU32::new(1000).unwrap());
+        let app = TestApp::start_with(engine, |config, _| {
+            config.rates = Some(Rates { reads: many, writes: one, deletes: one });
+        })
+        .await;
+        let workspaces =
+            async || app.get(&app.owner, &app.path("/workspaces")).await.ok()["totalCount"].clone();
+        let before = workspaces().await.as_u64().unwrap();
+        let mut plans = Vec::new();
+        for plan_number in 0..6 {
+            let create = |number| {
+                call(&app, "POST", "/workspaces", json!({ "name": format!("w{plan_number} {number}") }))
+            };
+            let calls: Vec<Value> = (0..20).map(create).collect();
+            plans.push(plan(&app, &app.owner, &calls).await);
+        }
+        let mut applied = 0;
+        for plan in &plans {
+            let answer = apply(&app, &app.owner, plan).await;
+            match answer.code() {
+                200 => applied += 1,
+                _ => drop(answer.refused(429)),
+            }
+        }
+        assert!(applied < 6, "{applied}");
+        assert_eq!(workspaces().await, before + 20 * applied, "a refused plan changes nothing");
+    });
+}
+
+#[test]
+fn a_plan_counts_as_its_calls_do_on_sqlite() {
+    a_plan_counts_as_its_calls_do(Engine::Sqlite);
+}
+
+#[test]
+fn a_plan_counts_as_its_calls_do_on_postgres() {
+    a_plan_counts_as_its_calls_do(Engine::Postgres);
 }

@@ -7,7 +7,7 @@ use podium_app::Rates;
 use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
 
-use super::calls::{NEW_PASSWORD, PASSWORD, Prepared, VARIABLE, owner, prepare};
+use super::calls::{NEW_PASSWORD, PASSWORD, Prepared, VARIABLE, prepare};
 
 on_both_engines! {
     async fn every_mutating_call_that_succeeds_leaves_one_record_and_every_read_none(app) {
@@ -15,7 +15,7 @@ on_both_engines! {
         let mut secrets = [PASSWORD, NEW_PASSWORD, VARIABLE].map(str::to_owned).to_vec();
         for endpoint in ENDPOINTS {
             let prepared = prepare(&app, endpoint).await;
-            let caller = owner(&app).await;
+            let caller = prepared.owner(&app).await;
             let call = signed(&app, &prepared, &caller).header("x-request-id", endpoint.id);
             let answer = prepared.send(call).await;
             assert!(answer.status.is_success(), "{}: {}", endpoint.id, answer.text());

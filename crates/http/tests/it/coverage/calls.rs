@@ -28,8 +28,8 @@ pub(super) struct Prepared {
     pub(super) on: On,
     /// Where the permission is a gate: the rights that are asked for next, and what they are needed on.
     pub(super) behind_gate: Option<(PermissionSet, On)>,
-    /// The agent that may call, where only agents may.
-    agent: Option<Actor>,
+    /// The only one who may call, where others may not whatever they hold: an agent, or the maker of a plan.
+    only: Option<Actor>,
 }
 
 impl Prepared {
@@ -43,9 +43,22 @@ impl Prepared {
         }
     }
 
-    /// Who calls: this one, or the agent where only agents may.
+    /// Who calls: this one, or the only one who may.
     pub(super) fn caller<'a>(&'a self, usual: &'a Actor) -> &'a Actor {
-        self.agent.as_ref().unwrap_or(usual)
+        self.only.as_ref().unwrap_or(usual)
+    }
+
+    /// An owner who is new, or the maker of what only its maker may see.
+    pub(super) async fn owner(&self, app: &TestApp) -> Actor {
+        match &self.only {
+            Some(maker) if self.is_makers_own() => maker.clone(),
+            _ => owner(app).await,
+        }
+    }
+
+    /// Whether it is about something that only its maker may see.
+    pub(super) fn is_makers_own(&self) -> bool {
+        self.endpoint.access != Access::Agent && self.only.is_some()
     }
 
     /// The call, by nobody yet.
@@ -78,8 +91,14 @@ pub(super) fn fresh(app: &TestApp) -> String {
 
 /// Makes what a call of the operation needs.
 pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Prepared {
-    let mut made =
-        Made { app, operation_id: endpoint.id, etag: String::new(), member: String::new(), deployment: None };
+    let mut made = Made {
+        app,
+        operation_id: endpoint.id,
+        etag: String::new(),
+        member: String::new(),
+        deployment: None,
+        maker: None,
+    };
     let (mut path, mut on) = (format!("{PREFIX}{}", endpoint.path), On::Organization);
     for param in endpoint.path_params {
         let id = made.thing(param).await;
@@ -110,8 +129,8 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
         on = On::Workspace(id.parse().expect("an id"));
     }
     let behind_gate = made.behind_gate(endpoint);
-    let agent = if endpoint.access == Access::Agent { Some(made.agent().await) } else { None };
-    Prepared { endpoint, path, body, etag: made.etag, on, behind_gate, agent }
+    let only = if endpoint.access == Access::Agent { Some(made.agent().await) } else { made.maker };
+    Prepared { endpoint, path, body, etag: made.etag, on, behind_gate, only }
 }
 
 /// The same, for a call that changes something where the minimal valid call changes nothing.
@@ -146,6 +165,8 @@ impl NamesWorkspace for Description {
 
 struct Made<'a> {
     app: &'a TestApp,
+    /// Who made it, if nobody else may act on it.
+    maker: Option<Actor>,
     operation_id: &'static str,
     etag: String,
     member: String,
@@ -217,7 +238,10 @@ impl Made<'_> {
             }
             "planId" => {
                 let body = self.plan(&name).await;
-                self.post("/plans", body, "planId").await
+                let maker = owner(self.app).await;
+                let plan = self.app.post(&maker, &self.app.path("/plans"), body).await.ok();
+                self.maker = Some(maker);
+                plan["planId"].as_str().expect("a plan that can be applied").to_owned()
             }
             unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
         }

@@ -59,7 +59,7 @@ on_both_engines! {
         let mut walked = 0;
         for endpoint in mutating() {
             let prepared = prepare(&app, endpoint).await;
-            let caller = owner(&app).await;
+            let caller = prepared.owner(&app).await;
             let (changes, tokens) = state(&app).await;
             let authority = app.app.authority(&caller.token, None, app.world.now()).await.unwrap();
             let (token_id, organization_id) = (authority.credential.token_id, app.organization_id);
