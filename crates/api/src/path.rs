@@ -13,6 +13,16 @@ pub trait PathParams: Send + 'static {
     fn from_ids(ids: &[Id]) -> Self;
     /// The ids, to write the path.
     fn ids(&self) -> Vec<Id>;
+
+    /// A route with these ids in the place of its `{parameters}`.
+    fn fill(&self, route: &str) -> String {
+        let mut ids = self.ids().into_iter();
+        let part = |part: &str| match part.strip_prefix('{') {
+            Some(_) => ids.next().map(|id| id.to_string()).unwrap_or_default(),
+            None => part.to_owned(),
+        };
+        route.split('/').map(part).collect::<Vec<_>>().join("/")
+    }
 }
 
 /// Whether the `{parameters}` of a route are these, in this order.

@@ -31,7 +31,7 @@ impl Call {
             Method::Delete => HttpMethod::DELETE,
         };
         let is_repeated = description.access != Access::Public && !description.live;
-        let path = format!("{PREFIX}{}", fill(description.path, path));
+        let path = format!("{PREFIX}{}", path.fill(description.path));
         Self::new(method, path, is_repeated)
     }
 
@@ -109,16 +109,6 @@ impl Call {
 
 fn to_value(input: &impl Serialize) -> Result<Value> {
     serde_json::to_value(input).map_err(|error| Error::Invalid(error.to_string()))
-}
-
-/// Puts ids in the place of the path's parameters.
-fn fill(path: &str, params: &impl PathParams) -> String {
-    let mut ids = params.ids().into_iter();
-    let part = |part: &str| match part.strip_prefix('{') {
-        Some(_) => ids.next().map(|id| id.to_string()).unwrap_or_default(),
-        None => part.to_owned(),
-    };
-    path.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 /// Writes a query; a list is a repeated key.

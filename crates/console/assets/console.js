@@ -1,0 +1,220 @@
+// Everything here adds to pages that work without it: live updates, the palette, keys, copying.
+
+const home = document.body.dataset.home ?? "";
+
+/** Replaces the parts of the page that changed, and keeps focus, scroll positions, open menus and what is being typed. */
+function renew(fresh) {
+  const incoming = fresh.querySelector("main");
+  const main = document.querySelector("main");
+  if (!incoming || !main) return;
+  merge(main, incoming);
+  document.title = fresh.title;
+}
+
+function merge(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  const keeps = old.matches("form, dialog, [data-keep]") || old.contains(document.activeElement) && old.matches("input, textarea, select");
+  if (keeps) return;
+  const sameShape = old.children.length === fresh.children.length && old.children.length > 0 &&
+    [...old.children].every((child, at) => child.tagName === fresh.children[at].tagName && child.id === fresh.children[at].id) &&
+    ownText(old) === ownText(fresh);
+  if (!sameShape) {
+    if (!old.contains(document.activeElement) || document.activeElement === document.body) old.innerHTML = fresh.innerHTML;
+    return;
+  }
+  for (const { name, value } of [...fresh.attributes]) {
+    if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  [...old.children].forEach((child, at) => {
+    const next = fresh.children[at];
+    if (child.isEqualNode(next)) return;
+    if (child.children.length === 0 && !child.contains(document.activeElement)) child.replaceWith(next.cloneNode(true));
+    else merge(child, next);
+  });
+}
+
+function ownText(element) {
+  return [...element.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data.trim()).join("|");
+}
+
+/** Reads the page again when something that it shows has changed; several changes at once are one reading. */
+function follow() {
+  const query = document.body.dataset.live;
+  if (query === undefined || !home) return;
+  let pending = null;
+  const read = async () => {
+    pending = null;
+    const response = await fetch(location.href, { headers: { accept: "text/html", "podium-renew": "1" } });
+    if (response.redirected && new URL(response.url).pathname === "/sign-in") { location.reload(); return; }
+    if (response.ok) renew(new DOMParser().parseFromString(await response.text(), "text/html"));
+  };
+  const source = new EventSource(`${home}/events?${query}`);
+  source.onmessage = source.onopen = null;
+  const changed = () => { pending ??= setTimeout(read, 150); };
+  source.addEventListener("message", changed);
+  addEventListener("pagehide", () => source.close());
+}
+
+/** Shows how long ago things were as time goes by. */
+function tick() {
+  const now = Date.now();
+  for (const element of document.querySelectorAll("time[datetime]")) {
+    const seconds = Math.round((now - Date.parse(element.dateTime)) / 1000);
+    const size = Math.abs(seconds);
+    const span = size < 60 ? `${size} s` : size < 3600 ? `${Math.floor(size / 60)} min`
+      : size < 86400 ? `${Math.floor(size / 3600)} h` : `${Math.floor(size / 86400)} d`;
+    const text = size < 5 ? "now" : seconds > 0 ? `${span} ago` : `in ${span}`;
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+/** The palette: go to anything by name. */
+class Palette {
+  constructor() {
+    this.dialog = document.createElement("dialog");
+    this.dialog.className = "palette";
+    this.dialog.setAttribute("aria-label", "Go to");
+    this.input = document.createElement("input");
+    Object.assign(this.input, { type: "text", placeholder: "Go to a page or a deployment…", autocomplete: "off", spellcheck: false });
+    this.input.setAttribute("role", "combobox");
+    this.input.setAttribute("aria-expanded", "true");
+    this.input.setAttribute("aria-controls", "palette-list");
+    this.input.setAttribute("aria-label", "Go to a page or a deployment");
+    this.list = document.createElement("ul");
+    this.list.id = "palette-list";
+    this.list.setAttribute("role", "listbox");
+    this.list.setAttribute("aria-label", "Places");
+    this.dialog.append(this.input, this.list);
+    document.body.append(this.dialog);
+    this.input.addEventListener("input", () => this.show());
+    this.dialog.addEventListener("keydown", (event) => this.key(event));
+    this.dialog.addEventListener("click", (event) => { if (event.target === this.dialog) this.dialog.close(); });
+  }
+
+  async open() {
+    this.input.value = "";
+    this.dialog.showModal();
+    this.places ??= [...document.querySelectorAll("#navigation a")].map((link) => ({ name: link.textContent, href: link.href, kind: "Page" }));
+    this.show();
+    const response = await fetch(`${home}/places`, { headers: { accept: "application/json" } });
+    if (!response.ok) return;
+    const pages = this.places.filter((place) => place.kind === "Page");
+    this.places = pages.concat(await response.json());
+    this.show();
+  }
+
+  show() {
+    const words = this.input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const fits = (place) => words.every((word) => place.name.toLowerCase().includes(word));
+    this.found = this.places.filter(fits).slice(0, 50);
+    this.at = 0;
+    this.list.replaceChildren(...this.found.map((place, at) => {
+      const item = document.createElement("li");
+      item.id = `place-${at}`;
+      item.setAttribute("role", "option");
+      const link = document.createElement("a");
+      link.href = place.href;
+      link.tabIndex = -1;
+      const kind = document.createElement("small");
+      kind.textContent = place.kind;
+      link.append(place.name, kind);
+      item.append(link);
+      return item;
+    }));
+    this.select(0);
+  }
+
+  select(at) {
+    if (!this.found.length) return;
+    this.at = (at + this.found.length) % this.found.length;
+    [...this.list.children].forEach((item, index) => item.setAttribute("aria-selected", String(index === this.at)));
+    this.input.setAttribute("aria-activedescendant", `place-${this.at}`);
+    this.list.children[this.at].scrollIntoView({ block: "nearest" });
+  }
+
+  key(event) {
+    if (event.key === "ArrowDown") this.select(this.at + 1);
+    else if (event.key === "ArrowUp") this.select(this.at - 1);
+    else if (event.key === "Enter" && this.found[this.at]) location.href = this.found[this.at].href;
+    else return;
+    event.preventDefault();
+  }
+}
+
+const KEYS = [
+  ["Ctrl K", "go to anything"], ["g o", "overview"], ["g d", "deployments"], ["g l", "operations"], ["g a", "audit log"],
+  ["/", "search on this page"], ["j  k", "next and previous row"], ["Enter", "open the row"], ["?", "show these keys"], ["Esc", "close what is on top"],
+];
+
+function helpOnKeys() {
+  const dialog = document.createElement("dialog");
+  dialog.setAttribute("aria-label", "Keys");
+  const box = document.createElement("div");
+  box.className = "keys";
+  const title = document.createElement("h2");
+  title.textContent = "Keys";
+  const list = document.createElement("dl");
+  for (const [keys, what] of KEYS) {
+    const term = document.createElement("dt");
+    const key = document.createElement("kbd");
+    key.textContent = keys;
+    term.append(key);
+    const text = document.createElement("dd");
+    text.textContent = what;
+    list.append(term, text);
+  }
+  box.append(title, list);
+  dialog.append(box);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+function listenToKeys(palette) {
+  let before = "";
+  const goes = { o: "", d: "/deployments", l: "/operations", a: "/audit" };
+  let row = -1;
+  addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") { event.preventDefault(); palette.open(); return; }
+    const typing = event.target instanceof Element && event.target.closest("input, textarea, select, dialog");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const rows = [...document.querySelectorAll("main tbody tr a:first-of-type")].filter((link, at, all) => all.findIndex((other) => other.closest("tr") === link.closest("tr")) === at);
+    if (before === "g" && event.key in goes) { location.href = home + goes[event.key]; }
+    else if (event.key === "/") { const field = document.querySelector("main input[type=search]"); if (field) { event.preventDefault(); field.focus(); } }
+    else if (event.key === "?") helpOnKeys();
+    else if ((event.key === "j" || event.key === "k") && rows.length) {
+      row = Math.min(Math.max(row + (event.key === "j" ? 1 : -1), 0), rows.length - 1);
+      rows[row].focus();
+    }
+    before = event.key;
+  });
+}
+
+/** Buttons that copy what stands beside them. */
+function copying() {
+  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+  document.addEventListener("click", async (event) => {
+    const button = event.target instanceof Element && event.target.closest("[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.dataset.copy);
+    const before = button.textContent;
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = before; }, 1500);
+  });
+}
+
+/** Filters apply as soon as they are chosen. */
+function filtering() {
+  for (const form of document.querySelectorAll("form.filters")) {
+    form.querySelectorAll("select, input[type=checkbox]").forEach((field) => field.addEventListener("change", () => form.requestSubmit()));
+  }
+}
+
+const palette = new Palette();
+const opener = document.querySelector("[data-palette]");
+if (opener) { opener.hidden = false; opener.addEventListener("click", () => palette.open()); }
+listenToKeys(palette);
+copying();
+filtering();
+follow();
+setInterval(tick, 10_000);

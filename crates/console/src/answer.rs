@@ -1,0 +1,45 @@
+//! What a visit is answered with.
+
+use askama::Template;
+
+use crate::calls::Problem;
+
+/// What a visit is answered with.
+#[derive(Debug)]
+pub enum Answer {
+    /// A page.
+    Page {
+        /// The status.
+        status: u16,
+        /// The HTML.
+        html: String,
+    },
+    /// JSON, for a script of the console.
+    Json(String),
+    /// Another page, to be read with GET.
+    Redirect {
+        /// Its path and query.
+        to: String,
+    },
+}
+
+/// The result of a page: an answer, or the problem that a page of its own explains.
+pub(crate) type Result<T = Answer> = std::result::Result<T, Problem>;
+
+impl Answer {
+    /// A page.
+    pub(crate) fn page(template: &impl Template) -> Result {
+        Self::with_status(200, template)
+    }
+
+    /// A page with a status.
+    pub(crate) fn with_status(status: u16, template: &impl Template) -> Result {
+        let html = template.render().map_err(|_| Problem::new(500, "The page could not be rendered."))?;
+        Ok(Self::Page { status, html })
+    }
+
+    /// Another page.
+    pub(crate) fn redirect(to: impl Into<String>) -> Result {
+        Ok(Self::Redirect { to: to.into() })
+    }
+}

@@ -1,0 +1,78 @@
+//! Styles and scripts, compiled into the binary and served under names that change with their content.
+
+use std::sync::LazyLock;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::ROOT;
+
+/// A file that pages load.
+#[derive(Debug)]
+pub struct Asset {
+    /// Its path, which contains a hash of its content: it can be cached for ever.
+    pub path: String,
+    /// Its media type.
+    pub media_type: &'static str,
+    /// Its content.
+    pub content: &'static str,
+}
+
+static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("console", "css", "text/css; charset=utf-8", include_str!("../assets/console.css"))
+});
+static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("console", "js", "text/javascript; charset=utf-8", include_str!("../assets/console.js"))
+});
+static ICON: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("icon", "svg", "image/svg+xml", include_str!("../assets/icon.svg")));
+
+impl Asset {
+    fn new(name: &str, extension: &str, media_type: &'static str, content: &'static str) -> Self {
+        let path = format!("{ROOT}/assets/{name}-{:016x}.{extension}", xxh3_64(content.as_bytes()));
+        Self { path, media_type, content }
+    }
+}
+
+/// The asset at a path.
+pub fn find(path: &str) -> Option<&'static Asset> {
+    [&*STYLE, &*SCRIPT, &*ICON].into_iter().find(|asset| asset.path == path)
+}
+
+/// The path of the style sheet.
+pub(crate) fn style() -> &'static str {
+    &STYLE.path
+}
+
+/// The path of the script.
+pub(crate) fn script() -> &'static str {
+    &SCRIPT.path
+}
+
+/// The path of the icon.
+pub(crate) fn icon() -> &'static str {
+    &ICON.path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_asset_is_found_at_its_path_only() {
+        assert_eq!(find(style()).unwrap().media_type, "text/css; charset=utf-8");
+        assert!(find("/console/assets/console.css").is_none());
+    }
+
+    #[test]
+    fn styles_and_scripts_fetch_nothing_from_elsewhere() {
+        for asset in [&*STYLE, &*SCRIPT, &*ICON] {
+            let text = asset.content.replace("http://www.w3.org/2000/svg", "");
+            assert!(
+                !text.contains("http://") && !text.contains("https://") && !text.contains("@import"),
+                "{}",
+                asset.path
+            );
+        }
+        assert!(STYLE.content.len() + SCRIPT.content.len() < 60_000);
+    }
+}

@@ -1,0 +1,201 @@
+//! Forms: what they ask, and what was wrong with what was sent.
+
+use askama::Template;
+
+use crate::answer::{Answer, Result};
+use crate::calls::Problem;
+use crate::params::Params;
+use crate::shell::Shell;
+
+/// A page with a form.
+#[derive(Debug, Template)]
+#[template(path = "form.html")]
+pub(crate) struct FormPage {
+    pub(crate) shell: Shell,
+    /// What the form does, and what is lost by it.
+    pub(crate) lead: String,
+    pub(crate) form: Form,
+}
+
+/// A form.
+#[derive(Debug, Default)]
+pub(crate) struct Form {
+    /// Where it is sent.
+    pub(crate) action: String,
+    pub(crate) fields: Vec<Field>,
+    /// Fields that have good defaults, folded away.
+    pub(crate) more: Vec<Field>,
+    /// What its button says: a verb and its object.
+    pub(crate) submit: String,
+    /// Whether it destroys something.
+    pub(crate) is_danger: bool,
+    /// Where to go instead.
+    pub(crate) cancel: String,
+    pub(crate) problem: Option<Problem>,
+}
+
+/// A field.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) label: String,
+    pub(crate) value: String,
+    pub(crate) hint: String,
+    pub(crate) kind: FieldKind,
+    pub(crate) is_required: bool,
+    /// What is wrong with it.
+    pub(crate) wrong: Option<String>,
+}
+
+/// How a field is filled in.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum FieldKind {
+    #[default]
+    Text,
+    Email,
+    Password,
+    Number,
+    Area,
+    Check,
+    Choice(Vec<Choice>),
+    Hidden,
+}
+
+/// A choice of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    pub(crate) value: String,
+    pub(crate) label: String,
+    pub(crate) is_chosen: bool,
+}
+
+impl Field {
+    /// A text.
+    pub(crate) fn text(name: &'static str, label: impl Into<String>) -> Self {
+        Self { name, label: label.into(), ..Self::default() }
+    }
+
+    /// A choice: values with their labels.
+    pub(crate) fn choice(
+        name: &'static str,
+        label: impl Into<String>,
+        choices: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let choice = |(value, label)| Choice { value, label, is_chosen: false };
+        let kind = FieldKind::Choice(choices.into_iter().map(choice).collect());
+        Self { kind, ..Self::text(name, label) }
+    }
+
+    /// A checkbox.
+    pub(crate) fn check(name: &'static str, label: impl Into<String>, is_on: bool) -> Self {
+        Self {
+            kind: FieldKind::Check,
+            value: if is_on { "on" } else { "" }.to_owned(),
+            ..Self::text(name, label)
+        }
+    }
+
+    /// A value that is sent along.
+    pub(crate) fn hidden(name: &'static str, value: impl Into<String>) -> Self {
+        Self { kind: FieldKind::Hidden, value: value.into(), ..Self::text(name, "") }
+    }
+
+    /// Another kind of text.
+    pub(crate) fn of(self, kind: FieldKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// A field that must be filled in.
+    pub(crate) fn required(self) -> Self {
+        Self { is_required: true, ..self }
+    }
+
+    /// What to write into it.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
+    /// What it holds.
+    pub(crate) fn value(self, value: impl Into<String>) -> Self {
+        Self { value: value.into(), ..self }
+    }
+
+    /// Whether a checkbox is checked.
+    pub(crate) fn is_checked(&self) -> bool {
+        !self.value.is_empty()
+    }
+}
+
+impl Form {
+    /// The form with what was sent, and with what was wrong at its fields. A password is never sent back.
+    pub(crate) fn refused(mut self, sent: &Params, problem: Problem) -> Self {
+        for field in self.fields.iter_mut().chain(&mut self.more) {
+            if !matches!(field.kind, FieldKind::Password) {
+                field.value = sent.get(field.name).to_owned();
+            }
+            field.wrong = problem.of_field(field.name).map(str::to_owned);
+        }
+        self.problem = Some(problem);
+        self.settled()
+    }
+
+    /// Marks the choices that are chosen.
+    pub(crate) fn settled(mut self) -> Self {
+        for field in self.fields.iter_mut().chain(&mut self.more) {
+            if let FieldKind::Choice(choices) = &mut field.kind {
+                choices.iter_mut().for_each(|choice| choice.is_chosen = choice.value == field.value);
+            }
+        }
+        self
+    }
+
+    /// Errors at fields that the form does not show.
+    pub(crate) fn other_errors(&self) -> Vec<String> {
+        let shown = |name: &str| self.fields.iter().chain(&self.more).any(|field| field.name == name);
+        let fields = self.problem.iter().flat_map(|problem| &problem.fields);
+        fields
+            .filter(|error| !shown(&error.field))
+            .map(|error| format!("{}: {}", error.field, error.message))
+            .collect()
+    }
+}
+
+impl FormPage {
+    /// The page; where something was wrong with the form, with the status of the problem.
+    pub(crate) fn answer(self) -> Result {
+        let page = Self { form: self.form.settled(), ..self };
+        let status = page.form.problem.as_ref().map_or(200, |problem| problem.status);
+        Answer::with_status(status, &page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use podium_api::FieldError;
+
+    use super::*;
+
+    #[test]
+    fn a_refused_form_keeps_what_was_sent_and_shows_what_was_wrong_but_no_password() {
+        let fields = vec![
+            Field::text("name", "Name"),
+            Field::text("secret", "Secret").of(FieldKind::Password),
+            Field::choice(
+                "size",
+                "Size",
+                [("S".to_owned(), "Small".to_owned()), ("L".to_owned(), "Large".to_owned())],
+            ),
+        ];
+        let sent = Params::read("name=a&secret=b&size=L");
+        let fields_wrong =
+            vec![FieldError::new("name", "length", "is too short"), FieldError::new("other", "x", "is odd")];
+        let problem = Problem { status: 400, message: "Wrong.".into(), fields: fields_wrong };
+        let form = Form { fields, ..Form::default() }.refused(&sent, problem);
+        assert_eq!(form.fields[0].wrong.as_deref(), Some("is too short"));
+        assert_eq!((form.fields[0].value.as_str(), form.fields[1].value.as_str()), ("a", ""));
+        assert!(
+            matches!(&form.fields[2].kind, FieldKind::Choice(choices) if choices[1].is_chosen && !choices[0].is_chosen)
+        );
+        assert_eq!(form.other_errors(), ["other: is odd"]);
+    }
+}

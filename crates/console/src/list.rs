@@ -1,0 +1,154 @@
+//! Pages that list resources: a table, filters, pages.
+
+use askama::Template;
+
+use crate::answer::{Answer, Result};
+use crate::form::Choice;
+use crate::shell::Shell;
+use crate::view::Html;
+use crate::visit::OrganizationVisit;
+
+/// How many rows a page of a list has.
+pub(crate) const PAGE: u64 = 50;
+
+/// A page with a table.
+#[derive(Debug, Template)]
+#[template(path = "list.html")]
+pub(crate) struct ListPage {
+    pub(crate) shell: Shell,
+    /// One sentence on what is listed.
+    pub(crate) lead: &'static str,
+    /// The one thing to do here: label and link.
+    pub(crate) action: Option<(&'static str, String)>,
+    pub(crate) filters: Vec<Filter>,
+    pub(crate) table: Table,
+}
+
+/// A table.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) columns: Vec<&'static str>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) pager: Option<Pager>,
+    pub(crate) empty: Empty,
+}
+
+/// What is shown where nothing is listed.
+#[derive(Debug, Default)]
+pub(crate) struct Empty {
+    pub(crate) title: &'static str,
+    pub(crate) text: &'static str,
+    /// A command to paste.
+    pub(crate) command: String,
+}
+
+/// A row of a table.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    pub(crate) cells: Vec<Cell>,
+    /// Links at its end: label and target.
+    pub(crate) actions: Vec<(&'static str, String)>,
+}
+
+/// A cell of a table.
+#[derive(Debug)]
+pub(crate) enum Cell {
+    Text(String),
+    Link { text: String, href: String, sub: String },
+    Html(Html),
+    Mono(String),
+}
+
+/// A choice that narrows the list; the query names it.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) choices: Vec<Choice>,
+}
+
+/// Where in the list a page is.
+#[derive(Debug)]
+pub(crate) struct Pager {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) total: u64,
+    pub(crate) previous: Option<String>,
+    pub(crate) next: Option<String>,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Html> for Cell {
+    fn from(html: Html) -> Self {
+        Self::Html(html)
+    }
+}
+
+impl Cell {
+    /// A link.
+    pub(crate) fn link(text: impl Into<String>, href: String) -> Self {
+        Self::Link { text: text.into(), href, sub: String::new() }
+    }
+
+    /// A link with a second line below it.
+    pub(crate) fn named(text: impl Into<String>, href: String, sub: impl Into<String>) -> Self {
+        Self::Link { text: text.into(), href, sub: sub.into() }
+    }
+}
+
+impl Filter {
+    /// A choice among words of the API.
+    pub(crate) fn words(
+        visit: &OrganizationVisit<'_>,
+        name: &'static str,
+        label: &'static str,
+        words: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
+        let chosen = visit.query().get(name);
+        let any = Choice { value: String::new(), label: "Any".to_owned(), is_chosen: chosen.is_empty() };
+        let choice = |word: &'static str| Choice {
+            value: word.to_owned(),
+            label: crate::view::words(word),
+            is_chosen: chosen == word,
+        };
+        Self { name, label, choices: std::iter::once(any).chain(words.into_iter().map(choice)).collect() }
+    }
+}
+
+impl Pager {
+    /// The place of a page in a list.
+    pub(crate) fn new(visit: &OrganizationVisit<'_>, shown: usize, total: u64) -> Option<Self> {
+        let offset = visit.query().number("offset");
+        let shown = u64::try_from(shown).unwrap_or_default();
+        let at = |offset: u64| {
+            let offset = if offset == 0 { String::new() } else { offset.to_string() };
+            format!("?{}", visit.query().with("offset", &offset))
+        };
+        (total > shown || offset > 0).then(|| Self {
+            first: (offset + 1).min(total),
+            last: offset + shown,
+            total,
+            previous: (offset > 0).then(|| at(offset.saturating_sub(PAGE))),
+            next: (offset + shown < total).then(|| at(offset + PAGE)),
+        })
+    }
+}
+
+impl ListPage {
+    /// The page.
+    pub(crate) fn answer(&self) -> Result {
+        Answer::page(self)
+    }
+}
+
+impl OrganizationVisit<'_> {
+    /// The query of a page of a list.
+    pub(crate) fn page_query(&self) -> [(&'static str, String); 2] {
+        [("offset", self.query().number("offset").to_string()), ("limit", PAGE.to_string())]
+    }
+}

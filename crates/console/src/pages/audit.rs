@@ -1,0 +1,72 @@
+//! The audit log: who did what, when, from where?
+
+use podium_api::{Timestamp, organizations};
+use serde_json::Value;
+
+use crate::answer::Result;
+use crate::form::Choice;
+use crate::list::{Cell, Empty, Filter, ListPage, Row, Table};
+use crate::view::{self, Tone};
+use crate::visit::OrganizationVisit;
+
+/// How many records a page shows.
+const SHOWN: usize = 500;
+const RANGES: [(i64, &str); 4] =
+    [(1, "Last hour"), (24, "Last day"), (24 * 7, "Last 7 days"), (24 * 30, "Last 30 days")];
+
+/// The records of a time range, the newest first.
+pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
+    let hours =
+        RANGES.iter().map(|(hours, _)| *hours).find(|hours| visit.query().get("hours") == hours.to_string());
+    let hours = hours.unwrap_or(24);
+    let start = Timestamp::from_millis(visit.visit.now.millis() - hours * 3_600_000).to_string();
+    let text =
+        visit.calls().lines::<organizations::AuditLogs>(visit.here(), &[("startDate", &start)]).await?;
+    let records: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let rows = records.iter().rev().take(SHOWN).map(|record| row(visit, record)).collect();
+    let choices = RANGES.iter().map(|(value, label)| Choice {
+        value: value.to_string(),
+        label: (*label).to_owned(),
+        is_chosen: *value == hours,
+    });
+    ListPage {
+        shell: visit.shell("Audit log").await?,
+        lead: "Every change and every refused attempt, with who made it and from where.",
+        action: None,
+        filters: vec![Filter { name: "hours", label: "Time", choices: choices.collect() }],
+        table: Table {
+            columns: vec!["What", "Result", "Who", "From", "When"],
+            rows,
+            pager: None,
+            empty: Empty {
+                title: "Nothing",
+                text: "Nobody changed anything in this time.",
+                command: String::new(),
+            },
+        },
+    }
+    .answer()
+}
+
+fn row(visit: &OrganizationVisit<'_>, of: &Value) -> Row {
+    let text = |name: &str| of[name].as_str().unwrap_or_default().to_owned();
+    let status = of["statusCode"].as_u64().unwrap_or_default();
+    let tone = if status < 400 { Tone::Good } else { Tone::Warning };
+    let word = match status {
+        0..400 => "Done",
+        403 => "Refused",
+        404 => "Not found",
+        _ => "Failed",
+    };
+    let at = Timestamp::parse(&text("timestamp"));
+    Row {
+        cells: vec![
+            Cell::Text(text("operationId")),
+            view::status(tone, word).into(),
+            text("subjectName").into(),
+            Cell::Mono(text("ipAddress")),
+            at.map_or_else(|| String::new().into(), |at| view::time(at, visit.visit.now).into()),
+        ],
+        actions: Vec::new(),
+    }
+}

@@ -1,0 +1,138 @@
+//! Clusters, with disaster recovery.
+
+use askama::Template;
+use podium_api::ClusterId;
+use podium_api::clusters::{self, Cluster};
+use podium_api::enums::{ClusterStatus, ClusterType};
+use podium_api::path::OfCluster;
+use serde_json::json;
+
+use crate::answer::{Answer, Result};
+use crate::calls::Problem;
+use crate::list::{Cell, Empty, ListPage, Pager, Row, Table};
+use crate::shell::Shell;
+use crate::view::{self, Html, Tone};
+use crate::visit::OrganizationVisit;
+
+#[derive(Template)]
+#[template(path = "cluster.html")]
+struct ClusterPage {
+    shell: Shell,
+    status: Html,
+    facts: Vec<(&'static str, String)>,
+    health: Vec<String>,
+    pools: Vec<(String, String, u32)>,
+    /// Where a failover is sent, what its button says, and where the cluster goes.
+    failover: Option<(String, &'static str, String)>,
+}
+
+fn status(of: &Cluster) -> Html {
+    let tone = match of.status {
+        ClusterStatus::Created => Tone::Good,
+        ClusterStatus::Creating | ClusterStatus::Updating | ClusterStatus::FailingOver => Tone::Changing,
+        _ => Tone::Warning,
+    };
+    view::status(tone, &view::words(of.status.as_str()))
+}
+
+/// The clusters.
+pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
+    let page = visit.page_query();
+    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    query.push(("sorts", "name:asc"));
+    let found = visit.calls().get::<clusters::List>(visit.here(), &query).await?;
+    let row = |of: &Cluster| Row {
+        cells: vec![
+            Cell::link(of.name.clone(), visit.link(&format!("/clusters/{}", of.id))),
+            status(of).into(),
+            format!("{} {}", of.cloud_provider.as_str(), of.region).into(),
+            recovery(of).into(),
+            view::time(of.updated_at, visit.visit.now).into(),
+        ],
+        actions: Vec::new(),
+    };
+    let rows: Vec<Row> = found.clusters.iter().map(row).collect();
+    ListPage {
+        shell: visit.shell("Clusters").await?.live(""),
+        lead: "Where deployments run that do not share infrastructure.",
+        action: None,
+        filters: Vec::new(),
+        table: Table {
+            columns: vec!["Name", "State", "Region", "Disaster recovery", "Changed"],
+            pager: Pager::new(visit, rows.len(), found.total_count),
+            rows,
+            empty: Empty {
+                title: "No clusters",
+                text: "Deployments run on shared infrastructure. Create a cluster from the command line:",
+                command: "podium cluster create --help".to_owned(),
+            },
+        },
+    }
+    .answer()
+}
+
+fn recovery(of: &Cluster) -> String {
+    match (of.details.is_dr_enabled, of.failover_in_progress, of.is_failed_over) {
+        (false, ..) => "off".to_owned(),
+        (true, true, _) => "moving now".to_owned(),
+        (true, false, true) => format!("runs in {}", of.details.dr_region),
+        (true, false, false) => format!("ready in {}", of.details.dr_region),
+    }
+}
+
+/// One cluster.
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, cluster_id: ClusterId) -> Result {
+    let path = OfCluster { organization_id: visit.organization_id, cluster_id };
+    let of = visit.calls().get::<clusters::Get>(path, &[]).await?;
+    let may_update = visit.calls().may::<clusters::Update>(path).await;
+    let can_move = may_update
+        && of.details.is_dr_enabled
+        && !of.failover_in_progress
+        && of.r#type == ClusterType::Dedicated;
+    let facts = [
+        ("Type", view::words(of.r#type.as_str())),
+        ("Cloud", of.cloud_provider.as_str().to_owned()),
+        ("Region", of.region.clone()),
+        ("Disaster recovery", recovery(&of)),
+        ("Database", of.details.db_instance_type.clone()),
+        ("Network", of.details.vpc_subnet_range.clone()),
+        ("Id", of.id.to_string()),
+    ];
+    let failover = can_move.then(|| {
+        let (verb, to) = match of.is_failed_over {
+            true => ("Move back", of.region.clone()),
+            false => ("Fail over", of.details.dr_region.clone()),
+        };
+        (visit.link(&format!("/clusters/{cluster_id}/failover")), verb, to)
+    });
+    let page = ClusterPage {
+        status: status(&of),
+        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        health: of.health_status.details.iter().map(|detail| detail.description.clone()).collect(),
+        pools: of
+            .details
+            .node_pools
+            .iter()
+            .map(|pool| (pool.name.clone(), pool.node_instance_type.clone(), pool.max_node_count))
+            .collect(),
+        failover,
+        shell: visit.shell(of.name).await?.below("Clusters", visit.link("/clusters")).live(""),
+    };
+    Answer::page(&page)
+}
+
+/// Plans to move a cluster to its other region, once its name was typed.
+pub(crate) async fn fail_over(visit: &OrganizationVisit<'_>, cluster_id: ClusterId) -> Result {
+    let path = OfCluster { organization_id: visit.organization_id, cluster_id };
+    let read = visit.calls().get_versioned::<clusters::Get>(path, &[]).await?;
+    let of = read.value;
+    if visit.form().get("name").trim() != of.name {
+        return Err(Problem::new(400, format!("Nothing was moved: type {} to confirm.", of.name)));
+    }
+    let tags = json!(of.details.tags);
+    let body = json!({ "clusterType": "DEDICATED", "name": of.name, "k8sTags": tags, "isFailedOver": !of.is_failed_over });
+    let target = format!("/organizations/{}/clusters/{cluster_id}", visit.organization_id);
+    let call = json!({ "method": "POST", "path": target, "body": body, "ifMatch": read.etag });
+    let back = visit.link(&format!("/clusters/{cluster_id}"));
+    crate::pages::plans::show(visit, call, "Move the cluster", &back, &format!("{back}?done=applied")).await
+}

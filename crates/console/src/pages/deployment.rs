@@ -1,0 +1,156 @@
+//! A deployment: how is it, and what changed?
+
+pub(crate) mod access;
+pub(crate) mod deploys;
+pub(crate) mod logs;
+pub(crate) mod overview;
+pub(crate) mod settings;
+pub(crate) mod variables;
+
+use podium_api::deployments::{self, Deployment};
+use podium_api::enums::DeploymentStatus;
+use podium_api::{DeploymentId, deployment_logs, deploys as deploys_api, users};
+use serde_json::json;
+
+use crate::answer::{Answer, Result};
+use crate::calls::Problem;
+use crate::form::{Form, FormPage};
+use crate::shell::Shell;
+use crate::view::{self, Html};
+use crate::visit::OrganizationVisit;
+
+/// What every page of a deployment begins with.
+pub(crate) struct Head {
+    pub(crate) shell: Shell,
+    pub(crate) status: Html,
+    pub(crate) reason: Option<String>,
+    pub(crate) href: String,
+    pub(crate) airflow: String,
+    pub(crate) tabs: Vec<Tab>,
+    /// What can be done with it: label, where the form is sent.
+    pub(crate) actions: Vec<(&'static str, String)>,
+    /// What leads to a page that asks first.
+    pub(crate) links: Vec<(&'static str, String)>,
+}
+
+/// A tab.
+pub(crate) struct Tab {
+    pub(crate) label: &'static str,
+    pub(crate) href: String,
+    pub(crate) is_current: bool,
+}
+
+/// A deployment as it is read.
+pub(crate) async fn read(
+    visit: &OrganizationVisit<'_>,
+    id: DeploymentId,
+) -> Result<(Deployment, Option<String>)> {
+    let read = visit.calls().get_versioned::<deployments::Get>(visit.deployment(id), &[]).await?;
+    let unreadable = |_| Problem::new(500, "The deployment could not be read.");
+    Ok((read.value.into_value().map_err(unreadable)?, read.etag))
+}
+
+impl Head {
+    /// The head of a page; `at` is the tab.
+    pub(crate) async fn new(visit: &OrganizationVisit<'_>, of: &Deployment, at: &str) -> Result<Self> {
+        let (calls, path) = (visit.calls(), visit.deployment(of.id));
+        let href = visit.link(&format!("/deployments/{}", of.id));
+        let may_update = calls.may::<deployments::Update>(path).await;
+        let offered = [
+            (true, "Overview", ""),
+            (calls.may::<deploys_api::List>(path).await, "Deploys", "/deploys"),
+            (calls.may::<deployment_logs::Get>(path).await, "Logs", "/logs"),
+            (true, "Variables", "/variables"),
+            (calls.may::<users::List>(visit.here()).await, "Access", "/access"),
+            (true, "Operations", "/operations"),
+            (may_update, "Settings", "/settings"),
+        ];
+        let tabs = offered.into_iter().filter(|(is_offered, ..)| *is_offered).map(|(_, label, to)| Tab {
+            label,
+            href: format!("{href}{to}"),
+            is_current: to.trim_start_matches('/') == at,
+        });
+        let can_sleep = may_update && of.is_development_mode == Some(true);
+        let sleeps = of.status == DeploymentStatus::Hibernating;
+        let actions = match (can_sleep, sleeps) {
+            (true, true) => vec![("Wake it up", format!("{href}/wake"))],
+            (true, false) => vec![("Hibernate", format!("{href}/hibernate"))],
+            (false, _) => Vec::new(),
+        };
+        let may_delete = calls.may::<deployments::Delete>(path).await;
+        let is_calm = matches!(of.status, DeploymentStatus::Healthy | DeploymentStatus::Hibernating);
+        let shell = visit.shell(of.name.clone()).await?.below("Deployments", visit.link("/deployments"));
+        Ok(Self {
+            shell: shell.live(format!("deploymentId={}", of.id)),
+            status: view::deployment_status(of.status),
+            reason: of.status_reason.clone().filter(|reason| !is_calm && !reason.is_empty()),
+            airflow: format!("/airflow/{}/", of.namespace),
+            tabs: tabs.collect(),
+            actions,
+            links: may_delete
+                .then(|| ("Delete the deployment…", format!("{href}/delete")))
+                .into_iter()
+                .collect(),
+            href,
+        })
+    }
+}
+
+/// Sends a deployment to sleep, or wakes it up.
+pub(crate) async fn override_hibernation(
+    visit: &OrganizationVisit<'_>,
+    id: DeploymentId,
+    sleeps: bool,
+) -> Result {
+    let body = json!({ "isHibernating": sleeps });
+    visit.calls().act::<deployments::OverrideHibernation>(visit.deployment(id), body).await?;
+    let done = if sleeps { "hibernating" } else { "waking" };
+    Answer::redirect(visit.link(&format!("/deployments/{id}?done={done}")))
+}
+
+/// Asks before a deployment is deleted.
+pub(crate) async fn ask_to_delete(
+    visit: &OrganizationVisit<'_>,
+    id: DeploymentId,
+    problem: Option<Problem>,
+) -> Result {
+    let (of, _) = read(visit, id).await?;
+    let href = visit.link(&format!("/deployments/{id}"));
+    let name = crate::form::Field::text("name", format!("Type {} to delete it", of.name)).required();
+    let form = Form {
+        action: format!("{href}/delete"),
+        fields: vec![name],
+        submit: "Delete the deployment".to_owned(),
+        is_danger: true,
+        cancel: href.clone(),
+        ..Form::default()
+    };
+    let form = match problem {
+        Some(problem) => form.refused(visit.form(), problem),
+        None => form,
+    };
+    let shell = visit
+        .shell(format!("Delete {}", of.name))
+        .await?
+        .below("Deployments", visit.link("/deployments"))
+        .below(of.name.clone(), href);
+    let lead =
+        "Its processes stop, and its metadata, its logs and its deploys are deleted. This cannot be undone."
+            .to_owned();
+    FormPage { shell, lead, form }.answer()
+}
+
+/// Deletes a deployment whose name was typed.
+pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
+    let (of, _) = read(visit, id).await?;
+    if visit.form().get("name").trim() != of.name {
+        let field = podium_api::FieldError::new("name", "value", "is not the name of the deployment");
+        let problem =
+            Problem { status: 400, message: "Nothing was deleted.".to_owned(), fields: vec![field] };
+        return ask_to_delete(visit, id, Some(problem)).await;
+    }
+    match visit.calls().act::<deployments::Delete>(visit.deployment(id), ()).await {
+        Ok(_) => Answer::redirect(visit.link("/deployments?done=deleted")),
+        Err(problem) => ask_to_delete(visit, id, Some(problem)).await,
+    }
+}

@@ -1,0 +1,172 @@
+//! Deploys: what is running, and what was before?
+
+use askama::Template;
+use podium_api::deploy_reports::{self, ReportedChanges};
+use podium_api::deploys::{self, Deploy};
+use podium_api::enums::DeployStatus;
+use podium_api::path::OfDeploy;
+use podium_api::{DeployId, DeploymentId};
+use serde_json::json;
+
+use super::Head;
+use super::overview::TabPage;
+use crate::answer::{Answer, Result};
+use crate::list::{Cell, Empty, Pager, Row, Table};
+use crate::shell::Shell;
+use crate::view::{self, Html};
+use crate::visit::OrganizationVisit;
+
+#[derive(Template)]
+#[template(path = "deployment/deploy.html")]
+struct DeployPage<'a> {
+    shell: &'a Shell,
+    head: &'a Head,
+    name: String,
+    status: Html,
+    rollout: Option<Html>,
+    reason: Option<String>,
+    facts: Vec<(&'static str, String)>,
+    commit_url: Option<String>,
+    created: Html,
+    changes: Vec<Changes>,
+    errors: Vec<deploy_reports::ReportedImportError>,
+    error_count: u64,
+    steps: Vec<(String, String)>,
+    /// Where a rollback to it is sent.
+    rollback: Option<String>,
+}
+
+/// What a deploy changed: files, or DAGs.
+struct Changes {
+    what: &'static str,
+    /// A class, a word, and the names.
+    groups: Vec<(&'static str, u64, Vec<String>)>,
+}
+
+/// The deploys of a deployment, the newest first.
+pub(crate) async fn list(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
+    let (of, _) = super::read(visit, id).await?;
+    let head = Head::new(visit, &of, "deploys").await?;
+    let page = visit.page_query();
+    let query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let found = visit.calls().get::<deploys::List>(visit.deployment(id), &query).await?;
+    let rows: Vec<Row> = found
+        .deploys
+        .iter()
+        .map(|deploy| row(visit, &head, deploy, of.dag_tarball_version.as_deref()))
+        .collect();
+    let pager = Pager::new(visit, rows.len(), found.total_count);
+    let empty = Empty {
+        title: "No deploys yet",
+        text: "Deploy a folder with DAGs from the command line:",
+        command: format!("podium deploy FOLDER --deployment {}", of.name),
+    };
+    let columns = vec!["Deploy", "State", "By", "Commit", "Created"];
+    TabPage { shell: &head.shell, head: &head, lead: "", table: Table { columns, rows, pager, empty } }
+        .answer()
+}
+
+fn row(visit: &OrganizationVisit<'_>, head: &Head, of: &Deploy, running: Option<&str>) -> Row {
+    let is_running = of.status == DeployStatus::Deployed
+        && running.is_some()
+        && of.dag_tarball_version.as_deref() == running;
+    let sub = match (is_running, &of.description) {
+        (true, _) => "runs now".to_owned(),
+        (false, description) => description.clone().unwrap_or_default(),
+    };
+    let commit = of.git.as_ref().map(|git| git.commit_sha.chars().take(10).collect::<String>());
+    Row {
+        cells: vec![
+            Cell::named(name(of), format!("{}/deploys/{}", head.href, of.id), sub),
+            view::deploy_status(of.status).into(),
+            view::subject(of.created_by_subject.as_ref()).into(),
+            Cell::Mono(commit.unwrap_or_default()),
+            view::time(of.created_at, visit.visit.now).into(),
+        ],
+        actions: Vec::new(),
+    }
+}
+
+fn name(of: &Deploy) -> String {
+    let version = of.dag_tarball_version.clone().unwrap_or_else(|| of.image_tag.clone());
+    if of.rollback_from_id.is_some() { format!("Rollback to {version}") } else { version }
+}
+
+/// One deploy, with what came of it.
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId, deploy_id: DeployId) -> Result {
+    let (deployment, _) = super::read(visit, id).await?;
+    let head = Head::new(visit, &deployment, "deploys").await?;
+    let path = OfDeploy { organization_id: visit.organization_id, deployment_id: id, deploy_id };
+    let of = visit.calls().get::<deploys::Get>(path, &[]).await?;
+    let report = visit.calls().get::<deploy_reports::Get>(path, &[]).await.ok();
+    let is_running =
+        of.dag_tarball_version.is_some() && of.dag_tarball_version == deployment.dag_tarball_version;
+    let can_roll_back = of.status == DeployStatus::Deployed
+        && !is_running
+        && visit.calls().may::<deploys::Rollback>(path).await;
+    let facts = [
+        ("By", view::subject(of.created_by_subject.as_ref())),
+        ("Description", of.description.clone().unwrap_or_default()),
+        ("Airflow", of.airflow_version.clone().unwrap_or_default()),
+        ("Branch", of.git.as_ref().and_then(|git| git.branch.clone()).unwrap_or_default()),
+        ("Commit", of.git.as_ref().map(|git| git.commit_sha.clone()).unwrap_or_default()),
+        ("Author", of.git.as_ref().and_then(|git| git.author_name.clone()).unwrap_or_default()),
+    ];
+    let commit_url = of.git.as_ref().and_then(|git| git.commit_url.clone());
+    let changes = report.as_ref().map(|report| {
+        let files = report.files.as_ref().map(|changes| changes_of("Files", changes));
+        files.into_iter().chain(report.dags.as_ref().map(|changes| changes_of("DAGs", changes))).collect()
+    });
+    let steps = report.iter().flat_map(|report| &report.steps).map(|step| {
+        (
+            view::words(step.step.as_str()),
+            format!("{}.{} s", step.milliseconds / 1000, step.milliseconds % 1000 / 100),
+        )
+    });
+    let page = DeployPage {
+        shell: &head.shell,
+        name: name(&of),
+        status: view::deploy_status(of.status),
+        rollout: report.as_ref().map(|report| view::rollout_state(report.state)),
+        reason: report.as_ref().and_then(|report| report.reason.clone()),
+        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        commit_url: commit_url.filter(|url| url.starts_with("https://") || url.starts_with("http://")),
+        created: view::time(of.created_at, visit.visit.now),
+        changes: changes.unwrap_or_default(),
+        steps: steps.collect(),
+        errors: report.as_ref().map(|report| report.import_errors.clone()).unwrap_or_default(),
+        error_count: report.as_ref().map(|report| report.import_error_count).unwrap_or_default(),
+        rollback: can_roll_back.then(|| format!("{}/deploys/{deploy_id}/rollback", head.href)),
+        head: &head,
+    };
+    Answer::page(&page)
+}
+
+fn changes_of(what: &'static str, of: &ReportedChanges) -> Changes {
+    let groups = [
+        ("added", of.added_count, of.added.clone()),
+        ("changed", of.changed_count, of.changed.clone()),
+        ("removed", of.removed_count, of.removed.clone()),
+    ];
+    Changes { what, groups: groups.into_iter().filter(|(_, count, _)| *count > 0).collect() }
+}
+
+/// Shows what a rollback to a deploy would do, before it is made.
+pub(crate) async fn roll_back(
+    visit: &OrganizationVisit<'_>,
+    id: DeploymentId,
+    deploy_id: DeployId,
+) -> Result {
+    let path =
+        format!("/organizations/{}/deployments/{id}/deploys/{deploy_id}/rollback", visit.organization_id);
+    let call = json!({ "method": "POST", "path": path, "body": {} });
+    let back = visit.link(&format!("/deployments/{id}/deploys/{deploy_id}"));
+    crate::pages::plans::show(
+        visit,
+        call,
+        "Roll back",
+        &back,
+        &visit.link(&format!("/deployments/{id}?done=rolled-back")),
+    )
+    .await
+}

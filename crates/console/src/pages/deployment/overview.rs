@@ -1,0 +1,105 @@
+//! The overview of a deployment: facts, what is under way, and a timeline of what happened.
+
+use askama::Template;
+use podium_api::DeploymentId;
+use podium_api::enums::OperationState;
+use podium_api::operations;
+
+use super::Head;
+use crate::answer::{Answer, Result};
+use crate::list::{Empty, Pager, Table};
+use crate::pages::operations::{OperationView, row};
+use crate::shell::Shell;
+use crate::view;
+use crate::visit::OrganizationVisit;
+
+#[derive(Template)]
+#[template(path = "deployment/overview.html")]
+struct Page<'a> {
+    shell: &'a Shell,
+    head: &'a Head,
+    running: Vec<OperationView>,
+    timeline: Vec<(&'static str, OperationView, String)>,
+    facts: Vec<(&'static str, String)>,
+    api_url: String,
+    id: String,
+}
+
+/// The overview.
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
+    let (of, _) = super::read(visit, id).await?;
+    let head = Head::new(visit, &of, "").await?;
+    let target = id.to_string();
+    let found = visit
+        .calls()
+        .get::<operations::List>(visit.here(), &[("targetIds", target.as_str()), ("limit", "20")])
+        .await?;
+    let (running, ended): (Vec<_>, Vec<_>) = found.operations.iter().partition(|of| of.ended_at.is_none());
+    let timeline = ended.into_iter().map(|of| {
+        let class = match of.state {
+            OperationState::Succeeded => "good",
+            OperationState::Failed => "failed",
+            _ => "",
+        };
+        let why = of.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default();
+        (class, OperationView::new(visit, of), why)
+    });
+    let facts = [
+        ("Workspace", of.workspace_name.clone().unwrap_or_default()),
+        ("Apache Airflow", of.airflow_version.clone()),
+        ("Runtime", of.platform_runtime_version.clone()),
+        ("Executor", of.executor.map(|executor| view::words(executor.as_str())).unwrap_or_default()),
+        ("Scheduler", of.scheduler_size.map(|size| view::words(size.as_str())).unwrap_or_default()),
+        ("DAGs", of.dag_tarball_version.clone().unwrap_or_else(|| "none deployed yet".to_owned())),
+        ("Cluster", of.cluster_name.clone().unwrap_or_default()),
+        ("Namespace", of.namespace.clone()),
+        ("Created by", view::subject(Some(&of.created_by))),
+        ("Description", of.description.clone().unwrap_or_default()),
+    ];
+    let page = Page {
+        shell: &head.shell,
+        running: running.into_iter().map(|of| OperationView::new(visit, of)).collect(),
+        timeline: timeline.collect(),
+        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        api_url: of.web_server_airflow_api_url.clone(),
+        id: target,
+        head: &head,
+    };
+    Answer::page(&page)
+}
+
+/// The operations of a deployment.
+pub(crate) async fn operations(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
+    let (of, _) = super::read(visit, id).await?;
+    let head = Head::new(visit, &of, "operations").await?;
+    let (page, target) = (visit.page_query(), id.to_string());
+    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    query.push(("targetIds", &target));
+    let found = visit.calls().get::<operations::List>(visit.here(), &query).await?;
+    let rows: Vec<_> = found.operations.iter().map(|of| row(visit, of)).collect();
+    let pager = Pager::new(visit, rows.len(), found.total_count);
+    let empty = Empty {
+        title: "No operations",
+        text: "Changes of this deployment are listed here.",
+        command: String::new(),
+    };
+    let columns = vec!["Operation", "State", "Started by", "Created", "Took"];
+    TabPage { shell: &head.shell, head: &head, lead: "", table: Table { columns, rows, pager, empty } }
+        .answer()
+}
+
+/// A tab with a table.
+#[derive(Template)]
+#[template(path = "deployment/table.html")]
+pub(super) struct TabPage<'a> {
+    pub(super) shell: &'a Shell,
+    pub(super) head: &'a Head,
+    pub(super) lead: &'static str,
+    pub(super) table: Table,
+}
+
+impl TabPage<'_> {
+    pub(super) fn answer(&self) -> Result {
+        Answer::page(self)
+    }
+}

@@ -1,0 +1,158 @@
+//! Operations: changes that take time.
+
+use askama::Template;
+use podium_api::enums::{OperationKind, OperationState};
+use podium_api::operations::{self, Operation};
+use podium_api::path::OfOperation;
+use podium_api::{OperationId, Timestamp};
+
+use crate::answer::{Answer, Result};
+use crate::list::{Cell, Empty, Filter, ListPage, Pager, Row, Table};
+use crate::shell::Shell;
+use crate::view::{self, Html, Tone};
+use crate::visit::OrganizationVisit;
+
+/// An operation, as pages show it.
+pub(crate) struct OperationView {
+    pub(crate) id: String,
+    pub(crate) href: String,
+    pub(crate) name: String,
+    pub(crate) state: Html,
+    pub(crate) who: String,
+    pub(crate) created: Html,
+    pub(crate) steps: Vec<StepView>,
+    pub(crate) progress: Option<(u64, u64)>,
+    pub(crate) message: String,
+    pub(crate) waits_for: Vec<String>,
+    pub(crate) can_cancel: bool,
+}
+
+/// A step of an operation.
+pub(crate) struct StepView {
+    pub(crate) status: Html,
+    pub(crate) took: String,
+}
+
+#[derive(Template)]
+#[template(path = "operation.html")]
+struct OperationPage {
+    shell: Shell,
+    operation: OperationView,
+    target: String,
+    target_href: Option<String>,
+    cause: String,
+    no_return: String,
+    failure: Option<(String, String)>,
+    superseded_by: Option<String>,
+    took: String,
+}
+
+impl OperationView {
+    pub(crate) fn new(visit: &OrganizationVisit<'_>, of: &Operation) -> Self {
+        let now = visit.visit.now;
+        let has_ended = of.ended_at.is_some();
+        let progress = of.progress.clone().unwrap_or_default();
+        Self {
+            id: of.id.to_string(),
+            href: visit.link(&format!("/operations/{}", of.id)),
+            name: format!("{} of {}", view::words(of.kind.as_str()), of.target.name),
+            state: view::operation_state(of.state),
+            who: view::subject(of.subject.as_ref()),
+            created: view::time(of.created_at, now),
+            steps: of.steps.iter().map(|step| step_view(step, has_ended, now)).collect(),
+            progress: progress.done.zip(progress.total).filter(|(_, total)| *total > 0),
+            message: progress.message.unwrap_or_default(),
+            waits_for: progress.waits_for,
+            can_cancel: of.is_cancellable && !has_ended,
+        }
+    }
+}
+
+fn step_view(step: &operations::OperationStep, has_ended: bool, now: Timestamp) -> StepView {
+    let tone = match (step.ended_at, has_ended) {
+        (Some(_), _) => Tone::Good,
+        (None, false) => Tone::Changing,
+        (None, true) => Tone::Failed,
+    };
+    StepView {
+        status: view::status(tone, &view::words(step.name.as_str())),
+        took: view::duration(step.started_at, step.ended_at.unwrap_or(now)),
+    }
+}
+
+/// The operations, the newest first.
+pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
+    let (state, kind) = (visit.query().get("states"), visit.query().get("kinds"));
+    let page = visit.page_query();
+    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    query.extend([("states", state), ("kinds", kind)].into_iter().filter(|(_, value)| !value.is_empty()));
+    let found = visit.calls().get::<operations::List>(visit.here(), &query).await?;
+    let rows = found.operations.iter().map(|of| row(visit, of)).collect::<Vec<_>>();
+    let pager = Pager::new(visit, rows.len(), found.total_count);
+    let empty = Empty {
+        title: "No operations",
+        text: "Creating, updating, deploying and everything else that takes time is listed here for 90 days.",
+        command: String::new(),
+    };
+    ListPage {
+        shell: visit.shell("Operations").await?.live(""),
+        lead: "Changes that take time: what they are doing, and how they ended.",
+        action: None,
+        filters: vec![
+            Filter::words(visit, "states", "State", OperationState::ALL.iter().map(|state| state.as_str())),
+            Filter::words(visit, "kinds", "Kind", OperationKind::ALL.iter().map(|kind| kind.as_str())),
+        ],
+        table: Table {
+            columns: vec!["Operation", "State", "Started by", "Created", "Took"],
+            rows,
+            pager,
+            empty,
+        },
+    }
+    .answer()
+}
+
+/// A row of a table of operations.
+pub(crate) fn row(visit: &OrganizationVisit<'_>, of: &Operation) -> Row {
+    let shown = OperationView::new(visit, of);
+    let end = of.ended_at.unwrap_or(visit.visit.now);
+    let why = of.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or(shown.message);
+    Row {
+        cells: vec![
+            Cell::named(shown.name, shown.href, why),
+            shown.state.into(),
+            shown.who.into(),
+            shown.created.into(),
+            view::duration(of.created_at, end).into(),
+        ],
+        actions: Vec::new(),
+    }
+}
+
+/// One operation.
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, operation_id: OperationId) -> Result {
+    let path = OfOperation { organization_id: visit.organization_id, operation_id };
+    let of = visit.calls().get::<operations::Get>(path, &[]).await?;
+    let operation = OperationView::new(visit, &of);
+    let shell = visit.shell(operation.name.clone()).await?.below("Operations", visit.link("/operations"));
+    let target_href = of.target.deployment_id.map(|id| visit.link(&format!("/deployments/{id}")));
+    let page = OperationPage {
+        shell: if of.ended_at.is_none() { shell.live("") } else { shell },
+        operation,
+        target: of.target.name,
+        target_href,
+        cause: view::words(of.cause.as_str()),
+        no_return: of.point_of_no_return,
+        failure: of.failure.map(|failure| (failure.reason, failure.hint)),
+        superseded_by: of.superseded_by_id.map(|id| visit.link(&format!("/operations/{id}"))),
+        took: view::duration(of.created_at, of.ended_at.unwrap_or(visit.visit.now)),
+    };
+    Answer::page(&page)
+}
+
+/// Cancels an operation.
+pub(crate) async fn cancel(visit: &OrganizationVisit<'_>, operation_id: OperationId) -> Result {
+    let path = OfOperation { organization_id: visit.organization_id, operation_id };
+    visit.calls().act::<operations::Cancel>(path, ()).await?;
+    Answer::redirect(visit.link(&format!("/operations/{operation_id}?done=cancelled")))
+}

@@ -1,0 +1,153 @@
+//! The overview: is anything wrong?
+
+use askama::Template;
+use podium_api::deployments::{self, Deployment};
+use podium_api::enums::{DeploymentStatus, OperationState};
+use podium_api::operations::{self, Operation};
+use podium_api::{Timestamp, tokens, workspaces};
+
+use crate::answer::{Answer, Result};
+use crate::pages::operations::OperationView;
+use crate::shell::Shell;
+use crate::view::{self, Html};
+use crate::visit::OrganizationVisit;
+
+/// How many deployments the overview looks at.
+const DEPLOYMENTS: &str = "200";
+const DAY: i64 = 86_400_000;
+/// How soon a token's end needs attention.
+const SOON: i64 = 14 * DAY;
+/// After how long an operation that runs is taken to be stuck.
+const STUCK: i64 = 30 * 60_000;
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct Overview {
+    shell: Shell,
+    attention: Vec<Attention>,
+    running: Vec<OperationView>,
+    deployments: Vec<DeploymentLine>,
+    total: u64,
+    can_create: bool,
+}
+
+/// Something that needs attention.
+struct Attention {
+    status: Html,
+    name: String,
+    href: String,
+    since: Html,
+    why: String,
+    /// What mends it.
+    action: (&'static str, String),
+}
+
+/// A deployment in a list.
+pub(crate) struct DeploymentLine {
+    pub(crate) name: String,
+    pub(crate) href: String,
+    pub(crate) status: Html,
+    pub(crate) reason: String,
+    pub(crate) workspace: String,
+    pub(crate) runtime: String,
+    pub(crate) version: String,
+    pub(crate) by: String,
+    pub(crate) updated: Html,
+}
+
+impl DeploymentLine {
+    pub(crate) fn new(visit: &OrganizationVisit<'_>, of: &Deployment) -> Self {
+        let is_calm = matches!(of.status, DeploymentStatus::Healthy | DeploymentStatus::Hibernating);
+        Self {
+            name: of.name.clone(),
+            href: visit.link(&format!("/deployments/{}", of.id)),
+            status: view::deployment_status(of.status),
+            reason: of.status_reason.clone().filter(|_| !is_calm).unwrap_or_default(),
+            workspace: of.workspace_name.clone().unwrap_or_default(),
+            runtime: format!("Airflow {}", of.airflow_version),
+            version: of.dag_tarball_version.clone().unwrap_or_else(|| "no DAGs yet".to_owned()),
+            by: view::subject(Some(&of.updated_by)),
+            updated: view::time(of.updated_at, visit.visit.now),
+        }
+    }
+}
+
+/// The overview.
+pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
+    let (calls, here, now) = (visit.calls(), visit.here(), visit.visit.now);
+    let page = calls.get::<deployments::List>(here, &[("limit", DEPLOYMENTS), ("sorts", "name:asc")]).await?;
+    let (total, shown) = (page.total_count, page.deployments);
+    let read: Vec<Deployment> = shown.into_iter().filter_map(|shown| shown.into_value().ok()).collect();
+    let active = [("states", "PENDING"), ("states", "RUNNING"), ("limit", "20")];
+    let running = calls.get::<operations::List>(here, &active).await?.operations;
+    let since = Timestamp::from_millis(now.millis() - DAY).to_string();
+    let failed = [("states", "FAILED"), ("since", since.as_str()), ("limit", "20")];
+    let failed = calls.get::<operations::List>(here, &failed).await?.operations;
+    let mut attention: Vec<Attention> = read.iter().filter_map(|of| unhealthy(visit, of)).collect();
+    attention.extend(failed.iter().map(|of| failed_operation(visit, of)));
+    let is_stuck = |of: &&Operation| now.millis() - of.created_at.millis() > STUCK;
+    attention.extend(running.iter().filter(is_stuck).map(|of| stuck(visit, of)));
+    if calls.may::<tokens::List>(here).await {
+        let listed = calls.get::<tokens::List>(here, &[("limit", "200")]).await?.tokens;
+        attention.extend(listed.iter().filter_map(|of| expiring(visit, of)));
+    }
+    let spaces = calls.get::<workspaces::List>(here, &[("limit", "1")]).await;
+    let page = Overview {
+        shell: visit.shell("Overview").await?.live(""),
+        attention,
+        running: running.iter().map(|of| OperationView::new(visit, of)).collect(),
+        deployments: read.iter().map(|of| DeploymentLine::new(visit, of)).collect(),
+        total,
+        can_create: spaces.is_ok_and(|page| page.total_count > 0),
+    };
+    Answer::page(&page)
+}
+
+fn unhealthy(visit: &OrganizationVisit<'_>, of: &Deployment) -> Option<Attention> {
+    let is_wrong = matches!(of.status, DeploymentStatus::Unhealthy | DeploymentStatus::Unknown);
+    let href = visit.link(&format!("/deployments/{}", of.id));
+    is_wrong.then(|| Attention {
+        status: view::deployment_status(of.status),
+        name: of.name.clone(),
+        since: view::time(of.updated_at, visit.visit.now),
+        why: of.status_reason.clone().unwrap_or_default(),
+        action: ("Read its logs", format!("{href}/logs")),
+        href,
+    })
+}
+
+fn failed_operation(visit: &OrganizationVisit<'_>, of: &Operation) -> Attention {
+    let href = visit.link(&format!("/operations/{}", of.id));
+    Attention {
+        status: view::operation_state(OperationState::Failed),
+        name: format!("{} of {}", view::words(of.kind.as_str()), of.target.name),
+        since: view::time(of.ended_at.unwrap_or(of.created_at), visit.visit.now),
+        why: of.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default(),
+        action: ("See what happened", href.clone()),
+        href,
+    }
+}
+
+fn stuck(visit: &OrganizationVisit<'_>, of: &Operation) -> Attention {
+    let progress = of.progress.as_ref().and_then(|progress| progress.message.clone());
+    Attention {
+        why: progress.unwrap_or_else(|| "It has been running for over half an hour.".to_owned()),
+        status: view::operation_state(of.state),
+        since: view::time(of.created_at, visit.visit.now),
+        ..failed_operation(visit, of)
+    }
+}
+
+fn expiring(visit: &OrganizationVisit<'_>, of: &tokens::ApiToken) -> Option<Attention> {
+    let ends = of.end_at.filter(|end| end.millis() - visit.visit.now.millis() < SOON)?;
+    let is_over = ends <= visit.visit.now;
+    let href = visit.link(&format!("/tokens/{}", of.id));
+    Some(Attention {
+        status: view::status(view::Tone::Warning, if is_over { "Expired" } else { "Expires soon" }),
+        name: format!("Token {}", of.name),
+        since: view::time(ends, visit.visit.now),
+        why: "Whatever uses it stops working then.".to_owned(),
+        action: ("Rotate it", href.clone()),
+        href,
+    })
+}

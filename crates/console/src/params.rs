@@ -1,0 +1,67 @@
+//! Names and values of a query or a form.
+
+/// Names and values, in the order in which they were sent.
+#[derive(Clone, Debug, Default)]
+pub struct Params(Vec<(String, String)>);
+
+impl Params {
+    /// Reads a query, or the body of a form.
+    pub fn read(text: &str) -> Self {
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+    }
+
+    /// The first value of a name; empty if there is none.
+    pub fn get(&self, name: &str) -> &str {
+        self.opt(name).unwrap_or_default()
+    }
+
+    /// The first value of a name.
+    pub fn opt(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A value that is not empty, without the spaces around it.
+    pub fn filled(&self, name: &str) -> Option<&str> {
+        self.opt(name).map(str::trim).filter(|value| !value.is_empty())
+    }
+
+    /// Every value of a name.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a checkbox is checked.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.opt(name).is_some()
+    }
+
+    /// A number that is not negative; 0 if it is none.
+    pub fn number(&self, name: &str) -> u64 {
+        self.get(name).parse().unwrap_or_default()
+    }
+
+    /// The same with one value changed, as a query.
+    pub fn with(&self, name: &str, value: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(self.0.iter().filter(|(key, _)| key != name && key != "done"));
+        if !value.is_empty() {
+            query.append_pair(name, value);
+        }
+        query.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_read_and_changed() {
+        let query = Params::read("state=FAILED&state=RUNNING&page=2&q=a+b%26c&done=saved");
+        assert_eq!(query.get("q"), "a b&c");
+        assert_eq!(query.all("state").collect::<Vec<_>>(), ["FAILED", "RUNNING"]);
+        assert_eq!((query.number("page"), query.number("q"), query.opt("nothing")), (2, 0, None));
+        assert_eq!(query.with("page", "3"), "state=FAILED&state=RUNNING&q=a+b%26c&page=3");
+        assert_eq!(query.with("state", ""), "page=2&q=a+b%26c");
+    }
+}

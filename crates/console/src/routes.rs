@@ -1,0 +1,142 @@
+//! Which page a path leads to.
+
+use podium_api::organizations;
+
+use crate::ROOT;
+use crate::answer::{Answer, Result};
+use crate::calls::Problem;
+use crate::pages::{
+    account, address_ranges, audit, clusters, deployment, deployments, design, environment, operations,
+    overview, places, plans, problem, roles, settings, teams, tokens, users, workspaces,
+};
+use crate::visit::{OrganizationVisit, Visit, VisitMethod, id};
+
+/// Answers a visit. The form token of a form that is sent has been checked before.
+pub async fn answer(visit: &Visit<'_>) -> Answer {
+    let failed = |_| Answer::Page { status: 500, html: "The page could not be rendered.".to_owned() };
+    match lead(visit).await {
+        Ok(answer) => answer,
+        Err(found) => problem::show(visit, found).unwrap_or_else(failed),
+    }
+}
+
+async fn lead(visit: &Visit<'_>) -> Result {
+    let segments = visit.segments();
+    match (visit.method, segments.as_slice()) {
+        (VisitMethod::Read, []) => home(visit).await,
+        (VisitMethod::Read, ["design"]) => design::show(visit),
+        (method, [organization, rest @ ..]) => {
+            let visit = OrganizationVisit { visit, organization_id: id(organization)? };
+            match method {
+                VisitMethod::Read => read(&visit, rest).await,
+                VisitMethod::Send => send(&visit, rest).await,
+            }
+        }
+        _ => Err(nothing()),
+    }
+}
+
+fn nothing() -> Problem {
+    Problem::new(404, "There is nothing at this address.")
+}
+
+/// The first organization of the person.
+async fn home(visit: &Visit<'_>) -> Result {
+    let query = [("limit", "1"), ("sorts", "createdAt:asc")];
+    let found = visit.calls.get::<organizations::List>((), &query).await?;
+    let first = found.organizations.first();
+    let first =
+        first.ok_or_else(|| Problem::new(404, "You are in no organization: accept an invite first."))?;
+    Answer::redirect(format!("{ROOT}/{}", first.id))
+}
+
+async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
+    match path {
+        [] => overview::show(visit).await,
+        ["places"] => places::list(visit).await,
+        ["deployments"] => deployments::list(visit).await,
+        ["deployments", "new"] => deployments::new(visit, None).await,
+        ["deployments", of] => deployment::overview::show(visit, id(of)?).await,
+        ["deployments", of, "deploys"] => deployment::deploys::list(visit, id(of)?).await,
+        ["deployments", of, "deploys", deploy] => {
+            deployment::deploys::show(visit, id(of)?, id(deploy)?).await
+        }
+        ["deployments", of, "logs"] => deployment::logs::show(visit, id(of)?).await,
+        ["deployments", of, "variables"] => deployment::variables::show(visit, id(of)?, None).await,
+        ["deployments", of, "access"] => deployment::access::show(visit, id(of)?).await,
+        ["deployments", of, "operations"] => deployment::overview::operations(visit, id(of)?).await,
+        ["deployments", of, "settings"] => deployment::settings::show(visit, id(of)?, None).await,
+        ["deployments", of, "delete"] => deployment::ask_to_delete(visit, id(of)?, None).await,
+        ["operations"] => operations::list(visit).await,
+        ["operations", of] => operations::show(visit, id(of)?).await,
+        ["workspaces"] => workspaces::list(visit).await,
+        ["workspaces", "new"] => workspaces::new(visit, None).await,
+        ["workspaces", of] => workspaces::edit(visit, id(of)?, None).await,
+        ["workspaces", of, "delete"] => workspaces::ask_to_delete(visit, id(of)?, None).await,
+        ["environment"] => environment::list(visit).await,
+        ["environment", "new"] => environment::new(visit, None).await,
+        ["environment", of] => environment::show(visit, id(of)?, None).await,
+        ["clusters"] => clusters::list(visit).await,
+        ["clusters", of] => clusters::show(visit, id(of)?).await,
+        ["users"] => users::list(visit).await,
+        ["users", "invite"] => users::ask_whom(visit, None).await,
+        ["users", of] => users::show(visit, id(of)?, None).await,
+        ["teams"] => teams::list(visit).await,
+        ["teams", "new"] => teams::new(visit, None).await,
+        ["teams", of] => teams::show(visit, id(of)?).await,
+        ["roles"] => roles::list(visit).await,
+        ["roles", "new"] => roles::new(visit, None).await,
+        ["roles", "default", name] => roles::show_default(visit, name).await,
+        ["roles", of] => roles::show(visit, id(of)?, None).await,
+        ["tokens"] => tokens::list(visit).await,
+        ["tokens", "new"] => tokens::new(visit, None).await,
+        ["tokens", of] => tokens::show(visit, id(of)?).await,
+        ["address-ranges"] => address_ranges::list(visit, None).await,
+        ["audit"] => audit::list(visit).await,
+        ["settings"] => settings::show(visit, None).await,
+        ["account"] => account::show(visit, None).await,
+        _ => Err(nothing()),
+    }
+}
+
+async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
+    match path {
+        ["deployments"] => deployments::create(visit).await,
+        ["deployments", of, "settings"] => deployment::settings::plan(visit, id(of)?).await,
+        ["deployments", of, "variables"] => deployment::variables::change(visit, id(of)?, false).await,
+        ["deployments", of, "variables", "remove"] => {
+            deployment::variables::change(visit, id(of)?, true).await
+        }
+        ["deployments", of, "hibernate"] => deployment::override_hibernation(visit, id(of)?, true).await,
+        ["deployments", of, "wake"] => deployment::override_hibernation(visit, id(of)?, false).await,
+        ["deployments", of, "delete"] => deployment::delete(visit, id(of)?).await,
+        ["deployments", of, "deploys", deploy, "rollback"] => {
+            deployment::deploys::roll_back(visit, id(of)?, id(deploy)?).await
+        }
+        ["plans", "apply"] => plans::apply(visit).await,
+        ["operations", of, "cancel"] => operations::cancel(visit, id(of)?).await,
+        ["workspaces"] => workspaces::create(visit).await,
+        ["workspaces", of] => workspaces::update(visit, id(of)?).await,
+        ["workspaces", of, "delete"] => workspaces::delete(visit, id(of)?).await,
+        ["environment"] => environment::create(visit).await,
+        ["environment", of, "delete"] => environment::delete(visit, id(of)?).await,
+        ["clusters", of, "failover"] => clusters::fail_over(visit, id(of)?).await,
+        ["users", "invite"] => users::invite(visit).await,
+        ["users", of] => users::update(visit, id(of)?).await,
+        ["teams"] => teams::create(visit).await,
+        ["teams", of, "add"] => teams::add(visit, id(of)?).await,
+        ["teams", of, "remove"] => teams::remove(visit, id(of)?).await,
+        ["teams", of, "delete"] => teams::delete(visit, id(of)?).await,
+        ["roles"] => roles::create(visit).await,
+        ["roles", of] => roles::update(visit, id(of)?).await,
+        ["roles", of, "delete"] => roles::delete(visit, id(of)?).await,
+        ["tokens"] => tokens::create(visit).await,
+        ["tokens", of, "rotate"] => tokens::rotate(visit, id(of)?).await,
+        ["tokens", of, "delete"] => tokens::delete(visit, id(of)?).await,
+        ["address-ranges"] => address_ranges::create(visit).await,
+        ["address-ranges", "delete"] => address_ranges::delete(visit).await,
+        ["settings"] => settings::update(visit).await,
+        ["account"] => account::update(visit).await,
+        _ => Err(nothing()),
+    }
+}

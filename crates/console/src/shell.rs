@@ -1,0 +1,142 @@
+//! What surrounds every page: navigation, breadcrumb, title, the person who is signed in.
+
+use podium_api::{
+    allowed_ip_address_ranges, clusters, environment_objects, organizations, roles, teams, tokens, users,
+    workspaces,
+};
+
+use crate::answer::Result;
+use crate::assets;
+use crate::visit::OrganizationVisit;
+
+/// What surrounds a page.
+#[derive(Debug, Default)]
+pub(crate) struct Shell {
+    /// The title of the page.
+    pub(crate) title: String,
+    /// The name of the organization.
+    pub(crate) organization: String,
+    /// Where the organization begins.
+    pub(crate) home: String,
+    /// The links of the navigation, in groups.
+    pub(crate) groups: Vec<Vec<NavigationItem>>,
+    /// The pages above this one.
+    pub(crate) crumbs: Vec<(String, String)>,
+    /// Who is signed in.
+    pub(crate) person: String,
+    /// What was done just now.
+    pub(crate) done: Option<&'static str>,
+    /// What a form has to send along.
+    pub(crate) form_token: String,
+    /// Which events the page changes with: a query of the event stream. Without it the page is not live.
+    pub(crate) live: Option<String>,
+}
+
+/// A link of the navigation.
+#[derive(Debug)]
+pub(crate) struct NavigationItem {
+    pub(crate) href: String,
+    pub(crate) label: &'static str,
+    pub(crate) is_current: bool,
+}
+
+/// What pages say after a form was sent; the query names it, so that nobody can put words into a link.
+const DONE: &[(&str, &str)] = &[
+    ("created", "Created."),
+    ("saved", "Saved."),
+    ("deleted", "Deleted."),
+    ("unchanged", "Nothing was changed: everything is already like that."),
+    ("invited", "Invited. The link below is how they accept."),
+    ("cancelled", "The operation is being cancelled."),
+    ("hibernating", "The deployment goes to sleep."),
+    ("waking", "The deployment wakes up."),
+    ("applied", "The change was applied."),
+    ("rolled-back", "The rollback has started."),
+    ("password", "Your password was changed."),
+];
+
+impl Shell {
+    /// The style sheet.
+    pub(crate) fn style(&self) -> &'static str {
+        assets::style()
+    }
+
+    /// The script.
+    pub(crate) fn script(&self) -> &'static str {
+        assets::script()
+    }
+
+    /// The icon.
+    pub(crate) fn icon(&self) -> &'static str {
+        assets::icon()
+    }
+
+    /// Adds a page above this one to the breadcrumb.
+    pub(crate) fn below(mut self, label: impl Into<String>, href: String) -> Self {
+        self.crumbs.push((label.into(), href));
+        self
+    }
+
+    /// Makes the page live: it changes with these events.
+    pub(crate) fn live(mut self, query: impl Into<String>) -> Self {
+        self.live = Some(query.into());
+        self
+    }
+}
+
+impl OrganizationVisit<'_> {
+    /// The surroundings of a page of the organization. What the person may not read is not in the navigation.
+    pub(crate) async fn shell(&self, title: impl Into<String>) -> Result<Shell> {
+        let (calls, here) = (self.calls(), self.here());
+        let organization = calls.get::<organizations::Get>(here, &[]).await?;
+        let at = self.visit.segments().get(1).copied().unwrap_or_default();
+        let item = |label, to: &'static str| {
+            let is_current = to.trim_start_matches('/') == at;
+            NavigationItem { href: self.link(to), label, is_current }
+        };
+        let offered = |is_offered: bool, label, to| is_offered.then(|| item(label, to));
+        let main = vec![
+            item("Overview", ""),
+            item("Deployments", "/deployments"),
+            item("Operations", "/operations"),
+        ];
+        let infrastructure = [
+            offered(calls.may::<workspaces::List>(here).await, "Workspaces", "/workspaces"),
+            offered(calls.may::<environment_objects::List>(here).await, "Environment", "/environment"),
+            offered(calls.may::<clusters::List>(here).await, "Clusters", "/clusters"),
+        ];
+        let people = [
+            offered(calls.may::<users::List>(here).await, "Users", "/users"),
+            offered(calls.may::<teams::List>(here).await, "Teams", "/teams"),
+            offered(calls.may::<roles::List>(here).await, "Roles", "/roles"),
+            offered(calls.may::<tokens::List>(here).await, "API tokens", "/tokens"),
+        ];
+        let guarded = [
+            offered(
+                calls.may::<allowed_ip_address_ranges::List>(here).await,
+                "Address ranges",
+                "/address-ranges",
+            ),
+            offered(calls.may::<organizations::AuditLogs>(here).await, "Audit log", "/audit"),
+            offered(calls.may::<organizations::Update>(here).await, "Settings", "/settings"),
+        ];
+        let groups = vec![
+            main,
+            infrastructure.into_iter().flatten().collect(),
+            people.into_iter().flatten().collect(),
+            guarded.into_iter().flatten().collect(),
+        ];
+        let done = self.query().opt("done");
+        Ok(Shell {
+            title: title.into(),
+            organization: organization.name,
+            home: self.link(""),
+            groups,
+            crumbs: Vec::new(),
+            person: self.visit.person.clone(),
+            done: done.and_then(|done| DONE.iter().find(|(word, _)| *word == done)).map(|(_, text)| *text),
+            form_token: self.visit.form_token.clone(),
+            live: None,
+        })
+    }
+}

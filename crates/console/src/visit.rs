@@ -1,0 +1,92 @@
+//! A visit: who looks at which page, and what they sent.
+
+use std::net::IpAddr;
+
+use podium_api::path::{InOrganization, OfDeployment};
+use podium_api::{DeploymentId, Id, OrganizationId, Timestamp, TypedId};
+
+use crate::ROOT;
+use crate::answer::Result;
+use crate::calls::{Calls, Problem};
+use crate::params::Params;
+
+/// How a page is visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VisitMethod {
+    /// It is read.
+    Read,
+    /// A form is sent.
+    Send,
+}
+
+/// A visit of a signed-in person.
+pub struct Visit<'a> {
+    /// Makes calls for the person.
+    pub calls: &'a dyn Calls,
+    /// How the page is visited.
+    pub method: VisitMethod,
+    /// The path below [`ROOT`].
+    pub path: &'a str,
+    /// The query.
+    pub query: Params,
+    /// The form; empty for a page that is read.
+    pub form: Params,
+    /// What a form of the console has to send along.
+    pub form_token: String,
+    /// The name of the person.
+    pub person: String,
+    /// The address of the person.
+    pub address: IpAddr,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// A visit of a page of an organization.
+pub(crate) struct OrganizationVisit<'a> {
+    pub(crate) visit: &'a Visit<'a>,
+    pub(crate) organization_id: OrganizationId,
+}
+
+impl Visit<'_> {
+    /// The parts of the path.
+    pub(crate) fn segments(&self) -> Vec<&str> {
+        self.path.split('/').filter(|part| !part.is_empty()).collect()
+    }
+}
+
+impl OrganizationVisit<'_> {
+    /// The calls of the person.
+    pub(crate) fn calls(&self) -> &dyn Calls {
+        self.visit.calls
+    }
+
+    /// The path of the organization in the API.
+    pub(crate) fn here(&self) -> InOrganization {
+        InOrganization { organization_id: self.organization_id }
+    }
+
+    /// The path of a deployment in the API.
+    pub(crate) fn deployment(&self, deployment_id: DeploymentId) -> OfDeployment {
+        OfDeployment { organization_id: self.organization_id, deployment_id }
+    }
+
+    /// A link to a page of the organization.
+    pub(crate) fn link(&self, to: &str) -> String {
+        format!("{ROOT}/{}{to}", self.organization_id)
+    }
+
+    /// The value of a form.
+    pub(crate) fn form(&self) -> &Params {
+        &self.visit.form
+    }
+
+    /// The query.
+    pub(crate) fn query(&self) -> &Params {
+        &self.visit.query
+    }
+}
+
+/// An id of a path; one that is none is not found, like any other that is unknown.
+pub(crate) fn id<I: TypedId>(text: &str) -> Result<I> {
+    text.parse::<Id>().map(I::from_raw).map_err(|_| Problem::new(404, "There is nothing at this address."))
+}
