@@ -124,7 +124,7 @@ impl Entry<'_> {
 }
 
 /// The e-mail address of a user, or the name of a token.
-pub(crate) fn shown_name(subject: &SubjectProfile) -> &str {
+pub fn shown_name(subject: &SubjectProfile) -> &str {
     subject.username.as_deref().or(subject.api_token_name.as_deref()).unwrap_or_default()
 }
 

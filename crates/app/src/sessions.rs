@@ -15,7 +15,7 @@ use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
 use podium_store::{System, credentials, front_door, subjects, users};
 
-use crate::authority::{rights_lock, sessions_change};
+use crate::authority::{Authority, rights_lock, sessions_change};
 use crate::cx::Request;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::{hex, sha256_hex, unhex};
@@ -36,7 +36,31 @@ pub struct NewSession {
     pub lasts: Duration,
 }
 
+/// A session that was looked up for a request: it stands for the rights of its token.
+#[derive(Clone, Copy)]
+pub struct OpenSession([u8; 32]);
+
 impl App {
+    /// Looks up the session of a browser.
+    pub async fn open_session(&self, cookie: &str, now: Timestamp) -> Result<OpenSession> {
+        self.credential_of_session(cookie, now).await.map(OpenSession)
+    }
+
+    /// Loads the rights of a session in an organization.
+    pub async fn authority_of_session(
+        &self,
+        session: OpenSession,
+        organization_id: Option<OrganizationId>,
+        now: Timestamp,
+    ) -> Result<Arc<Authority>> {
+        self.authority_by_hash(session.0, organization_id, now).await
+    }
+
+    /// Drops the cached rights of a session whose guard failed.
+    pub fn forget_session(&self, session: OpenSession, organization_id: Option<OrganizationId>) {
+        self.forget_caller_by_hash(session.0, organization_id);
+    }
+
     /// Signs a browser in with a password.
     pub async fn sign_in_browser(&self, request: Request, body: SignInRequest) -> Result<NewSession> {
         let request = Arc::new(request);

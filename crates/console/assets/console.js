@@ -49,7 +49,6 @@ function follow() {
     if (response.ok) renew(new DOMParser().parseFromString(await response.text(), "text/html"));
   };
   const source = new EventSource(`${home}/events?${query}`);
-  source.onmessage = source.onopen = null;
   const changed = () => { pending ??= setTimeout(read, 150); };
   source.addEventListener("message", changed);
   addEventListener("pagehide", () => source.close());

@@ -2,6 +2,7 @@
 //! token (401), rate (429), membership (404), address and permission (403, 404), query and body (400), the function.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use podium_api::endpoint::{MembersOnly, Permitted, SignedIn};
 use podium_api::path::PathParams;
 use podium_api::{Description, Endpoint, Id, Method, Reply, ReplyKind};
 use podium_app::authority::Authority;
-use podium_app::{Call, Cx, Error};
+use podium_app::{App, Call, Cx, Error};
 use tokio::sync::watch;
 
 use crate::admission::{Admission, Caller, Guarded, PublicHandler};
@@ -53,6 +54,22 @@ impl Handler {
             Self::MembersOnly(handler) => handler.judge(&mut incoming, (caller, true)).await,
             Self::Permitted(handler) => handler.judge(&mut incoming, (caller, true)).await,
             _ => Err(Error::Internal("only calls of members can be planned".into()).into()),
+        }
+    }
+
+    /// Whether a caller whose rights have been read would be admitted.
+    pub(crate) async fn admits(
+        &self,
+        app: &App,
+        caller: &Arc<Authority>,
+        ids: &[Id],
+        address: IpAddr,
+    ) -> bool {
+        match self {
+            Self::SignedIn(handler) => handler.admits(app, caller, ids, address).await,
+            Self::MembersOnly(handler) => handler.admits(app, caller, ids, address).await,
+            Self::Permitted(handler) => handler.admits(app, caller, ids, address).await,
+            _ => false,
         }
     }
 
@@ -138,21 +155,27 @@ impl<A: Guarded> GuardedHandler<A> {
     }
 
     async fn handle(&self, mut incoming: Incoming) -> HttpResult {
-        let token = incoming.bearer()?.to_owned();
+        let credential = incoming.credential()?;
         let organization_id = A::organization(&incoming.ids);
         let app = incoming.app.clone();
         for attempt in 0..ATTEMPTS {
-            let authority = app.authority(&token, organization_id, incoming.now).await?;
+            let authority = credential.authority(&app, organization_id, incoming.now).await?;
             let is_first = attempt == 0;
             if is_first {
-                app.rate_limits.count(authority.credential.subject_id, self.bound.endpoint.method)?;
+                credential.count(&app, &authority, self.bound.endpoint.method)?;
             }
             match self.judge(&mut incoming, (authority, is_first)).await {
-                Err(failure) if failure.is_stale => app.forget_caller(&token, organization_id),
+                Err(failure) if failure.is_stale => credential.forget(&app, organization_id),
                 answer => return answer,
             }
         }
         Err(Error::STALE.into())
+    }
+
+    /// Whether a caller would be admitted with these ids in the path.
+    async fn admits(&self, app: &App, authority: &Arc<Authority>, ids: &[Id], address: IpAddr) -> bool {
+        let caller = Caller { app, authority, is_first: true };
+        A::enter(authority, address).is_ok() && A::admit(caller, &self.required, ids, None).await.is_ok()
     }
 
     async fn judge(

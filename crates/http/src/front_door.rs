@@ -7,6 +7,7 @@
 //! control plane (tokens, cookies, forwarding headers) never reaches the environment.
 
 pub(crate) mod console;
+pub(crate) mod console_pages;
 mod cookies;
 mod forward;
 mod headers;
@@ -36,6 +37,7 @@ use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
 use crate::incoming::bearer;
 use crate::peer::Peer;
+use crate::plans::InProcessCalls;
 
 const LONGEST_USER_AGENT: usize = 512;
 
@@ -45,6 +47,8 @@ pub(crate) struct FrontDoor {
     plane: Arc<dyn DataPlane>,
     upstream: upstream::Upstream,
     tags: tags::Tags,
+    /// The endpoints, for the pages of the console.
+    endpoints: Arc<InProcessCalls>,
     /// How long a form may take to arrive.
     form_timeout: Duration,
 }
@@ -124,9 +128,14 @@ impl InboundRequest {
 }
 
 impl FrontDoor {
-    pub(crate) fn new(app: App, plane: Arc<dyn DataPlane>, form_timeout: Duration) -> Self {
+    pub(crate) fn new(
+        app: App,
+        plane: Arc<dyn DataPlane>,
+        endpoints: Arc<InProcessCalls>,
+        form_timeout: Duration,
+    ) -> Self {
         let (upstream, tags) = (upstream::Upstream::new(), tags::Tags::default());
-        Self { app, plane, upstream, tags, form_timeout }
+        Self { app, plane, upstream, tags, endpoints, form_timeout }
     }
 
     /// How many requests were refused because their caller already had its share running.

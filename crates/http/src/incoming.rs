@@ -14,11 +14,13 @@ use podium_api::endpoint::Input as TypedInput;
 use podium_api::{Access, CredentialId, Description, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::secrets::sha256_hex;
+use podium_app::sessions::OpenSession;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::Value;
 
 use crate::body::{BodyError, RequestBody};
 use crate::connections::{AwaitedBody, Connection, Shed};
+use crate::credential::Credential;
 use crate::errors::Failure;
 use crate::response_cache::KeyRef;
 use crate::settings::Settings;
@@ -37,6 +39,8 @@ pub(crate) struct Incoming {
     pub(crate) now: Timestamp,
     /// The connection it arrived on; none in tests.
     pub(crate) connection: Option<Arc<Connection>>,
+    /// The session of the person on whose behalf the console calls, in the place of a token.
+    pub(crate) session: Option<OpenSession>,
     body: Option<RequestBody>,
     bytes: Bytes,
 }
@@ -82,8 +86,8 @@ impl Incoming {
         body: RequestBody,
     ) -> Self {
         let now = app.world.now();
-        let (connection, body, bytes) = (None, Some(body), Bytes::new());
-        Self { app, parts, ids, address, request_id, now, connection, body, bytes }
+        let (connection, session, body, bytes) = (None, None, Some(body), Bytes::new());
+        Self { app, parts, ids, address, request_id, now, connection, session, body, bytes }
     }
 
     /// A request whose body is already there, and is JSON.
@@ -94,14 +98,22 @@ impl Incoming {
         (address, request_id, now): (IpAddr, String, Timestamp),
         bytes: Bytes,
     ) -> Self {
-        let (connection, body) = (None, None);
-        Self { app, parts, ids, address, request_id, now, connection, body, bytes }
+        let (connection, session, body) = (None, None, None);
+        Self { app, parts, ids, address, request_id, now, connection, session, body, bytes }
     }
 
     /// The key of the response cache.
     pub(crate) fn key_ref(&self, token_id: CredentialId) -> KeyRef<'_> {
         let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
         KeyRef { token_id, uri }
+    }
+
+    /// What proves who the caller is.
+    pub(crate) fn credential(&self) -> Result<Credential, Error> {
+        match self.session {
+            Some(session) => Ok(Credential::Session(session)),
+            None => self.bearer().map(|token| Credential::Token(token.to_owned())),
+        }
     }
 
     /// The token in the `Authorization` header.

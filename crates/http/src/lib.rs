@@ -11,6 +11,7 @@ mod body;
 mod compress;
 mod connections;
 mod cors;
+mod credential;
 mod errors;
 mod events;
 mod front_door;

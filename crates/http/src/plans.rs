@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{ETAG, IF_MATCH, USER_AGENT};
 use http::{HeaderValue, Request, Response, StatusCode};
 use matchit::Router;
-use podium_api::{ErrorBody, Id};
+use podium_api::{Description, ErrorBody, Id};
 use podium_app::plans::{Calls, Found, Handled, JoinedCall};
 use serde_json::Value;
 
@@ -17,18 +17,28 @@ use crate::incoming::Incoming;
 use crate::routes::{self, Route};
 
 /// The endpoints, by path.
-pub(crate) struct PlannedCalls {
+pub(crate) struct InProcessCalls {
     routes: Vec<Arc<Route>>,
     paths: Router<Vec<usize>>,
 }
 
-impl PlannedCalls {
+impl InProcessCalls {
     pub(crate) fn new(routes: Vec<Arc<Route>>) -> Self {
         let mut paths = Router::new();
         for (path, indices) in routes::by_path(&routes) {
             paths.insert(path, indices).expect("paths of endpoints do not collide");
         }
         Self { routes, paths }
+    }
+
+    /// The route of a method and path, and the ids in the path.
+    pub(crate) fn find_route(&self, method: &str, path: &str) -> Option<(Arc<Route>, Vec<Id>)> {
+        self.route(method, path).map(|(index, ids)| (Arc::clone(&self.routes[index]), ids))
+    }
+
+    /// The route of an endpoint.
+    pub(crate) fn route_of(&self, endpoint: &'static Description) -> Option<&Arc<Route>> {
+        self.routes.iter().find(|route| route.endpoint.id == endpoint.id)
     }
 
     /// The index of the route of a method and path, and the ids in the path.
@@ -42,15 +52,14 @@ impl PlannedCalls {
     }
 }
 
-impl Calls for PlannedCalls {
+impl Calls for InProcessCalls {
     fn find(&self, method: &str, path: &str) -> Option<Found> {
         let (index, ids) = self.route(method, path)?;
         Some(Found { endpoint: self.routes[index].endpoint, first_id: ids.first().copied() })
     }
 
     fn handle(&self, call: JoinedCall) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
-        let found = self.route(call.method, &call.path);
-        let found = found.map(|(index, ids)| (Arc::clone(&self.routes[index]), ids));
+        let found = self.find_route(call.method, &call.path);
         Box::pin(async move {
             let request_id = call.request_id.clone();
             let answer = match (found, head(&call)) {

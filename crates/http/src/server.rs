@@ -31,13 +31,13 @@ use crate::body::{self, Body, RequestBody};
 use crate::connections::Connections;
 use crate::cors;
 use crate::errors::Failure;
-use crate::front_door::{FrontDoor, InboundRequest, ListenerKind, console, sign_in, sign_out};
+use crate::front_door::{FrontDoor, InboundRequest, ListenerKind, console, console_pages, sign_in, sign_out};
 use crate::incoming::Incoming;
 use crate::metrics::Meter;
 use crate::pace::Pace;
 use crate::pages::{self, Page};
 use crate::peer::Peer;
-use crate::plans::PlannedCalls;
+use crate::plans::InProcessCalls;
 use crate::respond;
 use crate::response_cache::ResponseCache;
 use crate::routes::{self, Route};
@@ -114,12 +114,13 @@ impl Server {
             paths.insert(*path, Target::Page(*page)).expect("paths of pages do not collide");
         }
         // An application with several servers has the same endpoints on all of them.
-        let _ = app.calls.set(Arc::new(PlannedCalls::new(routes.clone())));
+        let endpoints = Arc::new(InProcessCalls::new(routes.clone()));
+        let _ = app.calls.set(Arc::clone(&endpoints) as _);
         let openapi = document.to_json(&format!("{}{PREFIX}", app.config.public_url));
         let mut seed = [0; 8];
         app.world.fill(&mut seed);
         let seed = u64::from_le_bytes(seed);
-        let front_door = FrontDoor::new(app.clone(), plane, env.settings.public_body_timeout);
+        let front_door = FrontDoor::new(app.clone(), plane, endpoints, env.settings.public_body_timeout);
         Self(Arc::new(Shared {
             app,
             env,
@@ -282,6 +283,10 @@ impl Server {
             sign_out::PATH => {
                 let signing_out = shared.front_door.sign_out(self.inbound(parts, from, request_id));
                 return ("", Box::pin(signing_out).await);
+            }
+            path if console_pages::is_of_console(path) => {
+                let page = shared.front_door.console_page(self.inbound(parts, from, request_id), body);
+                return ("", Box::pin(page).await);
             }
             path if path.starts_with(console::DEPLOYMENTS) => {
                 let page = shared.front_door.deployment_page(self.inbound(parts, from, request_id));

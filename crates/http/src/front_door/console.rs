@@ -8,15 +8,13 @@ use podium_app::front_door::{AdmittedCaller, DeploymentRef, PresentedCredential}
 use podium_app::{Error, Unauthenticated};
 use podium_domain::Refusal;
 
-use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, redirect, sign_in};
+use super::{FrontDoor, HttpResult, InboundRequest, cookies, isolation, notice, redirect, sign_in};
 use crate::body::Body;
 use crate::errors::Failure;
-use crate::pages;
 use crate::peer::Peer;
 
 /// Where deployments are shown: `uiUrl` leads there.
 pub(crate) const DEPLOYMENTS: &str = "/deployments/";
-const DEPLOYMENT_PAGE: &str = include_str!("../pages/deployment.html");
 
 /// The result of a request with a session.
 enum Met {
@@ -61,7 +59,7 @@ impl FrontDoor {
 
     /// Asks a browser to sign in, and to come back. A browser that came from another site's page did not send its
     /// session cookie: it is first asked to repeat the request from this origin.
-    fn ask_to_sign_in(&self, inbound: &InboundRequest, to: &str) -> HttpResult {
+    pub(super) fn ask_to_sign_in(&self, inbound: &InboundRequest, to: &str) -> HttpResult {
         let way = sign_in::leading_to(to);
         let is_told = self.app.public_url().is_private();
         if self.session_cookie(inbound).is_none() && isolation::is_cross_site(&inbound.parts.headers, is_told)
@@ -107,7 +105,7 @@ impl FrontDoor {
         redirect(&way)
     }
 
-    /// Shows a deployment to a signed-in user.
+    /// Redirects a signed-in user to the page of a deployment.
     pub(crate) async fn deployment_page(&self, inbound: InboundRequest) -> Response<Body> {
         let (request_id, wants_page) = (inbound.request_id.clone(), inbound.wants_page());
         let answer = self.show_deployment(&inbound).await;
@@ -134,17 +132,9 @@ impl FrontDoor {
         if let Met::Stranger(answer) = self.meet(inbound, deployment, inbound.target()).await? {
             return Ok(answer);
         }
-        let shown = found.ok_or_else(|| Refusal::not_found("deployment"))?;
-        let text = DEPLOYMENT_PAGE
-            .replace("{{airflow}}", &pages::escape(&format!("/airflow/{}/", shown.deployment.namespace)))
-            .replace("{{namespace}}", &pages::escape(&shown.deployment.namespace))
-            .replace("{{status}}", shown.status.as_str())
-            .replace("{{reason}}", &pages::escape(shown.status_reason.as_str()))
-            .replace("{{name}}", &pages::escape(&shown.name));
-        let mut response = pages::html(text);
-        pages::protect(response.headers_mut(), "'none'");
-        headers::set_no_store(response.headers_mut());
-        Ok(response)
+        let DeploymentRef { id, organization_id, .. } =
+            found.ok_or_else(|| Refusal::not_found("deployment"))?.deployment;
+        redirect(&format!("{}/{organization_id}/deployments/{id}", podium_console::ROOT))
     }
 }
 

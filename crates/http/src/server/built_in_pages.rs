@@ -36,7 +36,7 @@ impl Server {
             Page::DocsScript => shared.assets.docs_script().answer(&parts.headers).await,
             Page::AuthTypes => shared.assets.auth_types().answer(&parts.headers).await,
             Page::AcceptInvite => shared.assets.accept_invite().answer(&parts.headers).await,
-            Page::Home => pages::redirect("/docs"),
+            Page::Home => pages::redirect(podium_console::ROOT),
         }
     }
 }

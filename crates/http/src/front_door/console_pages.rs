@@ -1,0 +1,278 @@
+//! The pages of the console: a browser with a session reads them and sends their forms.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_MATCH, LOCATION, REFERRER_POLICY,
+    USER_AGENT, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use podium_api::{Description, Id, OrganizationId, Timestamp};
+use podium_app::audit::shown_name;
+use podium_app::sessions::OpenSession;
+use podium_app::{App, Error};
+use podium_console::{Answer, ApiCall, ApiReply, Calling, Calls, Params, Visit, VisitMethod};
+use serde_json::Value;
+
+use super::{FrontDoor, HttpResult, InboundRequest, headers, isolation, notice};
+use crate::body::{Body, RequestBody, whole};
+use crate::errors::Failure;
+use crate::incoming::{Incoming, read_whole};
+use crate::plans::InProcessCalls;
+
+const LARGEST_FORM: usize = 256 * 1024;
+/// How much of a streamed reply a page reads.
+const MOST_STREAMED: usize = 1024 * 1024;
+/// What the token of a form is signed for.
+const FORM: &str = "console form";
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
+     base-uri 'none'; frame-ancestors 'none'",
+);
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const OPERATION: HeaderName = HeaderName::from_static("podium-operation");
+
+/// Calls endpoints for the person behind a session.
+struct SessionCalls {
+    app: App,
+    endpoints: Arc<InProcessCalls>,
+    session: OpenSession,
+    address: IpAddr,
+    user_agent: String,
+    request_id: String,
+    now: Timestamp,
+}
+
+/// Whether a path is one of the console.
+pub(crate) fn is_of_console(path: &str) -> bool {
+    path.strip_prefix(podium_console::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl FrontDoor {
+    /// Handles a request for a page of the console, or for what pages load.
+    pub(crate) async fn console_page(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
+        let request_id = inbound.request_id.clone();
+        let answer = self.show_console(inbound, body).await;
+        answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
+    }
+
+    async fn show_console(&self, inbound: InboundRequest, body: RequestBody) -> HttpResult {
+        if let Some(asset) = podium_console::asset(inbound.path()) {
+            return Ok(asset_response(asset));
+        }
+        let (method, counted) = match inbound.parts.method {
+            Method::GET | Method::HEAD => (VisitMethod::Read, podium_api::Method::Get),
+            Method::POST => (VisitMethod::Send, podium_api::Method::Post),
+            _ => {
+                return Err(Failure::new(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    "This path supports GET and POST only.",
+                ));
+            }
+        };
+        let origin = self.app.public_url().origin();
+        let to = if method == VisitMethod::Read { inbound.target() } else { podium_console::ROOT };
+        let Some(cookie) = self.session_cookie(&inbound).map(str::to_owned) else {
+            return self.ask_to_sign_in(&inbound, to);
+        };
+        self.check_cookies(&inbound).await?;
+        match method {
+            VisitMethod::Read => {
+                isolation::check(&inbound.parts.headers, &inbound.parts.method, false, &origin)?
+            }
+            VisitMethod::Send => {
+                isolation::check_form(&inbound.parts.headers, &origin, podium_console::ROOT)?
+            }
+        }
+        let opened = match self.app.open_session(&cookie, inbound.now).await {
+            Ok(session) => {
+                self.app.authority_of_session(session, None, inbound.now).await.map(|who| (session, who))
+            }
+            Err(error) => Err(error),
+        };
+        let (session, authority) = match opened {
+            Err(Error::Unauthenticated(_)) => return self.ask_to_sign_in(&inbound, to),
+            opened => opened?,
+        };
+        self.app.rate_limits.count(authority.credential.subject_id, counted)?;
+        let form_token = self.app.secrets.sign(FORM, &cookie);
+        let form = if method == VisitMethod::Send {
+            self.form_sent(body, &cookie).await?
+        } else {
+            Params::default()
+        };
+        let calls = SessionCalls {
+            app: self.app.clone(),
+            endpoints: Arc::clone(&self.endpoints),
+            session,
+            address: inbound.address,
+            user_agent: inbound.user_agent(),
+            request_id: inbound.request_id.clone(),
+            now: inbound.now,
+        };
+        let path = inbound.path().strip_prefix(podium_console::ROOT).unwrap_or_default();
+        if let Some(organization_id) = events_of(path) {
+            return calls.follow(organization_id, &inbound).await;
+        }
+        let visit = Visit {
+            calls: &calls,
+            method,
+            path,
+            query: Params::read(inbound.parts.uri.query().unwrap_or_default()),
+            form,
+            form_token,
+            person: shown_name(&authority.profile).to_owned(),
+            address: inbound.address,
+            now: inbound.now,
+        };
+        Ok(response(podium_console::answer(&visit).await))
+    }
+
+    /// Reads a form, and checks that a page of this session sent it.
+    async fn form_sent(&self, body: RequestBody, cookie: &str) -> Result<Params, Failure> {
+        let bytes = read_whole(body, LARGEST_FORM, self.form_timeout).await?;
+        let form = Params::read(&String::from_utf8_lossy(&bytes));
+        if self.app.secrets.verify(FORM, cookie, form.get("form-token")) {
+            return Ok(form);
+        }
+        let message = "This form was made for another session: open its page again, and send it from there.";
+        Err(Failure::new(StatusCode::FORBIDDEN, message))
+    }
+}
+
+/// The organization whose events a page follows.
+fn events_of(path: &str) -> Option<OrganizationId> {
+    let (organization_id, rest) = path.strip_prefix('/')?.split_once('/')?;
+    if rest == "events" { organization_id.parse().ok() } else { None }
+}
+
+impl SessionCalls {
+    /// Follows the events of an organization, as the API does.
+    async fn follow(&self, organization_id: OrganizationId, inbound: &InboundRequest) -> HttpResult {
+        let query = inbound.parts.uri.query().unwrap_or_default();
+        let path = format!("/organizations/{organization_id}/events/follow?{query}");
+        let last = inbound.parts.headers.get("last-event-id").cloned();
+        let (route, mut incoming) = self.incoming("GET", &path, None, None)?;
+        incoming.parts.headers.extend(last.map(|last| (HeaderName::from_static("last-event-id"), last)));
+        route.handler.handle(incoming).await
+    }
+
+    fn incoming(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        if_match: Option<&str>,
+    ) -> Result<(Arc<crate::routes::Route>, Incoming), Failure> {
+        let nothing = || Failure::new(StatusCode::NOT_FOUND, "There is no resource at this path.");
+        let (route, ids) = self.endpoints.find_route(method, path).ok_or_else(nothing)?;
+        let mut request = Request::builder().method(method).uri(path);
+        if let Ok(agent) = HeaderValue::from_str(&self.user_agent) {
+            request = request.header(USER_AGENT, agent);
+        }
+        if let Some(version) = if_match {
+            request = request.header(IF_MATCH, version);
+        }
+        let parts = request.body(()).map_err(|_| nothing())?.into_parts().0;
+        let from = (self.address, self.request_id.clone(), self.now);
+        let bytes = Bytes::from(body.map(Value::to_string).unwrap_or_default());
+        let mut incoming = Incoming::joined(self.app.clone(), parts, ids, from, bytes);
+        incoming.session = Some(self.session);
+        Ok((route, incoming))
+    }
+
+    async fn answer(&self, call: ApiCall) -> HttpResult {
+        let (route, incoming) =
+            self.incoming(call.method.as_str(), &call.path, call.body.as_ref(), call.if_match.as_deref())?;
+        Box::pin(route.handler.handle(incoming)).await
+    }
+}
+
+impl Calls for SessionCalls {
+    fn call(&self, call: ApiCall) -> Calling<'_, ApiReply> {
+        Box::pin(async move {
+            let response = match self.answer(call).await {
+                Ok(response) => response,
+                Err(failure) => failure.into_response(&self.request_id),
+            };
+            let (parts, body) = response.into_parts();
+            let text = |name: HeaderName| {
+                parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+            };
+            ApiReply {
+                status: parts.status.as_u16(),
+                etag: text(ETAG),
+                operation_id: text(OPERATION),
+                body: bounded(body).await,
+            }
+        })
+    }
+
+    fn admits(&self, endpoint: &'static Description, ids: Vec<Id>) -> Calling<'_, bool> {
+        Box::pin(async move {
+            let Some(route) = self.endpoints.route_of(endpoint) else { return false };
+            let organization_id = ids.first().copied().map(OrganizationId::from_raw);
+            let authority = self.app.authority_of_session(self.session, organization_id, self.now).await;
+            match authority {
+                Ok(authority) => route.handler.admits(&self.app, &authority, &ids, self.address).await,
+                Err(_) => false,
+            }
+        })
+    }
+}
+
+/// A body in memory; of a stream, the whole lines at its beginning.
+async fn bounded(body: Body) -> Vec<u8> {
+    let mut stream = match body {
+        Body::Whole(bytes) => return bytes.to_vec(),
+        Body::Streamed(stream) => stream.into_data_stream(),
+    };
+    let mut read = Vec::new();
+    while let Some(Ok(chunk)) = stream.next().await {
+        read.extend_from_slice(&chunk);
+        if read.len() > MOST_STREAMED {
+            let whole = read.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+            read.truncate(whole);
+            break;
+        }
+    }
+    read
+}
+
+fn asset_response(asset: &'static podium_console::Asset) -> Response<Body> {
+    let mut response = Response::new(whole(asset.content));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.media_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn response(answer: Answer) -> Response<Body> {
+    let (status, media_type, text) = match answer {
+        Answer::Page { status, html } => (status, "text/html; charset=utf-8", html),
+        Answer::Json(json) => (200, "application/json", json),
+        Answer::Redirect { to } => {
+            let mut response = Response::new(whole(""));
+            *response.status_mut() = StatusCode::SEE_OTHER;
+            response.headers_mut().extend(HeaderValue::from_str(&to).map(|to| (LOCATION, to)));
+            headers::set_no_store(response.headers_mut());
+            return response;
+        }
+    };
+    let mut response = Response::new(whole(text));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers::set_no_store(headers);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    // Without it a browser would not send the origin of a form.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
