@@ -8,6 +8,7 @@ mod authorization;
 mod cached_rows;
 mod captured_log;
 mod clusters;
+mod console;
 mod coverage;
 mod deployment_logs;
 mod deployments;

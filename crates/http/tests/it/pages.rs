@@ -191,7 +191,7 @@ fn people_find_their_way() {
     block_on(async {
         let app = TestApp::start(Engine::Sqlite).await;
         let home = app.call("GET", "/").send().await;
-        assert_eq!((home.code(), home.header("location")), (302, "/docs"));
+        assert_eq!((home.code(), home.header("location")), (302, "/console"));
         let accept = app.call("GET", "/accept-invite?token=secret").send().await;
         assert_eq!((accept.code(), accept.header("content-type")), (200, "text/html; charset=utf-8"));
         assert_eq!(accept.header("referrer-policy"), "no-referrer");

@@ -112,7 +112,7 @@ impl Behind {
 }
 
 /// Signs in as an actor's browser: its cookie.
-async fn signed_in(app: &TestApp, actor: &Actor) -> String {
+pub(crate) async fn signed_in(app: &TestApp, actor: &Actor) -> String {
     let form = app.call("POST", "/sign-in").header("origin", "https://podium.test");
     let answer = form.body(format!("token={}", actor.token)).send().await;
     assert_eq!(answer.code(), 303, "{}", answer.text());
@@ -120,7 +120,7 @@ async fn signed_in(app: &TestApp, actor: &Actor) -> String {
 }
 
 /// Goes to a page of the console.
-async fn visit(app: &TestApp, path: &str, cookie: &str) -> Answer {
+pub(crate) async fn visit(app: &TestApp, path: &str, cookie: &str) -> Answer {
     app.call("GET", path).header("accept", "text/html").header("cookie", cookie).send().await
 }
 

@@ -1,0 +1,109 @@
+//! Every page that is offered to somebody can be read by them, whatever role they hold.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
+use podium_domain::{On, Permission};
+use podium_testkit::{Engine, TestApp, block_on, on_both_engines, role};
+use serde_json::json;
+
+use super::{Person, deployment};
+use crate::front_door::visit;
+
+/// The links of a page that lead to pages of the console.
+fn links(page: &str) -> Vec<String> {
+    let targets = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let pages = targets.filter(|to| to.starts_with("/console/") && !to.starts_with("/console/assets/"));
+    pages.map(|to| to.replace("&#38;", "&").replace("&amp;", "&")).collect()
+}
+
+/// Reads every page that links lead to; returns the pages and where their forms are sent.
+async fn crawl(app: &TestApp, person: &Person<'_>) -> (BTreeSet<String>, BTreeSet<String>) {
+    let mut waiting = VecDeque::from([person.home.clone()]);
+    let (mut seen, mut forms) = (BTreeSet::new(), BTreeSet::new());
+    while let Some(path) = waiting.pop_front() {
+        if !seen.insert(path.clone()) {
+            continue;
+        }
+        let answer = visit(app, &path, &person.cookie).await;
+        assert_eq!(answer.code(), 200, "{path}: {}", answer.text());
+        assert!(answer.header("content-type").starts_with("text/html"), "{path}");
+        let page = answer.text();
+        waiting.extend(links(&page));
+        let posts = page.split("<form").skip(1).filter(|form| form.contains("method=\"post\""));
+        forms.extend(
+            posts.filter_map(|form| form.split("action=\"").nth(1)?.split('"').next()).map(str::to_owned),
+        );
+    }
+    (seen, forms)
+}
+
+async fn something_of_everything(app: &TestApp) -> (podium_api::WorkspaceId, podium_api::DeploymentId) {
+    let made = deployment(app, "nightly").await;
+    let workspace_id = made["workspaceId"].as_str().unwrap().parse().unwrap();
+    let id: podium_api::DeploymentId = made["id"].as_str().unwrap().parse().unwrap();
+    let post = async |path: &str, body| app.post(&app.owner, &app.path(path), body).await.ok();
+    post("/teams", json!({ "name": "data" })).await;
+    post("/tokens", json!({ "name": "ci", "scope": "ORGANIZATION", "role": "ORGANIZATION_OWNER" })).await;
+    post("/roles", json!({ "name": "reader", "scopeType": "DEPLOYMENT", "permissions": ["deployment.get"] }))
+        .await;
+    let object = json!({ "objectKey": "KEY", "objectType": "ENVIRONMENT_VARIABLE", "scope": "WORKSPACE",
+        "scopeEntityId": workspace_id, "environmentVariable": { "value": "v", "isSecret": false } });
+    post("/environment-objects", object).await;
+    (workspace_id, id)
+}
+
+on_both_engines! {
+    async fn an_owner_reaches_every_kind_of_page(app) {
+        something_of_everything(&app).await;
+        let (pages, forms) = crawl(&app, &Person::new(&app, &app.owner).await).await;
+        let kinds = ["deployments", "operations", "workspaces", "environment", "clusters", "users", "teams", "roles", "tokens",
+            "address-ranges", "audit", "settings", "account", "logs", "variables", "access", "deploys", "new", "invite", "delete"];
+        for kind in kinds {
+            assert!(pages.iter().any(|path| path.split(['/', '?']).any(|part| part == kind)), "{kind}: {pages:?}");
+        }
+        assert!(forms.len() > 15, "{forms:?}");
+    }
+}
+
+/// One who holds a single permission is offered nothing that is then refused.
+fn nothing_is_offered_that_is_then_refused(engine: Engine) {
+    block_on(async {
+        let app = TestApp::start(engine).await;
+        let (workspace_id, id) = something_of_everything(&app).await;
+        let mut people = Vec::new();
+        for of in OrganizationRole::ALL {
+            people.push((of.as_str().to_owned(), app.member_as(&format!("o{}", of.as_str()), *of).await));
+        }
+        for of in WorkspaceRoleName::ALL {
+            let held = vec![role(On::Workspace(workspace_id), of.as_str())];
+            people.push((of.as_str().to_owned(), app.user_with(&format!("w{}", of.as_str()), held).await));
+        }
+        for permission in Permission::all() {
+            for on in [On::Organization, On::Workspace(workspace_id), On::Deployment { id, workspace_id }] {
+                let name = format!("{permission} {}", people.len());
+                people.push((name.clone(), app.holder_of(&name.replace(' ', "-"), permission, on).await));
+            }
+        }
+        for (name, actor) in people {
+            let person = Person::new(&app, &actor).await;
+            let home = person.read("").await;
+            if [403, 404].contains(&home.code()) {
+                continue;
+            }
+            let (_, forms) = crawl(&app, &person).await;
+            for action in
+                forms.iter().filter(|action| !action.contains("rotate") && !action.contains("/tokens/"))
+            {
+                let path = action.strip_prefix(&person.home).unwrap_or_else(|| panic!("{action}"));
+                let answer = person.send(path, "").await;
+                assert_ne!(answer.code(), 403, "{name} at {action}: {}", answer.text());
+            }
+        }
+    });
+}
+
+#[test]
+fn nothing_is_offered_that_is_then_refused_on_sqlite() {
+    nothing_is_offered_that_is_then_refused(Engine::Sqlite);
+}
