@@ -13,13 +13,18 @@ function renew(fresh) {
 
 function merge(old, fresh) {
   if (old.isEqualNode(fresh)) return;
-  const keeps = old.matches("form, dialog, [data-keep]") || old.contains(document.activeElement) && old.matches("input, textarea, select");
-  if (keeps) return;
+  if (old.matches("form, dialog")) return;
   const sameShape = old.children.length === fresh.children.length && old.children.length > 0 &&
     [...old.children].every((child, at) => child.tagName === fresh.children[at].tagName && child.id === fresh.children[at].id) &&
     ownText(old) === ownText(fresh);
   if (!sameShape) {
-    if (!old.contains(document.activeElement) || document.activeElement === document.body) old.innerHTML = fresh.innerHTML;
+    const focused = old.contains(document.activeElement) ? document.activeElement : null;
+    if (focused?.matches("input, textarea, select, [contenteditable]")) return;
+    const key = focused?.id ? `#${CSS.escape(focused.id)}` : focused?.getAttribute("href") ? `a[href="${CSS.escape(focused.getAttribute("href"))}"]` : null;
+    const open = new Set([...old.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
+    old.innerHTML = fresh.innerHTML;
+    for (const summary of old.querySelectorAll("details > summary")) if (open.has(summary.textContent)) summary.parentElement.open = true;
+    if (key) old.querySelector(key)?.focus({ preventScroll: true });
     return;
   }
   for (const { name, value } of [...fresh.attributes]) {
@@ -37,21 +42,36 @@ function ownText(element) {
   return [...element.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data.trim()).join("|");
 }
 
-/** Reads the page again when something that it shows has changed; several changes at once are one reading. */
+/**
+ * Reads the page again when something that it shows has changed; several changes at once are one reading. Browsers allow few
+ * connections to one server, so one tab follows the events and tells the others.
+ */
 function follow() {
-  const query = document.body.dataset.live;
-  if (query === undefined || !home) return;
+  const shown = document.body.dataset.live;
+  if (shown === undefined || !home) return;
   let pending = null;
   const read = async () => {
     pending = null;
-    const response = await fetch(location.href, { headers: { accept: "text/html", "podium-renew": "1" } });
-    if (response.redirected && new URL(response.url).pathname === "/sign-in") { location.reload(); return; }
-    if (response.ok) renew(new DOMParser().parseFromString(await response.text(), "text/html"));
+    const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
+    if (response?.redirected && new URL(response.url).pathname === "/sign-in") location.reload();
+    else if (response?.ok) renew(new DOMParser().parseFromString(await response.text(), "text/html"));
   };
-  const source = new EventSource(`${home}/events?${query}`);
-  const changed = () => { pending ??= setTimeout(read, 150); };
-  source.addEventListener("message", changed);
-  addEventListener("pagehide", () => source.close());
+  const hear = (deployment) => {
+    if (deployment === "*" || !shown || shown === deployment) pending ??= setTimeout(read, 150);
+  };
+  const channel = new BroadcastChannel(`podium:${home}`);
+  channel.onmessage = (event) => hear(event.data);
+  const tell = (deployment) => { channel.postMessage(deployment); hear(deployment); };
+  const loaded = Date.now();
+  const lead = () => new Promise(() => {
+    const source = new EventSource(`${home}/events`);
+    // What happened while nobody followed is not sent again: everybody looks once.
+    source.onopen = () => { if (Date.now() - loaded > 2000) tell("*"); };
+    source.onmessage = (event) => tell(JSON.parse(event.data).data?.deploymentId ?? "");
+    addEventListener("pagehide", () => source.close());
+  });
+  if (navigator.locks) navigator.locks.request(`podium:${home}`, lead);
+  else lead();
 }
 
 /** Shows how long ago things were as time goes by. */

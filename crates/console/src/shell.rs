@@ -28,7 +28,7 @@ pub(crate) struct Shell {
     pub(crate) done: Option<&'static str>,
     /// What a form has to send along.
     pub(crate) form_token: String,
-    /// Which events the page changes with: a query of the event stream. Without it the page is not live.
+    /// The deployment whose events the page changes with, or empty for those of all. Without it the page is not live.
     pub(crate) live: Option<String>,
 }
 
@@ -77,9 +77,9 @@ impl Shell {
         self
     }
 
-    /// Makes the page live: it changes with these events.
-    pub(crate) fn live(mut self, query: impl Into<String>) -> Self {
-        self.live = Some(query.into());
+    /// Makes the page live: it changes with the events of a deployment, or of all.
+    pub(crate) fn live(mut self, deployment: impl Into<String>) -> Self {
+        self.live = Some(deployment.into());
         self
     }
 }

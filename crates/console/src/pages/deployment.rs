@@ -81,7 +81,7 @@ impl Head {
         let is_calm = matches!(of.status, DeploymentStatus::Healthy | DeploymentStatus::Hibernating);
         let shell = visit.shell(of.name.clone()).await?.below("Deployments", visit.link("/deployments"));
         Ok(Self {
-            shell: shell.live(format!("deploymentId={}", of.id)),
+            shell: shell.live(of.id.to_string()),
             status: view::deployment_status(of.status),
             reason: of.status_reason.clone().filter(|reason| !is_calm && !reason.is_empty()),
             airflow: format!("/airflow/{}/", of.namespace),
