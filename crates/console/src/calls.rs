@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use podium_api::path::PathParams;
-use podium_api::{Description, Endpoint, ErrorBody, FieldError, Id, Method, Reply};
+use podium_api::{Description, Endpoint, ErrorBody, FieldError, Id, Method, OrganizationId, Reply};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,8 +18,10 @@ pub type Calling<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Calls: Send + Sync {
     /// Makes a call.
     fn call(&self, call: ApiCall) -> Calling<'_, ApiReply>;
-    /// Whether the person would be admitted to an endpoint with these ids in its path.
-    fn admits(&self, endpoint: &'static Description, ids: Vec<Id>) -> Calling<'_, bool>;
+    /// Whether the person would be admitted to an endpoint with these ids in its path, and this target in its body.
+    fn admits(&self, endpoint: &'static Description, ids: Vec<Id>, named: Option<Id>) -> Calling<'_, bool>;
+    /// Whether the person owns an organization. Some changes are the owners' alone, whatever permissions others hold.
+    fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool>;
 }
 
 /// A call of the API.
@@ -128,7 +130,12 @@ impl dyn Calls + '_ {
 
     /// Whether the person may call an endpoint.
     pub async fn may<E: Endpoint>(&self, path: E::Path) -> bool {
-        self.admits(E::DESCRIPTION, path.ids()).await
+        self.admits(E::DESCRIPTION, path.ids(), None).await
+    }
+
+    /// Whether the person may call an endpoint whose body names its target.
+    pub async fn may_on<E: Endpoint>(&self, path: E::Path, target: Id) -> bool {
+        self.admits(E::DESCRIPTION, path.ids(), Some(target)).await
     }
 
     async fn send<E: Endpoint>(

@@ -75,6 +75,11 @@ impl OrganizationVisit<'_> {
         format!("{ROOT}/{}{to}", self.organization_id)
     }
 
+    /// Whether the person owns the organization.
+    pub(crate) async fn is_owner(&self) -> bool {
+        self.visit.calls.is_owner(self.organization_id).await
+    }
+
     /// The value of a form.
     pub(crate) fn form(&self) -> &Params {
         &self.visit.form

@@ -10,7 +10,7 @@ use http::header::IF_NONE_MATCH;
 use http::{HeaderName, HeaderValue, Response};
 use podium_api::endpoint::{MembersOnly, Permitted, SignedIn};
 use podium_api::path::PathParams;
-use podium_api::{Description, Endpoint, Id, Method, Reply, ReplyKind};
+use podium_api::{Description, Endpoint, EntityId, Id, Method, Reply, ReplyKind};
 use podium_app::authority::Authority;
 use podium_app::{App, Call, Cx, Error};
 use tokio::sync::watch;
@@ -57,18 +57,19 @@ impl Handler {
         }
     }
 
-    /// Whether a caller whose rights have been read would be admitted.
+    /// Whether a caller whose rights have been read would be admitted, with these ids in the path and this target in the
+    /// body.
     pub(crate) async fn admits(
         &self,
-        app: &App,
-        caller: &Arc<Authority>,
+        caller: (&App, &Arc<Authority>),
         ids: &[Id],
+        named: Option<EntityId>,
         address: IpAddr,
     ) -> bool {
         match self {
-            Self::SignedIn(handler) => handler.admits(app, caller, ids, address).await,
-            Self::MembersOnly(handler) => handler.admits(app, caller, ids, address).await,
-            Self::Permitted(handler) => handler.admits(app, caller, ids, address).await,
+            Self::SignedIn(handler) => handler.admits(caller, ids, named, address).await,
+            Self::MembersOnly(handler) => handler.admits(caller, ids, named, address).await,
+            Self::Permitted(handler) => handler.admits(caller, ids, named, address).await,
             _ => false,
         }
     }
@@ -172,10 +173,15 @@ impl<A: Guarded> GuardedHandler<A> {
         Err(Error::STALE.into())
     }
 
-    /// Whether a caller would be admitted with these ids in the path.
-    async fn admits(&self, app: &App, authority: &Arc<Authority>, ids: &[Id], address: IpAddr) -> bool {
+    async fn admits(
+        &self,
+        (app, authority): (&App, &Arc<Authority>),
+        ids: &[Id],
+        named: Option<EntityId>,
+        address: IpAddr,
+    ) -> bool {
         let caller = Caller { app, authority, is_first: true };
-        A::enter(authority, address).is_ok() && A::admit(caller, &self.required, ids, None).await.is_ok()
+        A::enter(authority, address).is_ok() && A::admit(caller, &self.required, ids, named).await.is_ok()
     }
 
     async fn judge(

@@ -34,6 +34,23 @@ pub(crate) async fn workspace_choices(visit: &OrganizationVisit<'_>) -> Result<V
     Ok(read.map(|workspace| (workspace.id.to_string(), workspace.name)).collect())
 }
 
+/// The workspaces that the person may create deployments in.
+async fn creatable_in(visit: &OrganizationVisit<'_>) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for (id, name) in workspace_choices(visit).await? {
+        let target = crate::visit::id(&id)?;
+        if visit.calls().may_on::<deployments::Create>(visit.here(), target).await {
+            found.push((id, name));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the person may create a deployment anywhere.
+pub(crate) async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
+    creatable_in(visit).await.is_ok_and(|workspaces| !workspaces.is_empty())
+}
+
 /// The deployments.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let workspace_id = visit.query().get("workspaceIds");
@@ -59,7 +76,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         filters: vec![Filter { name: "workspaceIds", label: "Workspace", choices }],
         pager: Pager::new(visit, read.len(), found.total_count),
         deployments: read.iter().map(|of| DeploymentLine::new(visit, of)).collect(),
-        can_create: !spaces.is_empty(),
+        can_create: can_create(visit).await,
     };
     Answer::page(&page)
 }
@@ -77,7 +94,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
 }
 
 async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
-    let spaces = workspace_choices(visit).await?;
+    let spaces = creatable_in(visit).await?;
     let chosen = visit.query().get("workspaceId");
     let chosen = spaces.iter().find(|(id, _)| id == chosen).or(spaces.first());
     let chosen = chosen.map(|(id, _)| id.clone()).unwrap_or_default();

@@ -4,7 +4,7 @@ use askama::Template;
 use podium_api::deployments::{self, Deployment};
 use podium_api::enums::{DeploymentStatus, OperationState};
 use podium_api::operations::{self, Operation};
-use podium_api::{Timestamp, tokens, workspaces};
+use podium_api::{Timestamp, tokens};
 
 use crate::answer::{Answer, Result};
 use crate::pages::operations::OperationView;
@@ -91,14 +91,13 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
         let listed = calls.get::<tokens::List>(here, &[("limit", "200")]).await?.tokens;
         attention.extend(listed.iter().filter_map(|of| expiring(visit, of)));
     }
-    let spaces = calls.get::<workspaces::List>(here, &[("limit", "1")]).await;
     let page = Overview {
         shell: visit.shell("Overview").await?.live(""),
         attention,
         running: running.iter().map(|of| OperationView::new(visit, of)).collect(),
         deployments: read.iter().map(|of| DeploymentLine::new(visit, of)).collect(),
         total,
-        can_create: spaces.is_ok_and(|page| page.total_count > 0),
+        can_create: crate::pages::deployments::can_create(visit).await,
     };
     Answer::page(&page)
 }

@@ -76,7 +76,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     };
     let rows: Vec<Row> =
         found.roles.iter().map(custom).chain(found.default_roles.iter().flatten().map(default)).collect();
-    let may_create = visit.calls().may::<roles::Create>(visit.here()).await;
+    let may_create = visit.is_owner().await;
     ListPage {
         shell: visit.shell("Roles").await?.live(""),
         lead: "What people, teams and tokens can be given.",
@@ -131,6 +131,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId, problem
     let path = OfRole { organization_id: visit.organization_id, role_id };
     let of = visit.calls().get::<roles::Get>(path, &[]).await?;
     let href = visit.link(&format!("/roles/{role_id}"));
+    let is_owner = visit.is_owner().await;
     let status = problem.as_ref().map_or(200, |problem| problem.status);
     let page = RolePage {
         shell: visit.shell(of.name.clone()).await?.below("Roles", visit.link("/roles")),
@@ -140,8 +141,8 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId, problem
         description: of.description.unwrap_or_default(),
         scopes: Vec::new(),
         groups: groups(visit, |name| of.permissions.iter().any(|held| held == name)).await?,
-        action: visit.calls().may::<roles::Update>(path).await.then(|| href.clone()),
-        delete: visit.calls().may::<roles::Delete>(path).await.then(|| format!("{href}/delete")),
+        action: is_owner.then(|| href.clone()),
+        delete: is_owner.then(|| format!("{href}/delete")),
         submit: "Save the role",
     };
     Answer::with_status(status, &page)

@@ -45,7 +45,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         actions: Vec::new(),
     };
     let rows: Vec<Row> = found.teams.iter().map(row).collect();
-    let may_create = visit.calls().may::<teams::Create>(visit.here()).await;
+    let may_create = visit.is_owner().await;
     ListPage {
         shell: visit.shell("Teams").await?.live(""),
         lead: "A team holds roles for all of its members.",

@@ -48,7 +48,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     ListPage {
         shell: visit.shell("API tokens").await?.live(""),
         lead: "Programs act with tokens: CI jobs, scripts, other services.",
-        action: Some(("Create token", visit.link("/tokens/new"))),
+        action: visit.is_owner().await.then(|| ("Create token", visit.link("/tokens/new"))),
         filters: Vec::new(),
         table: Table {
             columns: vec!["Name", "Can", "Expires", "Last used", "Created by"],

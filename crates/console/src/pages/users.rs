@@ -33,7 +33,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     query.push(("sorts", "username:asc"));
     let found = visit.calls().get::<users::List>(visit.here(), &query).await?;
     let rows: Vec<Row> = found.users.iter().map(|of| row(visit, of)).collect();
-    let may_invite = visit.calls().may::<invites::Create>(visit.here()).await;
+    let may_invite = visit.is_owner().await;
     ListPage {
         shell: visit.shell("Users").await?.live(""),
         lead: "Everybody who can sign in, and what they may do in the organization.",
@@ -126,7 +126,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, user_id: UserId, problem
     let read = visit.calls().get_versioned::<users::Get>(path, &[]).await?;
     let of = read.value;
     let role = of.organization_role.map(|role| role.as_str()).unwrap_or_default();
-    let may_change = visit.calls().may::<users::UpdateRoles>(path).await;
+    let may_change = visit.is_owner().await;
     let form = Form {
         action: visit.link(&format!("/users/{user_id}")),
         fields: vec![role_field().value(role), Field::hidden("version", read.etag.unwrap_or_default())],

@@ -11,7 +11,7 @@ use http::header::{
 };
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use podium_api::{Description, Id, OrganizationId, Timestamp};
+use podium_api::{Description, EntityId, Id, OrganizationId, Timestamp};
 use podium_app::audit::shown_name;
 use podium_app::sessions::OpenSession;
 use podium_app::{App, Error};
@@ -212,15 +212,25 @@ impl Calls for SessionCalls {
         })
     }
 
-    fn admits(&self, endpoint: &'static Description, ids: Vec<Id>) -> Calling<'_, bool> {
+    fn admits(&self, endpoint: &'static Description, ids: Vec<Id>, named: Option<Id>) -> Calling<'_, bool> {
         Box::pin(async move {
             let Some(route) = self.endpoints.route_of(endpoint) else { return false };
             let organization_id = ids.first().copied().map(OrganizationId::from_raw);
-            let authority = self.app.authority_of_session(self.session, organization_id, self.now).await;
-            match authority {
-                Ok(authority) => route.handler.admits(&self.app, &authority, &ids, self.address).await,
-                Err(_) => false,
-            }
+            let Ok(authority) = self.app.authority_of_session(self.session, organization_id, self.now).await
+            else {
+                return false;
+            };
+            let named = named.map(EntityId::from_raw);
+            route.handler.admits((&self.app, &authority), &ids, named, self.address).await
+        })
+    }
+
+    fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool> {
+        Box::pin(async move {
+            let authority =
+                self.app.authority_of_session(self.session, Some(organization_id), self.now).await;
+            authority
+                .is_ok_and(|caller| caller.member.as_ref().is_some_and(|member| member.grants().is_owner()))
         })
     }
 }
