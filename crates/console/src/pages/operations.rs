@@ -55,7 +55,7 @@ impl OperationView {
         Self {
             id: of.id.to_string(),
             href: visit.link(&format!("/operations/{}", of.id)),
-            name: format!("{} of {}", view::words(of.kind.as_str()), of.target.name),
+            name: name(of),
             state: view::operation_state(of.state),
             who: view::subject(of.subject.as_ref()),
             created: view::time(of.created_at, now),
@@ -66,6 +66,24 @@ impl OperationView {
             can_cancel: of.is_cancellable && !has_ended,
         }
     }
+}
+
+/// What an operation does, in words.
+pub(crate) fn name(of: &Operation) -> String {
+    let verb = match of.kind {
+        OperationKind::Create => "Create",
+        OperationKind::Update => "Update",
+        OperationKind::Deploy => "Deploy to",
+        OperationKind::Rollback => "Roll back",
+        OperationKind::RuntimeUpgrade => "Upgrade the runtime of",
+        OperationKind::Hibernate => "Hibernate",
+        OperationKind::Wake => "Wake",
+        OperationKind::Transfer => "Transfer",
+        OperationKind::Failover => "Fail over",
+        OperationKind::Failback => "Move back",
+        OperationKind::Delete => "Delete",
+    };
+    format!("{verb} {}", of.target.name)
 }
 
 fn step_view(step: &operations::OperationStep, has_ended: bool, now: Timestamp) -> StepView {

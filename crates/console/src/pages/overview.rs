@@ -119,7 +119,7 @@ fn failed_operation(visit: &OrganizationVisit<'_>, of: &Operation) -> Attention 
     let href = visit.link(&format!("/operations/{}", of.id));
     Attention {
         status: view::operation_state(OperationState::Failed),
-        name: format!("{} of {}", view::words(of.kind.as_str()), of.target.name),
+        name: crate::pages::operations::name(of),
         since: view::time(of.ended_at.unwrap_or(of.created_at), visit.visit.now),
         why: of.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default(),
         action: ("See what happened", href.clone()),

@@ -100,12 +100,13 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
     let workspace = WorkspaceRoleName::ALL.iter().map(|role| role.as_str());
     let roles = organization.chain(workspace).map(|role| (role.to_owned(), view::words(role)));
     let spaces = workspace_choices(visit).await.unwrap_or_default();
+    let first = spaces.first().map(|(id, _)| id.clone()).unwrap_or_default();
     let whole = (String::new(), "The whole organization".to_owned());
     let form = Form {
         action: visit.link("/tokens"),
         fields: vec![
             Field::text("name", "Name").required().hint("What uses it, such as “deploys from CI”."),
-            Field::choice("entityId", "Where", std::iter::once(whole).chain(spaces)),
+            Field::choice("entityId", "Where", std::iter::once(whole).chain(spaces)).value(first),
             Field::choice("role", "Role", roles).value("WORKSPACE_OPERATOR").hint("A role of the organization goes with the whole organization, one of a workspace with a workspace."),
             Field::text("tokenExpiryPeriodInDays", "Expires after, in days").of(FieldKind::Number).value("90").hint("Empty means never."),
             Field::text("description", "Description"),
