@@ -50,14 +50,16 @@ function follow() {
   const shown = document.body.dataset.live;
   if (shown === undefined || !home) return;
   let pending = null;
+  let last = 0;
   const read = async () => {
     pending = null;
+    last = Date.now();
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
     if (response?.redirected && new URL(response.url).pathname === "/sign-in") location.reload();
     else if (response?.ok) renew(new DOMParser().parseFromString(await response.text(), "text/html"));
   };
   const hear = (deployment) => {
-    if (deployment === "*" || !shown || shown === deployment) pending ??= setTimeout(read, 150);
+    if (deployment === "*" || !shown || shown === deployment) pending ??= setTimeout(read, Math.max(150, last + 2000 - Date.now()));
   };
   const channel = new BroadcastChannel(`podium:${home}`);
   channel.onmessage = (event) => hear(event.data);
@@ -67,7 +69,11 @@ function follow() {
     const source = new EventSource(`${home}/events`);
     // What happened while nobody followed is not sent again: everybody looks once.
     source.onopen = () => { if (Date.now() - loaded > 2000) tell("*"); };
-    source.onmessage = (event) => tell(JSON.parse(event.data).data?.deploymentId ?? "");
+    source.onmessage = (message) => {
+      const event = JSON.parse(message.data);
+      // What runs inside environments is on none of these pages, and there may be a lot of it.
+      if (!/^podium\.(dag_run|task)\./.test(event.type)) tell(event.data?.deploymentId ?? "");
+    };
     addEventListener("pagehide", () => source.close());
   });
   if (navigator.locks) navigator.locks.request(`podium:${home}`, lead);

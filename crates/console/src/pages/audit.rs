@@ -11,6 +11,7 @@ use crate::visit::OrganizationVisit;
 
 /// How many records a page shows.
 const SHOWN: usize = 500;
+const HOUR: i64 = 3_600_000;
 const RANGES: [(i64, &str); 4] =
     [(1, "Last hour"), (24, "Last day"), (24 * 7, "Last 7 days"), (24 * 30, "Last 30 days")];
 
@@ -19,11 +20,8 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let hours =
         RANGES.iter().map(|(hours, _)| *hours).find(|hours| visit.query().get("hours") == hours.to_string());
     let hours = hours.unwrap_or(24);
-    let start = Timestamp::from_millis(visit.visit.now.millis() - hours * 3_600_000).to_string();
-    let text =
-        visit.calls().lines::<organizations::AuditLogs>(visit.here(), &[("startDate", &start)]).await?;
-    let records: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let rows = records.iter().rev().take(SHOWN).map(|record| row(visit, record)).collect();
+    let records = newest(visit, hours * HOUR).await?;
+    let rows = records.iter().map(|record| row(visit, record)).collect();
     let choices = RANGES.iter().map(|(value, label)| Choice {
         value: value.to_string(),
         label: (*label).to_owned(),
@@ -31,7 +29,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     });
     ListPage {
         shell: visit.shell("Audit log").await?,
-        lead: "Every change and every refused attempt, with who made it and from where.",
+        lead: "Every change and every refused attempt, with who made it and from where. The newest 500 are shown; export the log for more.",
         action: None,
         filters: vec![Filter { name: "hours", label: "Time", choices: choices.collect() }],
         table: Table {
@@ -46,6 +44,23 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         },
     }
     .answer()
+}
+
+/// The newest records of a time range. The log is read from its end, in windows that grow.
+async fn newest(visit: &OrganizationVisit<'_>, range: i64) -> Result<Vec<Value>> {
+    let now = visit.visit.now.millis();
+    let mut found: Vec<Value> = Vec::new();
+    let (mut end, mut width) = (now + 1, HOUR / 12);
+    while found.len() < SHOWN && end > now - range {
+        let start = (end - width).max(now - range);
+        let (from, to) = (Timestamp::from_millis(start).to_string(), Timestamp::from_millis(end).to_string());
+        let query = [("startDate", from.as_str()), ("endDate", to.as_str())];
+        let text = visit.calls().lines::<organizations::AuditLogs>(visit.here(), &query).await?;
+        found.extend(text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()));
+        (end, width) = (start, width * 6);
+    }
+    found.truncate(SHOWN);
+    Ok(found)
 }
 
 fn row(visit: &OrganizationVisit<'_>, of: &Value) -> Row {

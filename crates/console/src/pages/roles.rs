@@ -27,6 +27,8 @@ struct RolePage {
     action: Option<String>,
     delete: Option<String>,
     submit: &'static str,
+    /// The version that is changed.
+    version: String,
 }
 
 /// Permissions on one kind of thing.
@@ -122,6 +124,7 @@ pub(crate) async fn show_default(visit: &OrganizationVisit<'_>, name: &str) -> R
         action: None,
         delete: None,
         submit: "",
+        version: String::new(),
     };
     Answer::page(&page)
 }
@@ -129,7 +132,8 @@ pub(crate) async fn show_default(visit: &OrganizationVisit<'_>, name: &str) -> R
 /// A custom role: the form that changes it.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId, problem: Option<Problem>) -> Result {
     let path = OfRole { organization_id: visit.organization_id, role_id };
-    let of = visit.calls().get::<roles::Get>(path, &[]).await?;
+    let read = visit.calls().get_versioned::<roles::Get>(path, &[]).await?;
+    let (of, version) = (read.value, read.etag.unwrap_or_default());
     let href = visit.link(&format!("/roles/{role_id}"));
     let is_owner = visit.is_owner().await;
     let status = problem.as_ref().map_or(200, |problem| problem.status);
@@ -144,6 +148,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId, problem
         action: is_owner.then(|| href.clone()),
         delete: is_owner.then(|| format!("{href}/delete")),
         submit: "Save the role",
+        version,
     };
     Answer::with_status(status, &page)
 }
@@ -163,6 +168,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         action: Some(visit.link("/roles")),
         delete: None,
         submit: "Create role",
+        version: String::new(),
     };
     Answer::with_status(status, &page)
 }
@@ -189,7 +195,8 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Re
     let path = OfRole { organization_id: visit.organization_id, role_id };
     let permissions: Vec<&str> = sent.all("permissions").collect();
     let body = json!({ "name": sent.get("name").trim(), "description": sent.get("description").trim(), "permissions": permissions });
-    match visit.calls().change::<roles::Update>(path, body, None).await {
+    let version = sent.filled("version").map(str::to_owned);
+    match visit.calls().change::<roles::Update>(path, body, version).await {
         Ok(_) => Answer::redirect(visit.link(&format!("/roles/{role_id}?done=saved"))),
         Err(problem) => show(visit, role_id, Some(problem)).await,
     }

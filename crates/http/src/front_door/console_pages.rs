@@ -25,7 +25,7 @@ use crate::incoming::{Incoming, read_whole};
 use crate::plans::InProcessCalls;
 
 const LARGEST_FORM: usize = 256 * 1024;
-/// How much of a streamed reply a page reads.
+/// How much of a streamed reply a page keeps.
 const MOST_STREAMED: usize = 1024 * 1024;
 /// What the token of a form is signed for.
 const FORM: &str = "console form";
@@ -235,7 +235,7 @@ impl Calls for SessionCalls {
     }
 }
 
-/// A body in memory; of a stream, the whole lines at its beginning.
+/// A body in memory; of a stream, the whole lines at its end.
 async fn bounded(body: Body) -> Vec<u8> {
     let mut stream = match body {
         Body::Whole(bytes) => return bytes.to_vec(),
@@ -244,10 +244,11 @@ async fn bounded(body: Body) -> Vec<u8> {
     let mut read = Vec::new();
     while let Some(Ok(chunk)) = stream.next().await {
         read.extend_from_slice(&chunk);
-        if read.len() > MOST_STREAMED {
-            let whole = read.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
-            read.truncate(whole);
-            break;
+        if read.len() > 2 * MOST_STREAMED {
+            let from = read.len() - MOST_STREAMED;
+            let line =
+                read[from..].iter().position(|byte| *byte == b'\n').map_or(read.len(), |at| from + at + 1);
+            read.drain(..line);
         }
     }
     read

@@ -15,6 +15,9 @@ use crate::visit::OrganizationVisit;
 
 /// How many lines a page shows.
 const LINES: usize = 500;
+/// How much of a line is shown, and how often what is searched for is marked in it.
+const LONGEST: usize = 4096;
+const MARKS: usize = 50;
 /// How many bars the histogram has.
 const BARS: usize = 60;
 /// Time ranges: seconds and their names.
@@ -161,10 +164,15 @@ fn level(text: &str) -> &'static str {
 
 /// The text in pieces; what is searched for is marked, whatever its case.
 fn highlighted(text: &str, search: &str) -> Vec<(bool, String)> {
+    let (text, is_cut) = match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => (&text[..end], true),
+        None => (text, false),
+    };
     let (folded, wanted) = (text.to_ascii_lowercase(), search.to_ascii_lowercase());
     let mut pieces = Vec::new();
     let mut from = 0;
     while !wanted.is_empty()
+        && pieces.len() < 2 * MARKS
         && let Some(at) = folded[from..].find(&wanted).map(|at| at + from)
     {
         pieces.push((false, text[from..at].to_owned()));
@@ -172,6 +180,9 @@ fn highlighted(text: &str, search: &str) -> Vec<(bool, String)> {
         from = at + wanted.len();
     }
     pieces.push((false, text[from..].to_owned()));
+    if is_cut {
+        pieces.push((false, " … the rest of the line is cut".to_owned()));
+    }
     pieces
 }
 
@@ -222,5 +233,8 @@ mod tests {
             "Task FAILED, failed again: é"
         );
         assert_eq!(highlighted("abc", ""), [(false, "abc".to_owned())]);
+        let long = highlighted(&"ä".repeat(100_000), "ä");
+        let shown: usize = long.iter().map(|(_, text)| text.chars().count()).sum();
+        assert!(long.len() < 200 && shown < 5000, "{} pieces, {shown} characters", long.len());
     }
 }

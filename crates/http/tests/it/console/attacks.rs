@@ -3,7 +3,7 @@
 use podium_testkit::on_both_engines;
 use serde_json::json;
 
-use super::{ORIGIN, Person, deployment};
+use super::{ORIGIN, Person, deployment, field};
 use crate::front_door::visit;
 
 const SCRIPT: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
@@ -66,7 +66,7 @@ on_both_engines! {
         let id = deployment(&app, "nightly").await["id"].as_str().unwrap().to_owned();
         let form = "name=daily&description=&executor=CELERY&schedulerSize=SMALL&drainGraceSeconds=&contactEmails=";
         let plan = person.send(&format!("/deployments/{id}/settings"), form).await.text();
-        let apply = format!("plan={}&then=https://evil.test/", super::field(&plan, "plan"));
+        let apply = format!("plan={}&then=https://evil.test/", field(&plan, "plan"));
         let answer = person.send("/plans/apply", &apply).await;
         assert_eq!((answer.code(), answer.header("location")), (303, person.home.as_str()));
     }
