@@ -29,6 +29,7 @@ on_both_engines! {
             let done = prepared.send(call(&format!("{OTHER_TAG}, {}", prepared.etag))).await;
             assert!(done.status.is_success(), "{} with {}: {}", endpoint.id, prepared.etag, done.text());
             let prepared = prepare(&app, endpoint).await;
+            let caller = prepared.owner(&app).await;
             let done = prepared.send(prepared.call(&app).by(&caller).header("if-match", "*")).await;
             assert!(done.status.is_success(), "{}: {}", endpoint.id, done.text());
         }
