@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use podium_api::path::PathParams;
-use podium_api::{Description, Endpoint, ErrorBody, FieldError, Id, Method, OrganizationId, Reply};
+use podium_api::{Description, Endpoint, EntityId, ErrorBody, FieldError, Id, Method, OrganizationId, Reply};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,7 +19,12 @@ pub trait Calls: Send + Sync {
     /// Makes a call.
     fn call(&self, call: ApiCall) -> Calling<'_, ApiReply>;
     /// Whether the person would be admitted to an endpoint with these ids in its path, and this target in its body.
-    fn admits(&self, endpoint: &'static Description, ids: Vec<Id>, named: Option<Id>) -> Calling<'_, bool>;
+    fn admits(
+        &self,
+        endpoint: &'static Description,
+        ids: Vec<Id>,
+        named: Option<EntityId>,
+    ) -> Calling<'_, bool>;
     /// Whether the person owns an organization. Some changes are the owners' alone, whatever permissions others hold.
     fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool>;
 }
@@ -134,7 +139,7 @@ impl dyn Calls + '_ {
     }
 
     /// Whether the person may call an endpoint whose body names its target.
-    pub async fn may_on<E: Endpoint>(&self, path: E::Path, target: Id) -> bool {
+    pub async fn may_on<E: Endpoint>(&self, path: E::Path, target: EntityId) -> bool {
         self.admits(E::DESCRIPTION, path.ids(), Some(target)).await
     }
 

@@ -212,7 +212,12 @@ impl Calls for SessionCalls {
         })
     }
 
-    fn admits(&self, endpoint: &'static Description, ids: Vec<Id>, named: Option<Id>) -> Calling<'_, bool> {
+    fn admits(
+        &self,
+        endpoint: &'static Description,
+        ids: Vec<Id>,
+        named: Option<EntityId>,
+    ) -> Calling<'_, bool> {
         Box::pin(async move {
             let Some(route) = self.endpoints.route_of(endpoint) else { return false };
             let organization_id = ids.first().copied().map(OrganizationId::from_raw);
@@ -220,7 +225,6 @@ impl Calls for SessionCalls {
             else {
                 return false;
             };
-            let named = named.map(EntityId::from_raw);
             route.handler.admits((&self.app, &authority), &ids, named, self.address).await
         })
     }
