@@ -162,8 +162,9 @@ impl Simulated {
             generation: environment.generation,
             is_hibernating: environment.is_hibernating,
             components: if environment.is_hibernating { Vec::new() } else { components(environment) },
+            // A release that has not gone live yet does so when it wakes up.
+            after: if environment.is_hibernating { before.clone() } else { environment.running() },
             before,
-            after: environment.running(),
             ready_at: (now + takes).millis(),
             gone_at: None,
             is_announced: takes.is_zero(),

@@ -24,7 +24,7 @@ use crate::refusal::{Refusal, Result};
 pub use create::{DeployConditions, may_deploy, new};
 pub use finalize::{Waiting, apply, outcome, roll_back_to, was_finalized_with};
 pub use images::{image_repository, image_tag};
-pub use revert::want_what_serves;
+pub use revert::{is_running, want_what_serves};
 
 /// How long a deploy waits to be finalized.
 pub const LIFETIME: Duration = Duration::from_hours(24);

@@ -37,8 +37,14 @@ pub(super) struct State {
     pub(super) layers: BTreeSet<String>,
     /// The project that is live, if its DAGs are in one.
     pub(super) project: Option<ProjectSettings>,
-    /// What was last running.
+    /// What was last running: its rollout ended, or it was live when the environment was stopped.
     pub(super) running: Running,
+    /// What is live, or about to be: everything that it needs is there. Earlier versions knew only what was running.
+    pub(super) live: Option<Running>,
+    /// The version of the DAGs that was live before this one.
+    pub(super) dags_before: Option<String>,
+    /// Whether the rollout of the live DAGs has not ended yet.
+    pub(super) are_dags_new: bool,
     /// Where its web server listens.
     pub(super) web_port: u16,
     /// The component that is being started: a crash at that moment leaves a process that is not in `processes`.
@@ -62,6 +68,27 @@ pub(super) struct Started {
 }
 
 impl State {
+    /// What is live.
+    pub(super) fn live(&self) -> &Running {
+        self.live.as_ref().unwrap_or(&self.running)
+    }
+
+    /// Records what goes live.
+    pub(super) fn go_live(&mut self, live: Running) {
+        let before = self.live().dag_version.clone();
+        if before != live.dag_version {
+            self.dags_before = before;
+            self.are_dags_new = true;
+        }
+        self.live = Some(live);
+    }
+
+    /// Records that the rollout of what is live has ended.
+    pub(super) fn end_rollout(&mut self) {
+        self.running = self.live().clone();
+        self.are_dags_new = false;
+    }
+
     /// Reads the state; `None` if there is none.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
         assert_may_block();

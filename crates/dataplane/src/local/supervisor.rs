@@ -15,7 +15,6 @@ mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
@@ -263,7 +262,8 @@ impl Supervisor {
                 () = self.stop_all(grace) => {}
                 _ = orders.changed() => return,
             }
-            self.state.running = environment.running();
+            // A release that has not gone live yet does so when it wakes up.
+            self.state.running = self.state.live().clone();
             self.save_state().await;
             let running = self.state.running.clone();
             return self.view.change(|status| {
@@ -274,9 +274,10 @@ impl Supervisor {
             });
         }
         if let Some(why) = self.stop_reason() {
-            return self.stop_and_report(environment, why).await;
+            return self.stop_and_report(why).await;
         }
         let mut orders = self.orders.clone();
+        let mut failed_attempts = 0;
         while !self.has_changed() {
             self.save_state().await;
             let prepared = tokio::select! {
@@ -290,12 +291,15 @@ impl Supervisor {
             match prepared {
                 None => return,
                 Some(Ok(prepared)) => {
+                    failed_attempts = 0;
                     self.follow_logs().await;
                     self.last_programs.clone_from(&prepared.programs);
                     self.watch(environment, &prepared).await;
                 }
                 Some(Err(error)) => {
-                    let pause = self.report_unprepared(environment, error).await;
+                    self.report_unprepared(environment, error).await;
+                    let pause = self.timing().retry_pause(failed_attempts);
+                    failed_attempts += 1;
                     // After a failed migration there are none: nothing may use the database.
                     self.keep_running(pause).await;
                 }
@@ -322,19 +326,16 @@ impl Supervisor {
         Some(self.go_live(environment, &prepared).await.map(|()| prepared))
     }
 
-    /// Reports why an environment cannot be prepared; returns how long to wait before the next attempt.
-    async fn report_unprepared(&mut self, environment: &Environment, error: PrepareError) -> Duration {
+    /// Reports why an environment cannot be prepared.
+    async fn report_unprepared(&mut self, environment: &Environment, error: PrepareError) {
         match error {
-            PrepareError::Wait(what, why) => {
-                self.report_startup_failure(what, why).await;
-                self.timing().retry
-            }
+            PrepareError::Wait(what, why) => self.report_startup_failure(what, why).await,
             PrepareError::Refused(why) => {
                 tracing::info!(id = %self.id, %why, "a release cannot go live");
                 self.end_drain().await;
                 self.publish_report(environment.generation);
-                self.view.change(|status| status.rollout = Rollout::Refused(why));
-                self.timing().longest_pause
+                let live = self.state.live().clone();
+                self.view.change(|status| (status.rollout, status.running) = (Rollout::Refused(why), live));
             }
         }
     }

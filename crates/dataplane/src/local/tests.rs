@@ -10,6 +10,7 @@ mod hanging;
 mod loopback;
 mod moving;
 mod projects;
+mod releases;
 mod removing;
 mod replacing;
 mod returning;

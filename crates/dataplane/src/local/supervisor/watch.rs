@@ -88,7 +88,7 @@ impl Supervisor {
             let is_over = !is_done && (are_up && self.is_parsed(environment, prepared.major).await);
             if is_over || !is_done && Instant::now() > given_up {
                 is_done = true;
-                self.state.running = environment.running();
+                self.state.end_rollout();
                 self.forget_other_layers();
                 self.publish_report(environment.generation);
                 self.save_state().await;
