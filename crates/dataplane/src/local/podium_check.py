@@ -28,6 +28,9 @@ def parse(folder):
     except ImportError:
         # Before Airflow 3.2.
         from airflow.models.dagbag import DagBag
+    # As Airflow does: modules next to the DAGs can be imported.
+    if folder not in sys.path:
+        sys.path.append(folder)
     return DagBag(folder)
 
 

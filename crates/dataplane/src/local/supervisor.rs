@@ -11,11 +11,13 @@ mod release;
 mod removal;
 mod replace;
 mod stopping;
+mod strict;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use podium_api::deploy_reports::ReportedImportError;
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 use podium_domain::{Reason, UserText};
@@ -50,8 +52,8 @@ pub(super) enum Order {
     Hold,
     /// Bring the environment to this state.
     Run(Arc<Environment>),
-    /// Remove the environment.
-    Remove,
+    /// Remove the environment, if necessary after its running tasks have finished, or at this time.
+    Remove(Option<Timestamp>),
 }
 
 /// The handle of a supervisor. Dropping it ends the supervisor; the environment's processes keep running.
@@ -59,6 +61,8 @@ pub(super) struct Handle {
     pub(super) orders: Sender<Order>,
     pub(super) view: Arc<View>,
     pub(super) state_file: Arc<StateFile>,
+    /// Whether running tasks are not waited for any more.
+    pub(super) force: Arc<Sender<bool>>,
     /// The generation in the saved state when it started.
     pub(super) generation: i64,
     /// Why the environment must not run, if it must not.
@@ -69,7 +73,7 @@ pub(super) struct Handle {
 impl Handle {
     /// Whether its environment is being removed.
     pub(super) fn is_removing(&self) -> bool {
-        matches!(*self.orders.borrow(), Order::Remove)
+        matches!(*self.orders.borrow(), Order::Remove(_))
     }
 
     /// Why its environment must not run, if it must not.
@@ -134,6 +138,10 @@ pub(super) struct Supervisor {
     stop_reason: Arc<Mutex<Option<UserText>>>,
     /// The drain in progress.
     drain: Option<Drain>,
+    /// Whether the order that is carried out waits for running tasks no longer.
+    force: Arc<Sender<bool>>,
+    /// What was found in the DAGs of a strict release, until the next order.
+    import_errors: Vec<ReportedImportError>,
     /// The version of the DAGs that is going live, until its rollout has ended.
     new_version: Option<NewVersion>,
     /// Whether a web server has responded.
@@ -160,7 +168,8 @@ impl Supervisor {
         let view = Arc::new(View::new(id, plane.notifier.clone(), status));
         let (orders, received) = tokio::sync::watch::channel(order);
         let place = plane.layout.environment(id);
-        let state_file = Arc::new(StateFile::new(place.state(), state.is_removed));
+        let state_file = Arc::new(StateFile::new(place.state(), &state));
+        let force = Arc::new(Sender::new(false));
         let generation = state.generation;
         let stop_reason = Arc::default();
         let mut supervisor = Self {
@@ -178,6 +187,8 @@ impl Supervisor {
             last_programs: Vec::new(),
             stop_reason: Arc::clone(&stop_reason),
             drain: None,
+            force: Arc::clone(&force),
+            import_errors: Vec::new(),
             new_version: None,
             has_answered: false,
             warmed_up: None,
@@ -186,7 +197,7 @@ impl Supervisor {
         };
         supervisor.adopt();
         let task = tokio::spawn(supervisor.supervise()).abort_handle();
-        Handle { orders, view, state_file, generation, stop_reason, task }
+        Handle { orders, view, state_file, force, generation, stop_reason, task }
     }
 
     fn timing(&self) -> Timing {
@@ -209,8 +220,8 @@ impl Supervisor {
             match order {
                 Order::Hold => self.follow_logs().await,
                 Order::Run(environment) => self.run(&environment).await,
-                Order::Remove => {
-                    if self.remove().await {
+                Order::Remove(drains_until) => {
+                    if self.remove(drains_until).await {
                         return;
                     }
                 }
@@ -242,6 +253,8 @@ impl Supervisor {
         self.state.is_hibernating = environment.is_hibernating;
         self.state.namespace.clone_from(&environment.namespace);
         self.failures.clear();
+        self.import_errors.clear();
+        self.force.send_replace(false);
         self.view.begin_steps();
         self.view.change(|status| {
             status.generation = Some(environment.generation);
@@ -254,12 +267,12 @@ impl Supervisor {
             if !self.drain_before("hibernating", environment).await {
                 return;
             }
-            // Workers finish their tasks on SIGTERM; a scheduler has been drained already.
-            let has_workers = self.processes.values().any(|kept| kept.strategy == ReplaceStrategy::Finish);
-            let grace = if has_workers { self.drain_grace(environment) } else { self.timing().grace };
+            if !self.finish_workers(self.drain_grace(environment)).await {
+                return;
+            }
             let mut orders = self.orders.clone();
             tokio::select! {
-                () = self.stop_all(grace) => {}
+                () = self.stop_all(self.stop_grace()) => {}
                 _ = orders.changed() => return,
             }
             // A release that has not gone live yet does so when it wakes up.

@@ -6,6 +6,7 @@ mod bounding;
 mod counting;
 mod ending;
 mod fixture;
+mod forcing;
 mod hanging;
 mod loopback;
 mod moving;
@@ -15,6 +16,7 @@ mod removing;
 mod replacing;
 mod returning;
 pub(super) mod services;
+mod strict;
 mod waiting;
 
 pub(super) use self::bounding::BOMB;

@@ -63,6 +63,14 @@ pub fn state(hibernation: &Hibernation, is_development_mode: bool, now: Timestam
     }
 }
 
+/// The override with which a deployment is awake now and until its schedules hibernate it again; `None` if they keep it
+/// awake.
+pub fn awake(hibernation: &Hibernation, now: Timestamp) -> Option<HibernationOverride> {
+    let schedules = Schedules::of(hibernation);
+    let until = || schedules.next_change(now, true).map(|(at, _)| at);
+    schedules.at(now).then(|| HibernationOverride { is_hibernating: false, until: until() })
+}
+
 fn word(is_hibernating: bool) -> &'static str {
     if is_hibernating { "hibernating" } else { "awake" }
 }

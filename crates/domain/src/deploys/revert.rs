@@ -39,6 +39,7 @@ pub fn want_what_serves<'a>(
                 .cloned()
                 .collect(),
             git: None,
+            is_strict: false,
         };
         restored.runtime_version = runtime_version;
     }
@@ -108,6 +109,7 @@ mod tests {
             finalized_with: None,
             outcome: Some(outcome),
             failure: None,
+            wakes: false,
         }
     }
 

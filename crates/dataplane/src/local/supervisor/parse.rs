@@ -145,6 +145,10 @@ impl Supervisor {
     /// Publishes the findings about a rollout that has ended.
     pub(super) fn publish_report(&mut self, generation: i64) {
         let mut report = RolloutReport { steps: self.view.end_steps(), ..RolloutReport::default() };
+        if !self.import_errors.is_empty() {
+            report.import_error_count = self.import_errors.len() as u64;
+            report.import_errors.clone_from(&self.import_errors);
+        }
         if let Some(version) = self.new_version.take() {
             let Parsed { dags, errors, is_complete, .. } = version.last;
             let before = version.dags_before.as_ref();
