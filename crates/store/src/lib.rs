@@ -80,6 +80,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0017_events"),
     migration!("0019_deploy_reports"),
     migration!("0021_plans"),
+    migration!("0023_rolled_back_from"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
