@@ -47,7 +47,11 @@ impl Deployments {
             });
             let (row, operation) = read.await?;
             let operation = operation.as_ref();
-            let Some(row) = row else { return self.clean_up(id, operation).await };
+            let Some(row) = row else {
+                // It may have been deleted after the operation was read: that of the removal says how to remove it.
+                let read = self.app.db.read(None, move |conn| operations::under_way(conn, &system, id.id()));
+                return self.clean_up(id, read.await?.as_ref()).await;
+            };
             let now = self.app.world.now();
             let rest = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, now);
             let desired = Desired {

@@ -59,7 +59,7 @@ fn cancel_in(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<One<Operation>>
 }
 
 /// An operation that the caller may see and cancel. Who may only create deploys may cancel its own.
-pub(super) fn find_to_cancel(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<OperationRow> {
+fn find_to_cancel(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<OperationRow> {
     let row = find(cx, tx, id)?;
     let (permission, target) = rules::permission_to_cancel(row.course.kind, row.target.deployment());
     let is_own = row.subject.as_ref().is_some_and(|subject| subject.id == cx.subject_id());

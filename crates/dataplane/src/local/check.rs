@@ -29,6 +29,11 @@ pub(super) const LONGEST: Duration = Duration::from_mins(10);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The longest answer.
 const MOST_BYTES: usize = 16 << 20;
+/// How many DAGs and errors are looked at. An honest parser says no more; the author's code may have spoken for it.
+const MOST_DAGS_READ: usize = 5000;
+const MOST_ERRORS_READ: usize = 500;
+/// How many DAGs are listed for one error.
+const MOST_LISTED: usize = 100;
 /// How many broken files a refusal names.
 const MOST_NAMED: usize = 3;
 /// How many DAGs of each.
@@ -107,8 +112,13 @@ pub(super) async fn parse(
     let answer: Answer =
         serde_json::from_slice(&said).map_err(|error| CheckError::Garbled(error.to_string()))?;
     Ok(CheckedDags {
-        dags: answer.dags.into_iter().map(|dag| (dag.dag_id, relative(&dag.fileloc))).collect(),
-        errors: answer.import_errors.iter().map(described).collect(),
+        dags: answer
+            .dags
+            .into_iter()
+            .take(MOST_DAGS_READ)
+            .map(|dag| (dag.dag_id, relative(&dag.fileloc)))
+            .collect(),
+        errors: answer.import_errors.iter().take(MOST_ERRORS_READ).map(described).collect(),
         files: BTreeSet::new(),
     })
 }
@@ -130,7 +140,8 @@ pub(super) fn errors_with_broken_dags(before: &CheckedDags, after: CheckedDags) 
         // A file that was not there before may be another one that was moved.
         let is_new = !before.files.contains(&error.file);
         let is_meant = |file: &String| *file == error.file || is_new && !files.contains(file);
-        lost.iter().filter(|(_, file)| is_meant(file)).map(|(id, _)| (*id).clone()).collect()
+        let meant = lost.iter().filter(|(_, file)| is_meant(file));
+        meant.take(MOST_LISTED).map(|(id, _)| (*id).clone()).collect()
     };
     let with_dags = |error: ReportedImportError| {
         let dag_ids: Vec<String> = broken_by(&error);

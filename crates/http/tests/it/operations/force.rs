@@ -79,7 +79,7 @@ on_both_engines! {
         force(&app, &app.owner, &unknown).await.refused(404);
     }
 
-    async fn who_may_cancel_an_operation_may_force_it(app) {
+    async fn forcing_takes_the_right_to_update_the_deployment(app) {
         let (id, operation) = draining(&app).await;
         let workspace_id = app.stored_deployment(id).await.expect("it is there").workspace_id;
         let reader = member_with(&app, On::Workspace(workspace_id), "WORKSPACE_MEMBER").await;
