@@ -33,6 +33,8 @@ pub struct DeployReport {
     pub reason: Option<String>,
     /// When its rollout ended.
     pub finished_at: Option<Timestamp>,
+    /// The rollback that it was current before, if it was rolled back from.
+    pub rolled_back_by_id: Option<DeployId>,
     /// The files of its DAGs that differ from those that ran before.
     pub files: Option<ReportedChanges>,
     /// The DAGs that differ from those before, according to Airflow.
@@ -97,6 +99,9 @@ pub struct ReportedImportError {
     pub message: String,
     /// Where it was raised.
     pub traceback: String,
+    /// The DAGs that the file had before, if the deploy failed because of them; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dag_ids: Vec<String>,
 }
 
 /// How long a step took.

@@ -53,7 +53,7 @@ endpoints! {
     }
     /// Delete a deployment
     Delete: DELETE "/organizations/{organizationId}/deployments/{deploymentId}" as "DeleteDeployment" {
-        path: OfDeployment,
+        path: OfDeployment, query: DeleteDeployment,
         permission: "deployment.delete", marks: [starts_operation],
     }
     /// Override the hibernation of a deployment
@@ -69,6 +69,15 @@ endpoints! {
         path: OfDeployment,
         permission: "deployment.update", marks: [starts_operation],
     }
+}
+
+/// How to delete a deployment.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeleteDeployment {
+    /// Whether its running tasks may finish first, up to its drain grace.
+    pub drain: Option<bool>,
 }
 
 /// How deployments can be sorted.
@@ -213,6 +222,8 @@ pub struct Deployment {
     pub effective_dr_workload_identity: Option<String>,
     /// Seconds for which a change waits for running tasks before it restarts what runs them, where that is set.
     pub drain_grace_seconds: Option<u32>,
+    /// Whether a deploy fails that breaks a DAG which could be imported before, where that is set.
+    pub is_strict_deploy_enabled: Option<bool>,
     /// Addresses that it calls from.
     #[serde(rename = "externalIPs")]
     pub external_ips: Option<Vec<String>>,

@@ -22,7 +22,7 @@ endpoints! {
     /// Create a deploy
     Create: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys" as "CreateDeploy" {
         path: OfDeployment, body: CreateDeployRequest, reply: One<Deploy>,
-        permission: "deployment.deploys.create",
+        permission: "deployment.deploys.create", marks: [starts_operation],
     }
     /// Get a deploy
     Get: GET "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}" as "GetDeploy" {
@@ -120,6 +120,8 @@ pub struct Deploy {
     pub git: Option<DeployGit>,
     /// The deploy that it brings back.
     pub rollback_from_id: Option<DeployId>,
+    /// The rollback that it was current before, if it was rolled back from.
+    pub rolled_back_by_id: Option<DeployId>,
     /// When it was created.
     pub created_at: Timestamp,
     /// Who created it.
@@ -169,6 +171,9 @@ pub struct CreateDeployRequest {
     pub platform_runtime_version: Option<String>,
     /// Where the code came from.
     pub git: Option<CreateDeployGitRequest>,
+    /// Whether to wake the deployment if it hibernates, which takes the right to update it. It stays awake until its
+    /// schedules hibernate it again.
+    pub wake: Option<bool>,
 }
 
 /// Where the code of a new deploy came from.
@@ -233,6 +238,9 @@ pub struct FinalizeDeployRequest {
     /// The version of the uploaded bundle; empty removes the bundle at the mount path.
     #[schemars(length(max = 64))]
     pub bundle_tarball_version: Option<String>,
+    /// Whether the deploy fails if it breaks a DAG that could be imported before; it does in any case where the
+    /// deployment is set so.
+    pub strict: Option<bool>,
 }
 
 /// A rollback.

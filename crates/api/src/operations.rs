@@ -29,6 +29,11 @@ endpoints! {
         path: OfOperation, reply: One<Operation>,
         open_to: MembersOnly, marks: [starts_operation],
     }
+    /// End the wait of an operation for running tasks
+    Force: POST "/organizations/{organizationId}/operations/{operationId}/force" as "ForceOperation" {
+        path: OfOperation, reply: One<Operation>,
+        open_to: MembersOnly,
+    }
     /// Follow an operation
     Follow: GET "/organizations/{organizationId}/operations/{operationId}/follow" as "FollowOperation" {
         path: OfOperation, query: FollowOperation, reply: Events<Operation>,
@@ -119,6 +124,8 @@ pub struct Operation {
     pub progress: Option<OperationProgress>,
     /// Why it failed, if it did.
     pub failure: Option<OperationFailure>,
+    /// When somebody ended its wait for running tasks.
+    pub forced_at: Option<Timestamp>,
     /// Whether it can be cancelled now.
     pub is_cancellable: bool,
     /// What it cannot be cancelled after.

@@ -26,6 +26,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<Many<DeployRepor
             state,
             reason,
             finished_at,
+            rolled_back_by_id: deploy.rolled_back_by,
             files,
             dags,
             import_errors,

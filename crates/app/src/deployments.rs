@@ -17,6 +17,7 @@ use podium_domain::deployments::{
     self as rules, Facts, NodePool, Placed, Running, Services, Wanted, namespaces, transfer,
 };
 use podium_domain::events::Resource;
+use podium_domain::operations::{Details, RemovalDrain};
 use podium_domain::{Refusal, Target, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{
@@ -31,6 +32,7 @@ use crate::rendered::{Inline, Made};
 
 use variables::Variables;
 
+pub(crate) use hibernation::wake;
 pub use hibernation::{end_hibernation_override, override_hibernation};
 pub use variables::open_variables;
 
@@ -192,25 +194,33 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
 
 /// Deletes a deployment with everything that belongs to it; a loop cleans up the data plane.
 pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
-    let id = call.path.deployment_id;
+    let (id, drains) = (call.path.deployment_id, call.query.drain.unwrap_or_default());
     cx.change_rights(move |cx, tx| {
         hold_rights(cx, tx)?;
         let row = find(tx, cx.scope(), id)?;
         cx.expect_version(row.stamp.version)?;
-        remove(cx, tx, &row)?;
+        let drain = drains.then_some(RemovalDrain { grace_seconds: row.spec.drain_grace_seconds });
+        remove(cx, tx, &row, drain)?;
         Ok(Nothing)
     })
     .await
 }
 
 /// Removes a deployment with everything that belongs to it, in a transaction that changes rights.
-pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, row: &DeploymentRow) -> Result<()> {
+pub(crate) fn remove(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    row: &DeploymentRow,
+    removal_drain: Option<RemovalDrain>,
+) -> Result<()> {
     if removal::remove(cx, tx, row.id)? {
         cx.rights_change(tx)?;
     }
     let (id, version) = (row.id, row.stamp.version);
     deployments::delete(tx, cx.scope(), (id, row.workspace_id), version, cx.now())?;
-    operations::begin(cx, tx, OperationKind::Delete, operations::of_deployment(row), None)?;
+    let details = Details { removal_drain, ..Details::default() };
+    let target = operations::of_deployment(row);
+    operations::begin_with(cx, tx, OperationKind::Delete, target, None, details)?;
     cx.changed(tx, deployments::KIND, id.id(), version + 1)?;
     cx.event_of(tx, EventType::DeploymentDeleted, about(row))
 }

@@ -18,7 +18,7 @@ use podium_store::deploys::{self, DeployRow};
 use podium_store::{Paging, Scope, Stamp};
 
 use crate::cx::{Call, Cx};
-use crate::deployments::{about as about_deployment, changed, find as find_deployment};
+use crate::deployments::{about as about_deployment, changed, find as find_deployment, wake};
 use crate::error::{Error, Result};
 use crate::operations;
 use shown::Place;
@@ -28,6 +28,7 @@ pub(crate) use uploads::measure_uploads;
 pub use uploads::{Part, Receiving, Ticket};
 
 const CREATE: Permission = Permission::known("deployment.deploys.create");
+const WAKE: Permission = Permission::known("deployment.update");
 
 /// Lists the deploys of a deployment.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeploysPaginated>> {
@@ -49,11 +50,14 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
     let (deployment_id, body) = (call.path.deployment_id, call.body);
     let (id, image_tag) = (cx.new_id(), new_image_tag(&cx));
     let stamp = Stamp::new(cx.profile(), cx.now());
-    cx.mutate(move |cx, tx| {
+    let wakes = body.wake.unwrap_or_default();
+    let may = move |cx: &Cx<Scope>, _: &Tx| may_wake(cx, wakes);
+    cx.mutate_where(may, move |cx, tx| {
+        may_wake(cx, wakes)?;
         deploys::lock_deployment(tx, cx.scope(), deployment_id)?;
-        let deployment = find_deployment(tx, cx.scope(), deployment_id)?;
+        let mut deployment = find_deployment(tx, cx.scope(), deployment_id)?;
         cx.expect_version(deployment.stamp.version)?;
-        rules::may_deploy(conditions(cx, &deployment))?;
+        rules::may_deploy(conditions(cx, &deployment, wakes))?;
         let row = DeployRow {
             id,
             organization_id: cx.organization_id(),
@@ -62,8 +66,12 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             status: DeployStatus::Initialized,
             image_tag: image_tag.clone(),
             details: rules::new(&body, &deployment.spec, cx.app().config.runs_images)?,
+            rolled_back_by: None,
             stamp: stamp.clone(),
         };
+        if wakes {
+            deployment = wake(cx, tx, deployment)?;
+        }
         deploys::insert(tx, cx.scope(), &row)?;
         cx.changed(tx, deploys::KIND, id.id(), stamp.version)?;
         cx.event(tx, about(cx, &row))?;
@@ -125,7 +133,10 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                 }
                 DeployStatus::Initialized => {}
             }
-            rules::may_deploy(conditions(cx, &deployment))?;
+            // It may have fallen asleep again since the deploy was created.
+            let wakes = row.details.wakes && is_asleep(cx, &deployment);
+            may_wake(cx, wakes)?;
+            rules::may_deploy(conditions(cx, &deployment, row.details.wakes))?;
             let uploaded = deploys::uploads(tx, cx.scope(), row.id)?;
             let uploaded: Vec<_> = uploaded.iter().map(|upload| (upload.kind, upload.id)).collect();
             let waiting = Waiting {
@@ -143,7 +154,9 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                 false => OperationKind::RuntimeUpgrade,
             };
             let git = row.details.git.clone();
-            let deployment = want(cx, tx, deployment, (row.id, kind), &outcome, git, reason)?;
+            let is_strict = rules::is_strict(&body, &deployment.spec);
+            let release = NewRelease { deploy_id: row.id, kind, git, is_strict, wakes };
+            let deployment = want(cx, tx, deployment, release, &outcome, reason)?;
             row.status = DeployStatus::Deployed;
             row.details.outcome = Some(outcome);
             row.details.finalized_with = Some(versions);
@@ -173,13 +186,22 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
     cx.mutate(move |cx, tx| {
         let (deployment, target) = find(tx, cx.scope(), &path)?;
         cx.expect_version(target.stamp.version)?;
-        rules::may_deploy(conditions(cx, &deployment))?;
+        rules::may_deploy(conditions(cx, &deployment, false))?;
         let status = rules::status(target.status, target.stamp.created_at, cx.now());
         let current = deployment.spec.release.deploy_id;
         let outcome = rules::roll_back_to(target.id, status, &target.details, current)?;
         let reason = UserText::new("A rollback is rolling out.");
         let git = target.details.git.clone();
-        let deployment = want(cx, tx, deployment, (id, OperationKind::Rollback), &outcome, git, reason)?;
+        let kind = OperationKind::Rollback;
+        // Going back is never held up by what it goes back to.
+        let release = NewRelease { deploy_id: id, kind, git, is_strict: false, wakes: false };
+        let deployment = want(cx, tx, deployment, release, &outcome, reason)?;
+        if let Some(current) = current {
+            let version = deploys::mark_rolled_back(tx, cx.scope(), deployment.id, current, id)?;
+            if let Some(version) = version {
+                cx.changed(tx, deploys::KIND, current.id(), version)?;
+            }
+        }
         let row = DeployRow {
             id,
             image_tag: image_tag.clone(),
@@ -189,8 +211,10 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
                 rollback_from_id: Some(target.id),
                 finalized_with: None,
                 outcome: Some(outcome),
+                wakes: false,
                 ..target.details
             },
+            rolled_back_by: None,
             stamp: stamp.clone(),
             ..target
         };
@@ -212,15 +236,34 @@ fn is_permitted(cx: &Cx<Scope>, row: &DeployRow) -> Result<()> {
     Err(Refusal::Forbidden(message.into()).into())
 }
 
-fn conditions(cx: &Cx<Scope>, deployment: &DeploymentRow) -> DeployConditions {
-    let spec = &deployment.spec;
+fn conditions(cx: &Cx<Scope>, deployment: &DeploymentRow, wakes: bool) -> DeployConditions {
     DeployConditions {
         is_api_token: cx.authority().is_api_token(),
         status: deployment.status,
-        is_hibernating: hibernation::state(&spec.hibernation, spec.is_development_mode, cx.now())
-            .is_hibernating,
-        is_cicd_enforced: spec.is_cicd_enforced,
+        is_hibernating: is_asleep(cx, deployment),
+        is_cicd_enforced: deployment.spec.is_cicd_enforced,
+        wakes,
     }
+}
+
+/// Whether a deployment is to hibernate now.
+fn is_asleep(cx: &Cx<Scope>, deployment: &DeploymentRow) -> bool {
+    let spec = &deployment.spec;
+    hibernation::state(&spec.hibernation, spec.is_development_mode, cx.now()).is_hibernating
+}
+
+/// Who wakes a deployment with a deploy needs the right to wake it.
+fn may_wake(cx: &Cx<Scope>, wakes: bool) -> Result<()> {
+    if wakes { cx.require(WAKE, cx.scope().target()) } else { Ok(()) }
+}
+
+/// What a deploy makes of its deployment, beside its outcome.
+struct NewRelease {
+    deploy_id: DeployId,
+    kind: OperationKind,
+    git: Option<DeployGit>,
+    is_strict: bool,
+    wakes: bool,
 }
 
 /// Makes the deployment want what came of a deploy.
@@ -228,17 +271,22 @@ fn want(
     cx: &Cx<Scope>,
     tx: &Tx,
     deployment: DeploymentRow,
-    (deploy_id, kind): (DeployId, OperationKind),
+    release: NewRelease,
     outcome: &Outcome,
-    git: Option<DeployGit>,
     reason: UserText,
 ) -> Result<DeploymentRow> {
+    let NewRelease { deploy_id, kind, git, is_strict, wakes } = release;
     let undo = operations::undo_to(&deployment);
     let mut deployment = changed(cx, deployment);
     if deployment.status == DeploymentStatus::Deploying {
         deployment.status_reason = reason;
     }
     rules::apply(&mut deployment.spec, deploy_id, outcome, git);
+    deployment.spec.release.is_strict = is_strict;
+    if wakes {
+        let hibernation = &mut deployment.spec.hibernation;
+        hibernation.override_ = hibernation::awake(hibernation, cx.now());
+    }
     deployments::update(tx, cx.scope(), &deployment, &names::fold(&deployment.name))?;
     operations::begin(cx, tx, kind, operations::of_deployment(&deployment), Some(undo))?;
     cx.changed(tx, deployments::KIND, deployment.id.id(), deployment.stamp.version)?;

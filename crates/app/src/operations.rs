@@ -1,13 +1,14 @@
 //! Operations: what takes time, listed, read, followed and cancelled.
 
 mod cancel;
+mod force;
 
 use podium_api::enums::{OperationCause, OperationKind};
 use podium_api::operations::{self as api, Operation, OperationTarget as Target, OperationsPaginated};
 use podium_api::{Many, One, OperationId};
 use podium_db::{Conn, Tx};
 use podium_domain::Refusal;
-use podium_domain::operations::{self as rules, Undo};
+use podium_domain::operations::{self as rules, Details, Undo};
 use podium_store::deployments::DeploymentRow;
 use podium_store::operations::{
     self, ListFilter, NewOperation, OperationReach, OperationRow, OperationTarget,
@@ -19,6 +20,7 @@ use crate::error::Result;
 
 pub use crate::operation_events::{OperationEvents, follow};
 pub use cancel::cancel;
+pub use force::force;
 
 /// Lists the operations of the deployments and clusters that the caller may see.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<OperationsPaginated>> {
@@ -57,6 +59,18 @@ pub(crate) fn begin(
     target: OperationTarget,
     undo: Option<Undo>,
 ) -> Result<()> {
+    begin_with(cx, tx, kind, target, undo, Details::default())
+}
+
+/// The same with what is known of how it is to proceed.
+pub(crate) fn begin_with(
+    cx: &Cx<Scope>,
+    tx: &Tx,
+    kind: OperationKind,
+    target: OperationTarget,
+    undo: Option<Undo>,
+    details: Details,
+) -> Result<()> {
     let operation = NewOperation {
         id: cx.new_id(),
         kind,
@@ -64,6 +78,7 @@ pub(crate) fn begin(
         target,
         subject_id: Some(cx.subject_id()),
         undo,
+        details,
         created_at: cx.now(),
     };
     match kind {
@@ -124,6 +139,7 @@ pub(crate) fn shown(row: &OperationRow) -> Operation {
         steps: details.steps,
         progress: details.progress,
         failure: details.failure,
+        forced_at: details.forced_at,
         is_cancellable: rules::may_cancel(course).is_ok(),
         point_of_no_return: rules::point_of_no_return(course.kind, target.target_type())
             .describe()

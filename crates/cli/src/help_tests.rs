@@ -162,6 +162,7 @@ const REACHED: &[(&str, &str)] = &[
     ("ListOperations", "operation list"),
     ("GetOperation", "operation get"),
     ("CancelOperation", "operation cancel"),
+    ("ForceOperation", "operation force"),
     ("FollowOperation", "operation follow"),
     ("ListEvents", "api"),
     ("FollowEvents", "api"),

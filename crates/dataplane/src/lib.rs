@@ -21,6 +21,7 @@ pub mod simulated;
 mod web_server;
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use podium_api::deploy_reports::RolloutReport;
 use podium_api::{ClusterId, DeploymentId};
@@ -60,6 +61,17 @@ pub trait DataPlane: Send + Sync {
 
     /// Removes an environment and all its data; removing one that does not exist succeeds.
     fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()>;
+
+    /// Removes an environment once its running tasks have finished, after this long at most; a plane that runs no tasks
+    /// removes it at once.
+    fn drain_and_remove(&self, id: DeploymentId, _: Option<Duration>) -> PlaneFuture<'_, ()> {
+        self.remove(id)
+    }
+
+    /// Ends the wait for running tasks that an environment of this generation is in, if it is.
+    fn end_drain(&self, _: DeploymentId, _: i64) -> PlaneFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Applies the desired state of a cluster.
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()>;

@@ -9,6 +9,7 @@ mod aside;
 mod backup;
 mod broker;
 mod cgroups;
+mod check;
 mod code;
 mod command;
 mod components;
@@ -60,10 +61,12 @@ mod view;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use podium_api::deploy_reports::RolloutReport;
 use podium_api::{ClusterId, DeploymentId};
 use podium_domain::Reason;
+use podium_domain::deployments::rollout::RolloutStep;
 
 pub use self::backup::{BackupContents, backup_contents, prepare_restored, remove_tree};
 use self::health::HealthClient;
@@ -100,6 +103,7 @@ const SUPPORT: &[(&str, &str)] = &[
     ("podium_airflow/executors.py", include_str!("local/podium_airflow/executors.py")),
     ("podium_airflow/signals.py", include_str!("local/podium_airflow/signals.py")),
     ("podium_bundle.py", include_str!("local/podium_bundle.py")),
+    ("podium_check.py", include_str!("local/podium_check.py")),
     ("podium_database.py", include_str!("local/podium_database.py")),
     ("podium_launch.py", include_str!("local/podium_launch.py")),
     ("podium_wheels.py", include_str!("local/podium_wheels.py")),
@@ -154,7 +158,8 @@ impl Local {
         for id in self.plane.layout.known()? {
             match State::read(&self.plane.layout.environment(id).state()) {
                 Ok(Some(state)) => {
-                    let order = if state.is_removed { Order::Remove } else { Order::Hold };
+                    let order =
+                        if state.is_removed { Order::Remove(state.drains_until) } else { Order::Hold };
                     let handle = Supervisor::start(&self.plane, id, state, order);
                     self.plane.supervisors().insert(id, handle);
                 }
@@ -196,7 +201,8 @@ impl Local {
         true
     }
 
-    async fn remove_environment(&self, id: DeploymentId) -> Result<(), Fault> {
+    /// Removes an environment, after its running tasks have finished if `drain` says how long to wait for them.
+    async fn remove_environment(&self, id: DeploymentId, drain: Option<Duration>) -> Result<(), Fault> {
         if self.plane.note_readable(id) {
             tracing::warn!(%id, "removing an environment without saved state; a database that it has on a server is not dropped");
             let plane = Arc::clone(&self.plane);
@@ -208,12 +214,24 @@ impl Local {
             _ => return Ok(()),
         };
         // On disk first, so that nothing brings it back after this.
-        let marked = blocking(move || state_file.mark_removed()).await;
+        let until = drain.map(|grace| (self.plane.services.clock)() + grace);
+        let marked = blocking(move || state_file.mark_removed(until)).await;
         marked.map_err(|error| Reason::of_io("the removal cannot be saved", &error))?;
         if let Some(handle) = self.plane.supervisors().get(&id).filter(|handle| !handle.is_removing()) {
-            handle.orders.send_replace(Order::Remove);
+            handle.orders.send_replace(Order::Remove(until));
         }
         Ok(())
+    }
+
+    fn force_drain(&self, id: DeploymentId, generation: i64) {
+        let supervisors = self.plane.supervisors();
+        if let Some(handle) = supervisors.get(&id) {
+            let status = handle.view.get();
+            let drains = status.progress.is_some_and(|progress| progress.step == RolloutStep::Drain);
+            if drains && status.generation.unwrap_or(-1) == generation {
+                handle.force.send_replace(true);
+            }
+        }
     }
 
     fn find_web_server(&self, id: DeploymentId) -> Option<WebServer> {
@@ -255,7 +273,10 @@ fn start_supervising(plane: &Arc<Plane>, environment: &Arc<Environment>) -> std:
         }
     };
     plane.note_readable(id);
-    let order = if state.is_removed { Order::Remove } else { Order::Run(Arc::clone(environment)) };
+    let order = match state.is_removed {
+        true => Order::Remove(state.drains_until),
+        false => Order::Run(Arc::clone(environment)),
+    };
     let handle = Supervisor::start(plane, id, state, order);
     handle.view.change(|status| {
         status.generation = Some(environment.generation);
@@ -270,7 +291,7 @@ fn remove_unknown(plane: &Arc<Plane>, id: DeploymentId) {
     let place = plane.layout.environment(id);
     let slot = place.slot_by_owner(&plane.layout.users()).unwrap_or_default();
     let state = State { slot, is_removed: true, ..State::default() };
-    let handle = Supervisor::start(plane, id, state, Order::Remove);
+    let handle = Supervisor::start(plane, id, state, Order::Remove(None));
     plane.supervisors().insert(id, handle);
 }
 
@@ -302,7 +323,16 @@ impl DataPlane for Local {
     }
 
     fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
-        Box::pin(self.remove_environment(id))
+        Box::pin(self.remove_environment(id, None))
+    }
+
+    fn drain_and_remove(&self, id: DeploymentId, grace: Option<Duration>) -> PlaneFuture<'_, ()> {
+        Box::pin(self.remove_environment(id, Some(grace.unwrap_or(self.plane.timing.drain))))
+    }
+
+    fn end_drain(&self, id: DeploymentId, generation: i64) -> PlaneFuture<'_, ()> {
+        self.force_drain(id, generation);
+        Box::pin(async { Ok(()) })
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {

@@ -10,6 +10,7 @@ mod store;
 use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use podium_api::clusters::{ClusterHealthStatus, ClusterMetadata};
 use podium_api::enums::{Executor, HealthValue};
@@ -54,6 +55,8 @@ struct StoredEnvironment {
     ready_at: i64,
     gone_at: Option<i64>,
     is_announced: bool,
+    #[serde(default)]
+    is_strict: bool,
 }
 
 /// The stored state of a cluster.
@@ -149,7 +152,7 @@ impl Simulated {
         }
         let now = (self.clock)();
         let is_refused = |stored: &StoredEnvironment| {
-            self.script.why_refused(stored.after.dag_version.as_deref()).is_some()
+            self.script.why_refused(stored.after.dag_version.as_deref(), stored.is_strict).is_some()
         };
         let before = match &stored {
             Some(stored) if now.millis() >= stored.ready_at && !is_refused(stored) => stored.after.clone(),
@@ -162,11 +165,13 @@ impl Simulated {
             generation: environment.generation,
             is_hibernating: environment.is_hibernating,
             components: if environment.is_hibernating { Vec::new() } else { components(environment) },
+            // A release that has not gone live yet does so when it wakes up.
+            after: if environment.is_hibernating { before.clone() } else { environment.running() },
             before,
-            after: environment.running(),
             ready_at: (now + takes).millis(),
             gone_at: None,
             is_announced: takes.is_zero(),
+            is_strict: environment.release.is_strict,
         };
         let stopped = stored.map(|stored| stored.components).unwrap_or_default();
         let mut said = lines::stopping(environment.id, &stopped, now);
@@ -199,7 +204,7 @@ impl Simulated {
         };
         let component = |name: &String| Component { name: name.clone(), health: health(name) };
         let waits_until = stored.gone_at.unwrap_or(stored.ready_at);
-        let refused = self.script.why_refused(stored.after.dag_version.as_deref());
+        let refused = self.script.why_refused(stored.after.dag_version.as_deref(), stored.is_strict);
         Ok(Some(Observed {
             generation: stored.generation,
             is_hibernating: stored.is_hibernating,
@@ -214,6 +219,18 @@ impl Simulated {
             look_again_at: (!is_ready).then(|| Timestamp::from_millis(waits_until)),
             progress: self.script.progress(id).filter(|_| !is_ready),
         }))
+    }
+
+    /// Ends the step that an environment reports, if it is a drain: nothing of its rollout or removal is left then.
+    async fn go_on(&self, id: DeploymentId, generation: i64) -> Result<(), Fault> {
+        let Some(mut stored) = self.environments.get(id).await? else { return Ok(()) };
+        if stored.generation == generation && self.script.end_drain(id) {
+            let now = (self.clock)().millis();
+            stored.ready_at = stored.ready_at.min(now);
+            stored.gone_at = stored.gone_at.map(|gone_at| gone_at.min(now));
+            self.environments.put(id, &stored).await?;
+        }
+        Ok(())
     }
 
     async fn take(&self, id: DeploymentId) -> Result<(), Fault> {
@@ -288,6 +305,15 @@ impl DataPlane for Simulated {
 
     fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
         Box::pin(self.perform(Call::Remove, id.id(), None, self.take(id)))
+    }
+
+    fn drain_and_remove(&self, id: DeploymentId, grace: Option<Duration>) -> PlaneFuture<'_, ()> {
+        self.script.note_drained_removal(id, grace);
+        self.remove(id)
+    }
+
+    fn end_drain(&self, id: DeploymentId, generation: i64) -> PlaneFuture<'_, ()> {
+        Box::pin(self.perform(Call::EndDrain, id.id(), Some(generation), self.go_on(id, generation)))
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {

@@ -22,9 +22,9 @@ use crate::deployments::Bundle;
 use crate::refusal::{Refusal, Result};
 
 pub use create::{DeployConditions, may_deploy, new};
-pub use finalize::{Waiting, apply, outcome, roll_back_to, was_finalized_with};
+pub use finalize::{Waiting, apply, is_strict, outcome, roll_back_to, was_finalized_with};
 pub use images::{image_repository, image_tag};
-pub use revert::want_what_serves;
+pub use revert::{is_running, want_what_serves};
 
 /// How long a deploy waits to be finalized.
 pub const LIFETIME: Duration = Duration::from_hours(24);
@@ -58,6 +58,9 @@ pub struct Details {
     /// Why its rollout failed, if it did: a text for users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Whether it wakes the deployment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wakes: bool,
 }
 
 /// The versions that a deploy is finalized with: absent, empty, or the version of an upload.
@@ -68,6 +71,9 @@ pub struct Versions {
     pub dags: String,
     /// Of the bundle.
     pub bundle: String,
+    /// Whether it was to be strict.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
 }
 
 /// Everything that a rollback restores.

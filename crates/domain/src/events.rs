@@ -68,6 +68,7 @@ const OF_ENDPOINTS: &[(&str, EventType)] = &[
     ("CreateAgentToken", T::AgentTokenCreated),
     ("DeleteAgentToken", T::AgentTokenDeleted),
     ("CancelOperation", T::OperationCancelled),
+    ("ForceOperation", T::OperationForced),
 ];
 
 /// Endpoints that change nothing in an organization, and why.

@@ -4,6 +4,7 @@
 //! says what to write, if anything.
 
 mod cancel;
+mod force;
 mod hints;
 
 use podium_api::Timestamp;
@@ -17,6 +18,7 @@ pub use cancel::{
     NotCancellable, PointOfNoReturn, may_cancel, permission_to_cancel, point_of_no_return,
     refuse_unless_cancellable,
 };
+pub use force::{is_draining, refuse_unless_draining};
 
 use crate::UserText;
 use crate::deployments::rollout::{RolloutProgress, RolloutStep};
@@ -58,6 +60,20 @@ pub struct Details {
     pub progress: Option<OperationProgress>,
     /// Why it failed.
     pub failure: Option<OperationFailure>,
+    /// When somebody ended its wait for running tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced_at: Option<Timestamp>,
+    /// How a removal lets running tasks finish, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removal_drain: Option<RemovalDrain>,
+}
+
+/// How a removal lets running tasks finish.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovalDrain {
+    /// For how long at most, if the deployment set it.
+    pub grace_seconds: Option<u32>,
 }
 
 /// What a deployment was to be before an operation: a document that is kept until the operation has ended. Secrets in it
@@ -179,6 +195,7 @@ const fn name(step: RolloutStep) -> OperationStepName {
         RolloutStep::Database => OperationStepName::Database,
         RolloutStep::Unpack => OperationStepName::Unpack,
         RolloutStep::Packages => OperationStepName::Packages,
+        RolloutStep::Check => OperationStepName::Check,
         RolloutStep::Drain => OperationStepName::Drain,
         RolloutStep::Start => OperationStepName::Start,
         RolloutStep::Parse => OperationStepName::Parse,

@@ -1,21 +1,35 @@
-//! The words of a package resolver, as far as users may read them.
+//! The words of a package resolver and of a DAG parser, as far as users may read them.
 //!
 //! They are the one exception to the rule that no output of a program reaches users: they are about the users' own
-//! requirements, and nobody else can explain why these do not fit together. The resolver runs without the control
-//! plane's files, and words with a path, a URL or anything unusual in them are left out.
+//! requirements and DAGs, and nobody else can explain what is wrong with them. Both run without the control plane's files,
+//! and words with a path, a URL or anything unusual in them are left out.
 
 use std::fmt;
 
 /// The longest quotation.
 const LONGEST: usize = 1000;
+/// The longest name of a file.
+const LONGEST_FILE: usize = 200;
 /// In place of words that are left out.
 const LEFT_OUT: &str = "…";
 
-/// What a package resolver said about requirements.
+/// What a package resolver said about requirements, or a parser about DAGs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quoted(String);
 
 impl Quoted {
+    /// The message of an error in a DAG file, on one line.
+    pub fn import_error(said: &str) -> Self {
+        Self::resolver(said)
+    }
+
+    /// A file below the folder of DAGs. Paths from the root of the machine are left out.
+    pub fn dag_file(path: &str) -> Self {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "._-+/ ".contains(c);
+        let is_shown = !path.is_empty() && !path.starts_with('/') && path.chars().all(fits);
+        Self(if is_shown { path.chars().take(LONGEST_FILE).collect() } else { LEFT_OUT.to_owned() })
+    }
+
     /// The words of a package resolver, on one line.
     pub fn resolver(said: &str) -> Self {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || ".,;:_-+*=<>!~'\"`()[]{}|&%?…".contains(c);
@@ -44,6 +58,15 @@ impl fmt::Display for Quoted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_files_below_the_dags_are_named() {
+        assert_eq!(Quoted::dag_file("sub/my dag.py").to_string(), "sub/my dag.py");
+        for odd in ["", "/srv/data/dag.py", "a\nb.py"] {
+            assert_eq!(Quoted::dag_file(odd).to_string(), LEFT_OUT, "{odd}");
+        }
+        assert_eq!(Quoted::dag_file(&"x".repeat(900)).to_string().len(), LONGEST_FILE);
+    }
 
     #[test]
     fn paths_and_urls_are_left_out_and_length_is_bounded() {

@@ -83,7 +83,7 @@ routes! {
         AcceptInvite => accept_invite, SignIn => sign_in, Renew => renew, SignOut => sign_out,
         ChangePassword => change_password,
     }
-    operations { List => list, Get => get, Cancel => cancel, Follow => follow }
+    operations { List => list, Get => get, Cancel => cancel, Force => force, Follow => follow }
     events { List => list, Follow => follow }
     plans { Create => create, Apply => apply }
 }

@@ -1,17 +1,19 @@
 //! Reconciles deployments: applied to the data plane, watched, hibernated and woken, and cleaned up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, Id, Timestamp};
 use podium_app::App;
 use podium_dataplane::{DataPlane, Fault};
-use podium_domain::Reason;
 use podium_domain::deployments::plan::{
     Cause, Desired, Observation, Step, Verdict, not_applied, nothing_to_revert_to, when_unreachable,
 };
+use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_domain::deployments::{hibernation, plan};
-use podium_domain::operations::Seen;
+use podium_domain::operations::{RemovalDrain, Seen};
+use podium_domain::{Reason, UserText};
 use podium_store::deployments::{self, DeploymentRow, ObservedStatus};
 use podium_store::operations::{self, OperationRow};
 use podium_store::{System, changes, deploys, nodes};
@@ -45,7 +47,11 @@ impl Deployments {
             });
             let (row, operation) = read.await?;
             let operation = operation.as_ref();
-            let Some(row) = row else { return self.clean_up(id, operation).await };
+            let Some(row) = row else {
+                // It may have been deleted after the operation was read: that of the removal says how to remove it.
+                let read = self.app.db.read(None, move |conn| operations::under_way(conn, &system, id.id()));
+                return self.clean_up(id, read.await?.as_ref()).await;
+            };
             let now = self.app.world.now();
             let rest = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, now);
             let desired = Desired {
@@ -55,6 +61,7 @@ impl Deployments {
             };
             let next_event = rest.next.map(|(at, _)| at).filter(|at| *at > now);
             let observation = self.observe(id).await;
+            self.end_forced_drain(id, &observation, operation).await?;
             let (verdict, phase) = match plan(Some(&desired), &observation) {
                 Step::Apply(_) if is_applied => {
                     return Ok(StepResult::waiting("The data plane has not picked it up yet.", None));
@@ -116,6 +123,7 @@ impl Deployments {
         let (system, mut is_removed) = (self.system, false);
         loop {
             let observation = self.observe(id).await;
+            self.end_forced_drain(id, &observation, operation).await?;
             match plan(None, &observation) {
                 Step::Forget => break,
                 _ if is_removed => {
@@ -126,12 +134,27 @@ impl Deployments {
                         _ => "It is being removed.",
                     };
                     let now = self.app.world.now();
-                    let removing = Advanced::of(operation, &Seen::Removing, now);
+                    let draining = progress_of(&observation).filter(|progress| is_drain(progress));
+                    let seen = match draining {
+                        Some(progress) => Seen::Underway(Some(progress), &UserText::EMPTY),
+                        None => Seen::Removing,
+                    };
+                    let removing = Advanced::of(operation, &seen, now);
                     let effect = removing.map(|removing| removing.effect(system));
                     let waiting = StepResult::waiting(reason, look_again_at(&observation, now));
                     return Ok(StepResult { effect, ..waiting });
                 }
-                _ => self.plane.remove(id).await?,
+                _ => {
+                    let drain =
+                        operation.and_then(|operation| operation.course.details.removal_drain.as_ref());
+                    match drain {
+                        None => self.plane.remove(id).await?,
+                        Some(RemovalDrain { grace_seconds }) => {
+                            let grace = grace_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+                            self.plane.drain_and_remove(id, grace).await?;
+                        }
+                    }
+                }
             }
             is_removed = true;
         }
@@ -166,6 +189,22 @@ impl Deployments {
         }
     }
 
+    /// Ends the wait for running tasks if somebody has asked for that.
+    async fn end_forced_drain(
+        &self,
+        id: DeploymentId,
+        observation: &Observation,
+        operation: Option<&OperationRow>,
+    ) -> Result<(), Failure> {
+        let is_forced = operation.is_some_and(|operation| operation.course.details.forced_at.is_some());
+        match observation {
+            Observation::Present(observed) if is_forced && progress_of(observation).is_some_and(is_drain) => {
+                Ok(self.plane.end_drain(id, observed.generation).await?)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Applies a deployment; returns what to record if that failed.
     async fn apply(&self, row: &DeploymentRow, desired: &Desired, cause: Cause) -> Option<Verdict> {
         let applied = match environment(&self.app, self.system, row, desired.is_hibernating).await {
@@ -188,6 +227,15 @@ impl Reconciler for Deployments {
     fn step(&self, id: Id) -> StepFuture<'_> {
         Box::pin(self.reconcile(DeploymentId::from_raw(id)))
     }
+}
+
+fn progress_of(observation: &Observation) -> Option<&RolloutProgress> {
+    let Observation::Present(observed) = observation else { return None };
+    observed.progress.as_ref()
+}
+
+fn is_drain(progress: &RolloutProgress) -> bool {
+    progress.step == RolloutStep::Drain
 }
 
 /// When to reconcile again while a deployment is not settled.

@@ -85,6 +85,7 @@ impl Deployments {
             target: OperationTarget::Deployment(row.id, row.workspace_id, row.name.clone()),
             subject_id: None,
             undo: None,
+            details: podium_domain::operations::Details::default(),
             created_at: now,
         };
         let (system, id, generation) = (self.system, row.id, row.generation);

@@ -58,6 +58,7 @@ impl Deployments {
             let mut details = deploy.details.clone();
             details.failure = Some(why.clone());
             if deploys::fail_rollout(tx, &system, deploy.id, &details)? {
+                deploys::unmark_rolled_back(tx, &system.scope(organization_id), id, deploy.id)?;
                 let change = Change {
                     kind: deploys::KIND,
                     id: deploy.id.to_string(),

@@ -371,6 +371,7 @@ pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[DeploymentId], why: RollOut<'_>) 
             target: OperationTarget::Deployment(id, workspace_id, name),
             subject_id,
             undo: None,
+            details: podium_domain::operations::Details::default(),
             created_at: now,
         };
         operations::supersede(tx, scope, &operation)?;

@@ -19,7 +19,7 @@ pub const KIND: &str = "deploys";
 macro_rules! columns {
     () => {
         concat!(
-            "t.id, t.organization_id, t.deployment_id, t.type, t.status, t.image_tag, t.details, ",
+            "t.id, t.organization_id, t.deployment_id, t.type, t.status, t.image_tag, t.details, t.rolled_back_by, ",
             stamp_columns!()
         )
     };
@@ -51,6 +51,10 @@ statements! {
     FAIL = "UPDATE deploys SET status = 'FAILED' WHERE id = $1 AND status = 'INITIALIZED'";
     CANCEL = "UPDATE deploys SET status = 'FAILED', version = version + 1, updated_at = $4, updated_by = $5 \
         WHERE id = $1 AND deployment_id = $2 AND organization_id = $3 AND status = 'DEPLOYED'";
+    ROLL_BACK = "UPDATE deploys SET rolled_back_by = $4, version = version + 1 \
+        WHERE id = $1 AND deployment_id = $2 AND organization_id = $3 RETURNING version";
+    TAKE_BACK_ROLLBACK = "UPDATE deploys SET rolled_back_by = NULL, version = version + 1 \
+        WHERE deployment_id = $1 AND organization_id = $2 AND rolled_back_by = $3";
     RUNS = "UPDATE deploys SET has_run = TRUE WHERE id = $1 AND organization_id = $2 AND NOT has_run";
     FAIL_ROLLOUT = "UPDATE deploys SET status = 'FAILED', details = $2 WHERE id = $1 AND status = 'DEPLOYED'";
     DEPLOYED = concat!("SELECT ", columns!(), " FROM deploys t", stamp_joins!(),
@@ -84,6 +88,8 @@ pub struct DeployRow {
     pub image_tag: String,
     /// The rest of it.
     pub details: Details,
+    /// The rollback that it was current before.
+    pub rolled_back_by: Option<DeployId>,
     /// Who made it and changed it.
     pub stamp: Stamp,
 }
@@ -234,6 +240,24 @@ pub fn cancel(
     Ok(tx.execute(&CANCEL, params)? == 1)
 }
 
+/// Marks the current deploy as the one that a rollback goes back from; returns its new version, if it is there.
+pub fn mark_rolled_back(
+    tx: &Tx,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    id: DeployId,
+    by: DeployId,
+) -> Result<Option<i64>> {
+    let params = params![id.as_str(), deployment_id.as_str(), scope.organization(), by.as_str()];
+    tx.query_opt(&ROLL_BACK, params, |row| row.get(0))
+}
+
+/// Removes the mark of a rollback that did not come to be.
+pub fn unmark_rolled_back(tx: &Tx, scope: &Scope, deployment_id: DeploymentId, by: DeployId) -> Result<()> {
+    let params = params![deployment_id.as_str(), scope.organization(), by.as_str()];
+    tx.execute(&TAKE_BACK_ROLLBACK, params).map(drop)
+}
+
 /// Fails a deploy whose rollout failed, with the reason in its details; returns whether it did.
 pub fn fail_rollout(tx: &Tx, _: &System, id: DeployId, details: &Details) -> Result<bool> {
     Ok(tx.execute(&FAIL_ROLLOUT, params![id.as_str(), &document(details)?])? == 1)
@@ -334,7 +358,8 @@ fn read(row: &Row<'_>) -> Result<DeployRow> {
         status: row.word(4)?,
         image_tag: row.get(5)?,
         details: row.document(6)?,
-        stamp: Stamp::read(row, 7)?,
+        rolled_back_by: row.id_opt(7)?,
+        stamp: Stamp::read(row, 8)?,
     })
 }
 

@@ -80,6 +80,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0017_events"),
     migration!("0019_deploy_reports"),
     migration!("0021_plans"),
+    migration!("0023_rolled_back_from"),
     migration!("0027_applied_plans"),
 ];
 

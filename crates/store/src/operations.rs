@@ -14,7 +14,7 @@ use podium_domain::{DeploymentReach, Reach, Target};
 use crate::columns::{Columns, document, texts};
 use crate::listing::{Filter, Paging, Table, Total, reached};
 use crate::stamp::profile;
-use crate::{Scope, System, events};
+use crate::{Scope, System, deployments, events, work};
 
 /// The kind of their announcements, which name the target.
 pub const KIND: &str = "operations";
@@ -85,13 +85,15 @@ statements! {
     UNDO = "SELECT undo FROM operations WHERE id = $1 AND organization_id = $2";
     INSERT = "INSERT INTO operations (id, organization_id, workspace_id, deployment_id, cluster_id, target_id, \
         target_name, kind, cause, subject_id, state, details, undo, version, created_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'PENDING', '{}', $11, 1, $12)";
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'PENDING', $13, $11, 1, $12)";
     SUPERSEDE = "UPDATE operations SET state = 'SUPERSEDED', superseded_by = $3, ended_at = $4, undo = NULL, \
         version = version + 1 WHERE target_id = $1 AND organization_id = $2 AND ended_at IS NULL";
     ADVANCE = "UPDATE operations SET state = $3, details = $4, started_at = $5, ended_at = $6, \
         undo = CASE WHEN $7 THEN undo ELSE NULL END, version = version + 1 \
         WHERE id = $1 AND version = $2 AND ended_at IS NULL";
     CANCEL = "UPDATE operations SET state = 'CANCELLED', details = $4, ended_at = $5, undo = NULL, version = version + 1 \
+        WHERE id = $1 AND organization_id = $2 AND version = $3 AND ended_at IS NULL";
+    FORCE = "UPDATE operations SET details = $4, version = version + 1 \
         WHERE id = $1 AND organization_id = $2 AND version = $3 AND ended_at IS NULL";
     MOVE = "UPDATE operations SET workspace_id = $3 WHERE target_id = $1 AND organization_id = $2";
     PRUNE = "DELETE FROM operations WHERE id IN \
@@ -153,6 +155,8 @@ pub struct NewOperation {
     pub subject_id: Option<SubjectId>,
     /// What the target was to be before.
     pub undo: Option<Undo>,
+    /// What is known of how it is to proceed.
+    pub details: Details,
     /// When it is created.
     pub created_at: Timestamp,
 }
@@ -295,6 +299,7 @@ pub fn begin(tx: &Tx, scope: &Scope, new: &NewOperation) -> Result<()> {
             new.subject_id.as_ref().map(SubjectId::as_str),
             undo.as_deref(),
             new.created_at.millis(),
+            &document(&new.details)?,
         ],
     )?;
     announce(tx, target_id);
@@ -338,6 +343,19 @@ pub fn cancel(tx: &Tx, scope: &Scope, row: &OperationRow, details: &Details, now
     let params = params![row.id.as_str(), scope.organization(), row.version, &details, now.millis()];
     if tx.execute(&CANCEL, params)? != 1 {
         return Err(Error::Lost);
+    }
+    announce(tx, row.target.id());
+    Ok(())
+}
+
+/// Writes that an operation of this version waits for running tasks no longer, and wakes the loop of its deployment.
+pub fn force(tx: &Tx, scope: &Scope, row: &OperationRow, details: &Details, now: Timestamp) -> Result<()> {
+    let details = document(details)?;
+    if tx.execute(&FORCE, params![row.id.as_str(), scope.organization(), row.version, &details])? != 1 {
+        return Err(Error::Lost);
+    }
+    if let Some((id, _)) = row.target.deployment() {
+        work::add(tx, deployments::KIND, id.id(), now, now)?;
     }
     announce(tx, row.target.id());
     Ok(())

@@ -84,6 +84,8 @@ pub struct CreateDeploymentRequest {
     /// set.
     #[schemars(range(min = 0, max = 86400))]
     pub drain_grace_seconds: Option<u32>,
+    /// Whether a deploy fails if it breaks a DAG that could be imported before.
+    pub is_strict_deploy_enabled: Option<bool>,
 }
 
 /// New settings of a deployment.
@@ -153,6 +155,8 @@ pub struct UpdateDeploymentRequest {
     /// set.
     #[schemars(range(min = 0, max = 86400))]
     pub drain_grace_seconds: Option<u32>,
+    /// Whether a deploy fails if it breaks a DAG that could be imported before.
+    pub is_strict_deploy_enabled: Option<bool>,
 }
 
 const OF_HYBRID: &[&str] = &["scheduler", "taskPodNodePoolId"];

@@ -1,7 +1,7 @@
 //! The override of a deployment's hibernation schedules.
 
 use podium_api::deployments::{self as api, DeploymentHibernationOverride};
-use podium_api::enums::OperationKind;
+use podium_api::enums::{EventType, OperationKind};
 use podium_api::{Nothing, One, Patch, Timestamp};
 use podium_db::Tx;
 use podium_domain::deployments::{HibernationOverride, hibernation};
@@ -35,7 +35,7 @@ pub async fn override_hibernation(
                 "Only deployments in development mode hibernate, and this one is not in development mode.";
             return Err(Refusal::invalid(message).into());
         }
-        let row = set(cx, tx, stored, wanted)?;
+        let row = set(cx, tx, stored, wanted, EventType::DeploymentHibernationOverrideSet)?;
         let body = shown(wanted, cx.now()).unwrap_or(DeploymentHibernationOverride {
             is_active: Some(false),
             is_hibernating: None,
@@ -56,7 +56,7 @@ pub async fn end_hibernation_override(
         let stored = find(tx, cx.scope(), id)?;
         cx.expect_version(stored.stamp.version)?;
         if stored.spec.hibernation.override_.is_some() {
-            set(cx, tx, stored, None)?;
+            set(cx, tx, stored, None, EventType::DeploymentHibernationOverrideRemoved)?;
         }
         Ok(Nothing)
     })
@@ -75,11 +75,26 @@ pub(super) fn shown(
     })
 }
 
+/// Wakes a deployment that hibernates, until its schedules hibernate it again.
+pub(crate) fn wake(cx: &Cx<Scope>, tx: &Tx, stored: DeploymentRow) -> Result<DeploymentRow> {
+    let spec = &stored.spec;
+    if !hibernation::state(&spec.hibernation, spec.is_development_mode, cx.now()).is_hibernating {
+        return Ok(stored);
+    }
+    let wanted = hibernation::awake(&spec.hibernation, cx.now());
+    let event = match wanted {
+        Some(_) => EventType::DeploymentHibernationOverrideSet,
+        None => EventType::DeploymentHibernationOverrideRemoved,
+    };
+    set(cx, tx, stored, wanted, event)
+}
+
 fn set(
     cx: &Cx<Scope>,
     tx: &Tx,
     stored: DeploymentRow,
     wanted: Option<HibernationOverride>,
+    event: EventType,
 ) -> Result<DeploymentRow> {
     let undo = operations::undo_to(&stored);
     let mut row = changed(cx, stored);
@@ -89,6 +104,6 @@ fn set(
     let kind = if after.is_hibernating { OperationKind::Hibernate } else { OperationKind::Wake };
     operations::begin(cx, tx, kind, operations::of_deployment(&row), Some(undo))?;
     cx.changed(tx, deployments::KIND, row.id.id(), row.stamp.version)?;
-    cx.event(tx, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
+    cx.event_of(tx, event, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
     Ok(row)
 }

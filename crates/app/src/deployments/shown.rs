@@ -101,6 +101,7 @@ pub(super) fn deployment(cx: &Cx<Scope>, row: &DeploymentRow) -> Deployment {
         effective_workload_identity: spec.workload_identity.clone(),
         effective_dr_workload_identity: spec.dr_workload_identity.clone(),
         drain_grace_seconds: spec.drain_grace_seconds,
+        is_strict_deploy_enabled: spec.is_strict_deploy_enabled,
         external_ips: Some(external_ips),
         dr_external_ips: Some(Vec::new()),
         oidc_issuer_url: metadata.and_then(|metadata| metadata.oidc_issuer_url.clone()),

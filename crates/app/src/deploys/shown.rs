@@ -56,6 +56,7 @@ impl<'a> Place<'a> {
             bundles: Some(outcome.map_or_else(Vec::new, |outcome| self.bundles(outcome.bundles))),
             git: details.git,
             rollback_from_id: details.rollback_from_id,
+            rolled_back_by_id: row.rolled_back_by,
             created_at: stamp.created_at,
             created_by_subject: Some(stamp.created_by),
             updated_at: Some(stamp.updated_at),

@@ -87,7 +87,7 @@ fn restore(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, undo: Option<rules::Undo
         return Err(Error::Internal("an operation of a cluster was cancelled".into()));
     };
     if row.course.kind == OperationKind::Create {
-        return remove(cx, tx, &find_deployment(tx, cx.scope(), id)?);
+        return remove(cx, tx, &find_deployment(tx, cx.scope(), id)?, None);
     }
     let undo = undo.ok_or_else(|| Error::Internal("the operation cannot be undone".into()))?;
     let mut deployment = changed(cx, find_deployment(tx, cx.scope(), id)?);
@@ -126,6 +126,7 @@ fn fail_deploy(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, deploy_id: DeployId)
     let Some(place @ (deployment_id, _)) = row.target.deployment() else { return Ok(()) };
     let by = (cx.subject_id(), cx.now());
     if deploys::cancel(tx, cx.scope(), deployment_id, deploy_id, by)? {
+        deploys::unmark_rolled_back(tx, cx.scope(), deployment_id, deploy_id)?;
         let deploy = deploys::get(tx, cx.scope(), deployment_id, deploy_id)?;
         let version = deploy.map_or(0, |deploy| deploy.stamp.version);
         cx.changed(tx, deploys::KIND, deploy_id.id(), version)?;

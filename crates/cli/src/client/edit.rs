@@ -51,10 +51,25 @@ impl Session {
         all: &[(D::Path, String)],
         is_agreed: bool,
     ) -> Outcome {
+        self.delete_with::<D>(noun, all, is_agreed, &Value::Null).await
+    }
+
+    /// The same with query parameters.
+    pub(crate) async fn delete_with<D: Endpoint>(
+        &self,
+        noun: &str,
+        all: &[(D::Path, String)],
+        is_agreed: bool,
+        query: &Value,
+    ) -> Outcome {
         let names: Vec<&str> = all.iter().map(|(_, label)| label.as_str()).collect();
         agree(&format!("Delete {noun} {}?", names.join(", ")), is_agreed)?;
         for (path, label) in all {
-            self.client.send_for_nothing(Call::to::<D>(path)).await?;
+            let call = match query.is_null() {
+                true => Call::to::<D>(path),
+                false => Call::to::<D>(path).query_params(query)?,
+            };
+            self.client.send_for_nothing(call).await?;
             eprintln!("Deleted {noun} {label}.");
         }
         Ok(())

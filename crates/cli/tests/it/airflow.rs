@@ -8,6 +8,7 @@ mod guide;
 mod neighbours;
 mod operate;
 mod project;
+mod releases;
 mod runtimes;
 mod supervision;
 mod world;
@@ -139,6 +140,12 @@ fn an_environment_runs_on_one_of_several_nodes() {
 #[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
 fn a_project_with_packages() {
     project::a_project_with_packages();
+}
+
+#[test]
+#[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
+fn strict_deploys_and_forced_drains() {
+    releases::strict_deploys_and_forced_drains();
 }
 
 /// Two deployments with different runtimes and a DAG of the same name have nothing to do with each other.

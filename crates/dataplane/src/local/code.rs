@@ -14,7 +14,6 @@ use super::layout::{Place, rename};
 use super::project::{DAGS, is_folder};
 use super::services::{Archive, Archives};
 use super::trees::{self, Entry, Walk};
-use crate::Fault;
 use crate::blocking::{blocking, blocking_exclusive};
 
 /// The version of a deployment that has no DAGs yet.
@@ -45,6 +44,25 @@ pub(super) fn live_since(place: &Place) -> io::Result<Timestamp> {
     Ok(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
+/// Why code cannot be put in place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum CodeError {
+    /// It is not acceptable, however often it is tried.
+    Refused(Reason),
+    /// It cannot be read or written now.
+    Broken(Reason),
+}
+
+impl CodeError {
+    /// An error of the file system, with what was not possible.
+    fn of_io(error: &io::Error, why: Reason) -> Self {
+        if is_permanent(error) { Self::Refused(why) } else { Self::Broken(why) }
+    }
+}
+
+/// Why a bundle is refused whose mount path leaves the home.
+const OUTSIDE: &str = "the path is outside the environment's home directory";
+
 /// Why a bundle cannot be mounted.
 #[derive(Debug, thiserror::Error)]
 enum MountError {
@@ -55,11 +73,11 @@ enum MountError {
 }
 
 impl MountError {
-    fn reason(self, bundle: &Bundle) -> Reason {
+    fn of_bundle(self, bundle: &Bundle) -> CodeError {
         let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given::mount_path(bundle)]);
         match self {
-            Self::Refused(why) => Reason::from(why).within(what),
-            Self::Broken(error) => Reason::of_io(what, &error),
+            Self::Refused(why) => CodeError::Refused(Reason::from(why).within(what)),
+            Self::Broken(error) => CodeError::of_io(&error, Reason::of_io(what, &error)),
         }
     }
 }
@@ -70,38 +88,54 @@ pub(super) async fn unpack_dags(
     id: DeploymentId,
     place: &Place,
     version: Option<&str>,
-) -> Result<(), Reason> {
+) -> Result<(), CodeError> {
     unpack_version(archives, id, &dags(place), version).await
 }
 
-/// Switches the DAGs to an unpacked version.
-pub(super) async fn switch_dags(place: &Place, version: Option<&str>) -> Result<(), Reason> {
-    switch_version(&dags(place), version, CurrentFolder::Dags).await
-}
-
-/// Switches all bundles to their versions, each at its mount path in Airflow's home, and removes those that are no
-/// longer deployed. Removal comes first: a new mount path may be inside or around an old one.
-pub(super) async fn install_bundles(
+/// Unpacks the versions of all bundles next to the current ones, which stay current.
+pub(super) async fn unpack_bundles(
     archives: &dyn Archives,
     id: DeploymentId,
     place: &Place,
     bundles: &[Bundle],
-) -> Result<(), Reason> {
+) -> Result<(), CodeError> {
+    for bundle in bundles {
+        if !is_inside(bundle.place()) {
+            return Err(MountError::Refused(OUTSIDE).of_bundle(bundle));
+        }
+        unpack_version(archives, id, &bundle_folder(place, bundle), Some(&bundle.version)).await?;
+    }
+    Ok(())
+}
+
+/// Switches the DAGs to an unpacked version.
+pub(super) async fn switch_dags(place: &Place, version: Option<&str>) -> Result<(), CodeError> {
+    switch_version(&dags(place), version, CurrentFolder::Dags).await
+}
+
+/// Switches all bundles to their unpacked versions, each at its mount path in Airflow's home, and removes those that are
+/// no longer deployed. Removal comes first: a new mount path may be inside or around an old one.
+pub(super) async fn switch_bundles(place: &Place, bundles: &[Bundle]) -> Result<(), CodeError> {
     let wanted: Vec<String> = bundles.iter().map(|bundle| encoded(bundle.place())).collect();
     let own = place.clone();
     let dropped = blocking_exclusive(&place.code(), move || remove_unwanted(&own, &wanted)).await;
-    dropped
-        .map_err(|error| Reason::of_io("bundles that are no longer deployed cannot be removed", &error))?;
+    dropped.map_err(|error| {
+        CodeError::Broken(Reason::of_io("bundles that are no longer deployed cannot be removed", &error))
+    })?;
     for bundle in bundles {
-        let folder = place.code().join("bundles").join(encoded(bundle.place()));
-        unpack_version(archives, id, &folder, Some(&bundle.version)).await?;
+        let folder = bundle_folder(place, bundle);
         switch_version(&folder, Some(&bundle.version), CurrentFolder::Whole).await?;
         let (home, at) = (place.home(), bundle.place().to_owned());
         let mounted =
             blocking_exclusive(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
-        mounted.map_err(|error| error.reason(bundle))?;
+        mounted.map_err(|error| error.of_bundle(bundle))?;
     }
     Ok(())
+}
+
+/// The folder of the versions of a bundle.
+fn bundle_folder(place: &Place, bundle: &Bundle) -> PathBuf {
+    place.code().join("bundles").join(encoded(bundle.place()))
 }
 
 /// Removes the bundles that are no longer deployed.
@@ -121,14 +155,16 @@ async fn unpack_version(
     id: DeploymentId,
     folder: &Path,
     version: Option<&str>,
-) -> Result<(), Reason> {
+) -> Result<(), CodeError> {
     let name = version.unwrap_or(EMPTY).to_owned();
     let target = folder.join("versions").join(&name);
     let archive = match version {
         Some(version) if !blocking(move || target.exists()).await => {
-            let opened = archives.open(id, version).await.map_err(Fault::into_reason)?;
+            let opened =
+                archives.open(id, version).await.map_err(|fault| CodeError::Broken(fault.into_reason()))?;
             let missing = "the code of version {} is not in the object store";
-            Some(opened.ok_or_else(|| UserText::filled(missing, &[&Given::word(version)]))?)
+            let missing = || CodeError::Broken(UserText::filled(missing, &[&Given::word(version)]).into());
+            Some(opened.ok_or_else(missing)?)
         }
         _ => None,
     };
@@ -137,27 +173,42 @@ async fn unpack_version(
 }
 
 /// Makes an unpacked version the current one, and removes the oldest ones.
-async fn switch_version(folder: &Path, version: Option<&str>, current: CurrentFolder) -> Result<(), Reason> {
+async fn switch_version(
+    folder: &Path,
+    version: Option<&str>,
+    current: CurrentFolder,
+) -> Result<(), CodeError> {
     let (own, name) = (folder.to_owned(), version.unwrap_or(EMPTY).to_owned());
     blocking_exclusive(folder, move || switch(&own, &name, current))
         .await
         .map_err(|error| not_unpacked(&error))
 }
 
-fn not_unpacked(error: &io::Error) -> Reason {
-    let told = match is_full(error) {
-        true => "the code cannot be unpacked: the disk is full",
-        false => "the code cannot be unpacked",
+fn not_unpacked(error: &io::Error) -> CodeError {
+    let told = match (is_full(error), is_permanent(error)) {
+        (true, _) => "the code cannot be unpacked: the disk is full",
+        (false, true) => "the code cannot be unpacked: a file or directory in it is not possible here",
+        (false, false) => "the code cannot be unpacked",
     };
-    Reason::new(told, with_causes(error))
+    CodeError::of_io(error, Reason::new(told, with_causes(error)))
 }
 
 /// Whether an error is, or was caused by, a full disk.
 fn is_full(error: &io::Error) -> bool {
+    was_caused_by(error, |kind| kind == ErrorKind::StorageFull)
+}
+
+/// Whether an error is, or was caused by, something that the file system never accepts: the same archive fails again.
+fn is_permanent(error: &io::Error) -> bool {
+    use ErrorKind::{AlreadyExists, InvalidFilename, InvalidInput, IsADirectory, NotADirectory};
+    let is_refused =
+        |kind| matches!(kind, AlreadyExists | InvalidFilename | InvalidInput | IsADirectory | NotADirectory);
+    was_caused_by(error, is_refused)
+}
+
+fn was_caused_by(error: &io::Error, is_meant: impl Fn(ErrorKind) -> bool) -> bool {
     let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
-    causes.any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::StorageFull)
-    })
+    causes.any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| is_meant(error.kind())))
 }
 
 /// An error with its causes, which hold the actual reason.
@@ -310,9 +361,8 @@ fn unmount(home: &Path, place: &str) -> io::Result<()> {
 /// control plane writes there, so no link appears in the meantime.
 fn below(home: &Path, place: &str) -> Result<PathBuf, MountError> {
     let wrong = |message| Err(MountError::Refused(message));
-    let place = Path::new(place);
-    if place.as_os_str().is_empty() || !place.components().all(|part| matches!(part, Component::Normal(_))) {
-        return wrong("the path is outside the environment's home directory");
+    if !is_inside(place) {
+        return wrong(OUTSIDE);
     }
     let at = home.join(place);
     for folder in at.ancestors().skip(1).take_while(|folder| *folder != home) {
@@ -321,6 +371,11 @@ fn below(home: &Path, place: &str) -> Result<PathBuf, MountError> {
         }
     }
     Ok(at)
+}
+
+/// Whether a path below the home stays there.
+fn is_inside(place: &str) -> bool {
+    !place.is_empty() && Path::new(place).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// The mount path of a bundle as a single folder name, as installations have it on disk: unlike in a URL, non-ASCII

@@ -1,11 +1,15 @@
 //! The processes that an environment consists of.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use super::broker::OwnBroker;
+use super::code;
 use super::network::is_network;
 use super::program::{Program, ReplaceStrategy};
+use super::project::PLUGINS;
 use super::settings::{self, SettingsContext, Variables};
+use crate::Secret;
 
 /// The programs of an environment, in the order in which they start.
 pub(super) fn programs(context: &SettingsContext<'_>, own_broker: &OwnBroker) -> Vec<Program> {
@@ -89,6 +93,34 @@ pub(super) fn programs(context: &SettingsContext<'_>, own_broker: &OwnBroker) ->
         all.push(component(&format!("worker-{queue}"), ReplaceStrategy::Finish, worker, &of_tasks));
     }
     all
+}
+
+/// The variables of a process that parses a version of the DAGs before it is live: those of the component that parses,
+/// with the folders of this version in place of the current ones.
+pub(super) fn parser_variables(
+    context: &SettingsContext<'_>,
+    own_broker: &OwnBroker,
+    root: &Path,
+    folder: &Path,
+) -> Variables {
+    let parser = if context.runtime.version.major() < 3 { "scheduler" } else { "dag-processor" };
+    let programs = programs(context, own_broker);
+    let parser = programs.into_iter().find(|program| program.name == parser);
+    let mut variables = parser.map(|program| program.variables).unwrap_or_default();
+    let text = |path: &Path| path.display().to_string();
+    let current = text(&code::project(context.place));
+    let moved = |value: &Secret| {
+        let entry = |entry: &str| if entry == current { text(root) } else { entry.to_owned() };
+        Secret::new(value.reveal().split(':').map(entry).collect::<Vec<_>>().join(":"))
+    };
+    if let Some(path) = variables.get_mut("PYTHONPATH") {
+        *path = moved(path);
+    }
+    if let Some(plugins) = variables.get_mut("AIRFLOW__CORE__PLUGINS_FOLDER") {
+        *plugins = Secret::new(text(&root.join(PLUGINS)));
+    }
+    variables.insert("AIRFLOW__CORE__DAGS_FOLDER".into(), Secret::new(text(folder)));
+    variables
 }
 
 /// Variables of several layers; the last one wins.

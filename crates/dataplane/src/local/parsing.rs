@@ -131,7 +131,7 @@ fn names_file(names: &[String], file: &str) -> bool {
 }
 
 /// A path of Airflow's relative to the DAGs.
-fn relative(path: &str) -> String {
+pub(super) fn relative(path: &str) -> String {
     let Some((_, below)) = path.rsplit_once("/code/dags/") else { return path.to_owned() };
     let below = match below.split_once('/') {
         Some(("versions", rest)) => rest.split_once('/').map_or(rest, |(_, file)| file),
@@ -142,7 +142,7 @@ fn relative(path: &str) -> String {
 }
 
 /// An import error with its line and its message.
-fn described(error: &KnownError) -> ReportedImportError {
+pub(super) fn described(error: &KnownError) -> ReportedImportError {
     let file = relative(&error.filename);
     let mut line = None;
     for text in error.stack_trace.lines() {
@@ -160,7 +160,13 @@ fn described(error: &KnownError) -> ReportedImportError {
         }
     }
     let last = error.stack_trace.lines().rev().find(|text| !text.trim().is_empty()).unwrap_or_default();
-    ReportedImportError { file, line, message: last.trim().to_owned(), traceback: error.stack_trace.clone() }
+    ReportedImportError {
+        file,
+        line,
+        message: last.trim().to_owned(),
+        traceback: error.stack_trace.clone(),
+        dag_ids: Vec::new(),
+    }
 }
 
 /// The files below a folder of DAGs that Airflow reads: those that mention both words.

@@ -23,6 +23,7 @@ use crate::{Environment, Secret, Setting};
 pub(super) type Variables = BTreeMap<String, Secret>;
 
 /// The inputs of an environment's settings.
+#[derive(Clone)]
 pub(super) struct SettingsContext<'a> {
     pub(super) environment: &'a Environment,
     pub(super) place: &'a Place,
@@ -48,6 +49,7 @@ pub(super) struct ProjectSettings {
 }
 
 /// The keys of one environment.
+#[derive(Clone)]
 pub(super) struct EnvironmentKeys {
     /// Encrypts secrets in Airflow's database: 32 bytes in URL-safe base64.
     pub(super) fernet: Secret,

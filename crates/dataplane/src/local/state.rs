@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use podium_api::Timestamp;
 use podium_domain::deployments::Running;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,8 @@ pub(super) struct State {
     pub(super) is_hibernating: bool,
     /// Whether it is being removed.
     pub(super) is_removed: bool,
+    /// Until when its removal waits for running tasks, if it does.
+    pub(super) drains_until: Option<Timestamp>,
     /// The runtime that its database on a server was created with; `None` if the database is a file.
     pub(super) server_runtime: Option<String>,
     /// Whether that server is the plane's own.
@@ -37,8 +40,14 @@ pub(super) struct State {
     pub(super) layers: BTreeSet<String>,
     /// The project that is live, if its DAGs are in one.
     pub(super) project: Option<ProjectSettings>,
-    /// What was last running.
+    /// What was last running: its rollout ended, or it was live when the environment was stopped.
     pub(super) running: Running,
+    /// What is live, or about to be: everything that it needs is there. Earlier versions knew only what was running.
+    pub(super) live: Option<Running>,
+    /// The version of the DAGs that was live before this one.
+    pub(super) dags_before: Option<String>,
+    /// Whether the rollout of the live DAGs has not ended yet.
+    pub(super) are_dags_new: bool,
     /// Where its web server listens.
     pub(super) web_port: u16,
     /// The component that is being started: a crash at that moment leaves a process that is not in `processes`.
@@ -62,6 +71,27 @@ pub(super) struct Started {
 }
 
 impl State {
+    /// What is live.
+    pub(super) fn live(&self) -> &Running {
+        self.live.as_ref().unwrap_or(&self.running)
+    }
+
+    /// Records what goes live.
+    pub(super) fn go_live(&mut self, live: Running) {
+        let before = self.live().dag_version.clone();
+        if before != live.dag_version {
+            self.dags_before = before;
+            self.are_dags_new = true;
+        }
+        self.live = Some(live);
+    }
+
+    /// Records that the rollout of what is live has ended.
+    pub(super) fn end_rollout(&mut self) {
+        self.running = self.live().clone();
+        self.are_dags_new = false;
+    }
+
     /// Reads the state; `None` if there is none.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
         assert_may_block();
@@ -91,6 +121,7 @@ pub(super) struct StateFile {
 /// The progress of the writes.
 struct WriteLog {
     is_removed: bool,
+    drains_until: Option<Timestamp>,
     /// The number of the newest completed write: an older one must not undo it.
     newest: u64,
     /// Whether the supervisor has ended: pending writes are discarded.
@@ -98,8 +129,9 @@ struct WriteLog {
 }
 
 impl StateFile {
-    pub(super) fn new(path: PathBuf, is_removed: bool) -> Self {
-        let written = Mutex::new(WriteLog { is_removed, newest: 0, is_over: false });
+    pub(super) fn new(path: PathBuf, state: &State) -> Self {
+        let State { is_removed, drains_until, .. } = *state;
+        let written = Mutex::new(WriteLog { is_removed, drains_until, newest: 0, is_over: false });
         Self { path, asked: AtomicU64::new(0), written }
     }
 
@@ -130,7 +162,8 @@ impl StateFile {
             return Err(ErrorKind::Interrupted.into());
         }
         written.newest = number;
-        work(&StateWriter { path: &self.path, is_removed: written.is_removed })
+        let WriteLog { is_removed, drains_until, .. } = *written;
+        work(&StateWriter { path: &self.path, is_removed, drains_until })
     }
 
     /// Waits for the current write and refuses further ones.
@@ -138,12 +171,12 @@ impl StateFile {
         self.lock().is_over = true;
     }
 
-    /// Saves that the environment is being removed.
-    pub(super) fn mark_removed(&self) -> io::Result<()> {
+    /// Saves that the environment is being removed, and until when that waits for running tasks.
+    pub(super) fn mark_removed(&self, drains_until: Option<Timestamp>) -> io::Result<()> {
         let mut written = self.lock();
         let state = State::read(&self.path)?.ok_or(ErrorKind::NotFound)?;
-        State { is_removed: true, ..state }.write(&self.path)?;
-        written.is_removed = true;
+        State { is_removed: true, drains_until, ..state }.write(&self.path)?;
+        (written.is_removed, written.drains_until) = (true, drains_until);
         Ok(())
     }
 
@@ -156,12 +189,14 @@ impl StateFile {
 pub(super) struct StateWriter<'a> {
     path: &'a Path,
     is_removed: bool,
+    drains_until: Option<Timestamp>,
 }
 
 impl StateWriter<'_> {
     /// Writes a state. It does not undo an ordered removal.
     pub(super) fn write(&self, state: &State) -> io::Result<()> {
-        State { is_removed: self.is_removed, ..state.clone() }.write(self.path)
+        let Self { path, is_removed, drains_until } = *self;
+        State { is_removed, drains_until, ..state.clone() }.write(path)
     }
 }
 
@@ -171,7 +206,7 @@ mod tests {
 
     fn state_file(directory: &Path) -> (PathBuf, Arc<StateFile>) {
         let path = directory.join("state.json");
-        (path.clone(), Arc::new(StateFile::new(path, false)))
+        (path.clone(), Arc::new(StateFile::new(path, &State::default())))
     }
 
     async fn read(path: &Path) -> State {
@@ -195,7 +230,7 @@ mod tests {
         let state = State { slot: 7, ..State::default() };
         let mark_removed = || {
             let state_file = Arc::clone(&state_file);
-            blocking(move || state_file.mark_removed())
+            blocking(move || state_file.mark_removed(Some(Timestamp::from_millis(9))))
         };
         assert!(mark_removed().await.is_err(), "there is nothing to remove");
         state_file.write(&state).await.unwrap();
@@ -203,6 +238,7 @@ mod tests {
         state_file.write(&State { generation: 3, ..state }).await.unwrap();
         let read = read(&path).await;
         assert_eq!((read.slot, read.generation, read.is_removed), (7, 3, true));
+        assert_eq!(read.drains_until, Some(Timestamp::from_millis(9)));
     }
 
     #[test]

@@ -11,12 +11,13 @@ mod release;
 mod removal;
 mod replace;
 mod stopping;
+mod strict;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
+use podium_api::deploy_reports::ReportedImportError;
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 use podium_domain::{Reason, UserText};
@@ -51,8 +52,8 @@ pub(super) enum Order {
     Hold,
     /// Bring the environment to this state.
     Run(Arc<Environment>),
-    /// Remove the environment.
-    Remove,
+    /// Remove the environment, if necessary after its running tasks have finished, or at this time.
+    Remove(Option<Timestamp>),
 }
 
 /// The handle of a supervisor. Dropping it ends the supervisor; the environment's processes keep running.
@@ -60,6 +61,8 @@ pub(super) struct Handle {
     pub(super) orders: Sender<Order>,
     pub(super) view: Arc<View>,
     pub(super) state_file: Arc<StateFile>,
+    /// Whether running tasks are not waited for any more.
+    pub(super) force: Arc<Sender<bool>>,
     /// The generation in the saved state when it started.
     pub(super) generation: i64,
     /// Why the environment must not run, if it must not.
@@ -70,7 +73,7 @@ pub(super) struct Handle {
 impl Handle {
     /// Whether its environment is being removed.
     pub(super) fn is_removing(&self) -> bool {
-        matches!(*self.orders.borrow(), Order::Remove)
+        matches!(*self.orders.borrow(), Order::Remove(_))
     }
 
     /// Why its environment must not run, if it must not.
@@ -135,6 +138,10 @@ pub(super) struct Supervisor {
     stop_reason: Arc<Mutex<Option<UserText>>>,
     /// The drain in progress.
     drain: Option<Drain>,
+    /// Whether the order that is carried out waits for running tasks no longer.
+    force: Arc<Sender<bool>>,
+    /// What was found in the DAGs of a strict release, until the next order.
+    import_errors: Vec<ReportedImportError>,
     /// The version of the DAGs that is going live, until its rollout has ended.
     new_version: Option<NewVersion>,
     /// Whether a web server has responded.
@@ -161,7 +168,8 @@ impl Supervisor {
         let view = Arc::new(View::new(id, plane.notifier.clone(), status));
         let (orders, received) = tokio::sync::watch::channel(order);
         let place = plane.layout.environment(id);
-        let state_file = Arc::new(StateFile::new(place.state(), state.is_removed));
+        let state_file = Arc::new(StateFile::new(place.state(), &state));
+        let force = Arc::new(Sender::new(false));
         let generation = state.generation;
         let stop_reason = Arc::default();
         let mut supervisor = Self {
@@ -179,6 +187,8 @@ impl Supervisor {
             last_programs: Vec::new(),
             stop_reason: Arc::clone(&stop_reason),
             drain: None,
+            force: Arc::clone(&force),
+            import_errors: Vec::new(),
             new_version: None,
             has_answered: false,
             warmed_up: None,
@@ -187,7 +197,7 @@ impl Supervisor {
         };
         supervisor.adopt();
         let task = tokio::spawn(supervisor.supervise()).abort_handle();
-        Handle { orders, view, state_file, generation, stop_reason, task }
+        Handle { orders, view, state_file, force, generation, stop_reason, task }
     }
 
     fn timing(&self) -> Timing {
@@ -210,8 +220,8 @@ impl Supervisor {
             match order {
                 Order::Hold => self.follow_logs().await,
                 Order::Run(environment) => self.run(&environment).await,
-                Order::Remove => {
-                    if self.remove().await {
+                Order::Remove(drains_until) => {
+                    if self.remove(drains_until).await {
                         return;
                     }
                 }
@@ -243,6 +253,8 @@ impl Supervisor {
         self.state.is_hibernating = environment.is_hibernating;
         self.state.namespace.clone_from(&environment.namespace);
         self.failures.clear();
+        self.import_errors.clear();
+        self.force.send_replace(false);
         self.view.begin_steps();
         self.view.change(|status| {
             status.generation = Some(environment.generation);
@@ -255,15 +267,16 @@ impl Supervisor {
             if !self.drain_before("hibernating", environment).await {
                 return;
             }
-            // Workers finish their tasks on SIGTERM; a scheduler has been drained already.
-            let has_workers = self.processes.values().any(|kept| kept.strategy == ReplaceStrategy::Finish);
-            let grace = if has_workers { self.drain_grace(environment) } else { self.timing().grace };
+            if !self.finish_workers(self.drain_grace(environment)).await {
+                return;
+            }
             let mut orders = self.orders.clone();
             tokio::select! {
-                () = self.stop_all(grace) => {}
+                () = self.stop_all(self.stop_grace()) => {}
                 _ = orders.changed() => return,
             }
-            self.state.running = environment.running();
+            // A release that has not gone live yet does so when it wakes up.
+            self.state.running = self.state.live().clone();
             self.save_state().await;
             let running = self.state.running.clone();
             return self.view.change(|status| {
@@ -274,9 +287,10 @@ impl Supervisor {
             });
         }
         if let Some(why) = self.stop_reason() {
-            return self.stop_and_report(environment, why).await;
+            return self.stop_and_report(why).await;
         }
         let mut orders = self.orders.clone();
+        let mut failed_attempts = 0;
         while !self.has_changed() {
             self.save_state().await;
             let prepared = tokio::select! {
@@ -290,12 +304,15 @@ impl Supervisor {
             match prepared {
                 None => return,
                 Some(Ok(prepared)) => {
+                    failed_attempts = 0;
                     self.follow_logs().await;
                     self.last_programs.clone_from(&prepared.programs);
                     self.watch(environment, &prepared).await;
                 }
                 Some(Err(error)) => {
-                    let pause = self.report_unprepared(environment, error).await;
+                    self.report_unprepared(environment, error).await;
+                    let pause = self.timing().retry_pause(failed_attempts);
+                    failed_attempts += 1;
                     // After a failed migration there are none: nothing may use the database.
                     self.keep_running(pause).await;
                 }
@@ -322,19 +339,16 @@ impl Supervisor {
         Some(self.go_live(environment, &prepared).await.map(|()| prepared))
     }
 
-    /// Reports why an environment cannot be prepared; returns how long to wait before the next attempt.
-    async fn report_unprepared(&mut self, environment: &Environment, error: PrepareError) -> Duration {
+    /// Reports why an environment cannot be prepared.
+    async fn report_unprepared(&mut self, environment: &Environment, error: PrepareError) {
         match error {
-            PrepareError::Wait(what, why) => {
-                self.report_startup_failure(what, why).await;
-                self.timing().retry
-            }
+            PrepareError::Wait(what, why) => self.report_startup_failure(what, why).await,
             PrepareError::Refused(why) => {
                 tracing::info!(id = %self.id, %why, "a release cannot go live");
                 self.end_drain().await;
                 self.publish_report(environment.generation);
-                self.view.change(|status| status.rollout = Rollout::Refused(why));
-                self.timing().longest_pause
+                let live = self.state.live().clone();
+                self.view.change(|status| (status.rollout, status.running) = (Rollout::Refused(why), live));
             }
         }
     }

@@ -6,14 +6,17 @@ mod bounding;
 mod counting;
 mod ending;
 mod fixture;
+mod forcing;
 mod hanging;
 mod loopback;
 mod moving;
 mod projects;
+mod releases;
 mod removing;
 mod replacing;
 mod returning;
 pub(super) mod services;
+mod strict;
 mod waiting;
 
 pub(super) use self::bounding::BOMB;

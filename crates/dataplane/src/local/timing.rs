@@ -11,8 +11,10 @@ pub(super) struct Timing {
     pub(super) drain: Duration,
     /// The grace period when the environment is being removed or stopped.
     pub(super) short_grace: Duration,
-    /// The pause before a retry.
+    /// The pause before the first retry; it doubles each time.
     pub(super) retry: Duration,
+    /// The longest pause before a retry.
+    pub(super) longest_retry: Duration,
     /// How long an environment may take to start before that counts as a failure.
     pub(super) startup_timeout: Duration,
     /// How often its health is checked while it starts.
@@ -45,6 +47,7 @@ impl Default for Timing {
             drain: seconds(600),
             short_grace: seconds(5),
             retry: seconds(10),
+            longest_retry: seconds(300),
             startup_timeout: seconds(300),
             startup_poll: seconds(1),
             steady_poll: seconds(10),
@@ -65,6 +68,11 @@ impl Timing {
     pub(super) fn pause(&self, times: u32) -> Duration {
         self.first_pause.saturating_mul(1 << times.min(16)).min(self.longest_pause)
     }
+
+    /// The pause before something is tried again after this many earlier failures.
+    pub(super) fn retry_pause(&self, times: u32) -> Duration {
+        self.retry.saturating_mul(1 << times.min(16)).min(self.longest_retry)
+    }
 }
 
 #[cfg(test)]
@@ -72,9 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_up_to_a_minute() {
+    fn pauses_grow_up_to_a_bound() {
         let timing = Timing::default();
         let pauses = [0, 1, 2, 5, 6, 7, u32::MAX].map(|times| timing.pause(times).as_secs());
         assert_eq!(pauses, [1, 2, 4, 32, 60, 60, 60]);
+        let retries = [0, 1, 4, 5, u32::MAX].map(|times| timing.retry_pause(times).as_secs());
+        assert_eq!(retries, [10, 20, 160, 300, 300]);
     }
 }

@@ -106,6 +106,7 @@ fn in_use(plane: &Plane) -> io::Result<InUse> {
     let mut add = |text: Option<String>| versions.extend(text.and_then(|text| text.parse::<Version>().ok()));
     for id in plane.layout.known()? {
         let Some(state) = State::read(&plane.layout.environment(id).state())? else { continue };
+        add(state.live().runtime_version.clone());
         add(state.running.runtime_version);
         add(state.migrated_for);
         add(state.server_runtime);

@@ -97,14 +97,23 @@ impl View {
 
     /// Reports the step that a rollout is in.
     pub(super) fn step(&self, step: RolloutStep, done: Option<(u64, u64)>, message: Option<UserText>) {
+        self.report_progress(RolloutProgress { step, done, message, waits_for: Vec::new() });
+    }
+
+    /// Reports how far a rollout is.
+    pub(super) fn report_progress(&self, progress: RolloutProgress) {
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        if steps.current.is_none_or(|(current, _)| current != step) {
+        if steps.current.is_none_or(|(current, _)| current != progress.step) {
             steps.end();
-            steps.current = Some((step, Instant::now()));
+            steps.current = Some((progress.step, Instant::now()));
         }
         drop(steps);
-        let progress = RolloutProgress { step, done, message, waits_for: Vec::new() };
         self.change(|status| status.progress = Some(progress));
+    }
+
+    /// Whether a rollout waits for running tasks.
+    pub(super) fn is_draining(&self) -> bool {
+        self.get().progress.is_some_and(|progress| progress.step == RolloutStep::Drain)
     }
 
     /// Forgets the steps of an earlier rollout.
@@ -158,6 +167,7 @@ fn wire(step: RolloutStep) -> DeployStep {
         RolloutStep::Database => DeployStep::Database,
         RolloutStep::Unpack => DeployStep::Unpack,
         RolloutStep::Packages => DeployStep::Packages,
+        RolloutStep::Check => DeployStep::Check,
         RolloutStep::Drain => DeployStep::Drain,
         RolloutStep::Start => DeployStep::Start,
         RolloutStep::Parse => DeployStep::Parse,

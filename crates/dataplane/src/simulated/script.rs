@@ -8,7 +8,7 @@ use podium_api::{ClusterId, DeploymentId, Id};
 use podium_domain::Reason;
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::Health;
-use podium_domain::deployments::rollout::RolloutProgress;
+use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 
 use crate::{ChangeNotifier, Changed, Fault, WebServer};
 
@@ -19,6 +19,7 @@ pub enum Call {
     Apply,
     Observe,
     Remove,
+    EndDrain,
     ApplyCluster,
     ObserveCluster,
     RemoveCluster,
@@ -60,6 +61,8 @@ struct Inner {
     injected: Vec<Planned>,
     unreachable: Unreachable,
     refused: HashMap<String, Reason>,
+    broken: HashMap<String, Reason>,
+    drained_removals: Vec<(DeploymentId, Option<Duration>)>,
     health: HashMap<(DeploymentId, String), Health>,
     flaps: HashMap<(DeploymentId, String), u32>,
     progress: HashMap<DeploymentId, RolloutProgress>,
@@ -143,9 +146,42 @@ impl Script {
         self.lock().refused.insert(version.to_owned(), why.into());
     }
 
+    /// Lets a version of DAGs break one that could be imported before: a strict deploy of it is refused.
+    pub fn break_dags(&self, version: &str, why: impl Into<Reason>) {
+        self.lock().broken.insert(version.to_owned(), why.into());
+    }
+
     /// Why a version of DAGs is refused, if it is.
-    pub(super) fn why_refused(&self, version: Option<&str>) -> Option<Reason> {
-        self.lock().refused.get(version?).cloned()
+    pub(super) fn why_refused(&self, version: Option<&str>, is_strict: bool) -> Option<Reason> {
+        let (inner, version) = (self.lock(), version?);
+        let broken = inner.broken.get(version).filter(|_| is_strict);
+        inner.refused.get(version).or(broken).cloned()
+    }
+
+    /// The removals that were to wait for running tasks, each once, and for how long.
+    pub fn drained_removals(&self) -> Vec<(DeploymentId, Option<Duration>)> {
+        self.lock().drained_removals.clone()
+    }
+
+    pub(super) fn note_drained_removal(&self, id: DeploymentId, grace: Option<Duration>) {
+        let mut inner = self.lock();
+        if !inner.drained_removals.contains(&(id, grace)) {
+            inner.drained_removals.push((id, grace));
+        }
+    }
+
+    /// Forgets the progress of an environment if it is a drain; returns whether it was.
+    pub(super) fn end_drain(&self, id: DeploymentId) -> bool {
+        let mut inner = self.lock();
+        let drains = inner.progress.get(&id).is_some_and(|progress| progress.step == RolloutStep::Drain);
+        if drains {
+            inner.progress.remove(&id);
+        }
+        drop(inner);
+        if drains {
+            self.notifier.notify(Changed::Environment(id));
+        }
+        drains
     }
 
     /// Sets the health of a component, and notifies subscribers.

@@ -63,6 +63,14 @@ pub fn state(hibernation: &Hibernation, is_development_mode: bool, now: Timestam
     }
 }
 
+/// The override with which a deployment is awake now and until its schedules hibernate it again; `None` if they keep it
+/// awake.
+pub fn awake(hibernation: &Hibernation, now: Timestamp) -> Option<HibernationOverride> {
+    let schedules = Schedules::of(hibernation);
+    let until = || schedules.next_change(now, false).map(|(at, _)| at);
+    schedules.at(now).then(|| HibernationOverride { is_hibernating: false, until: until() })
+}
+
 fn word(is_hibernating: bool) -> &'static str {
     if is_hibernating { "hibernating" } else { "awake" }
 }
@@ -231,6 +239,24 @@ mod tests {
         for (now, expected) in table {
             assert_eq!(shown(&state(&nightly(), true, at(now))), expected, "{now}");
         }
+    }
+
+    #[test]
+    fn what_is_woken_stays_awake_until_the_next_time_to_hibernate() {
+        let woken = |now: &str| awake(&nightly(), at(now)).map(|it| (it.is_hibernating, it.until));
+        assert_eq!(woken("2027-01-15T12:00:00Z"), None, "it is awake by itself");
+        let evening = Some((false, Some(at("2027-01-16T20:00:00Z"))));
+        assert_eq!(woken("2027-01-15T20:00:00Z"), evening);
+        assert_eq!(
+            woken("2027-01-16T19:00:00Z"),
+            evening,
+            "although the schedule does not wake it on that day"
+        );
+        let asleep = Some(HibernationOverride { is_hibernating: true, until: None });
+        assert_eq!(
+            awake(&Hibernation { override_: asleep, ..Hibernation::default() }, at("2027-01-15T20:00:00Z")),
+            None
+        );
     }
 
     #[test]

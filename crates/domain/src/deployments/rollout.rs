@@ -13,6 +13,8 @@ pub enum RolloutStep {
     Unpack,
     /// Resolving and installing the project's packages.
     Packages,
+    /// Parsing the DAGs of a strict deploy before they are live.
+    Check,
     /// Waiting for running tasks to finish.
     Drain,
     /// Starting the components that changed.

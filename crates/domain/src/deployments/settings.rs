@@ -154,6 +154,7 @@ fn apply(
     let mut spec = base;
     set(&mut spec.description, requested.description.map(str::to_owned));
     spec.drain_grace_seconds = requested.drain_grace_seconds.or(spec.drain_grace_seconds);
+    spec.is_strict_deploy_enabled = requested.is_strict_deploy_enabled.or(spec.is_strict_deploy_enabled);
     set(&mut spec.is_cicd_enforced, requested.is_cicd_enforced);
     set(&mut spec.is_dag_deploy_enabled, requested.is_dag_deploy_enabled);
     set(&mut spec.executor, requested.executor);

@@ -64,6 +64,9 @@ pub struct Spec {
     /// How long a change waits for running tasks, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_grace_seconds: Option<u32>,
+    /// Whether every deploy is strict, if set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_strict_deploy_enabled: Option<bool>,
     /// Remote execution of its tasks.
     pub remote_execution: Option<RemoteExecution>,
     /// When it hibernates.
@@ -103,6 +106,7 @@ impl Spec {
             workload_identity: None,
             dr_workload_identity: None,
             drain_grace_seconds: None,
+            is_strict_deploy_enabled: None,
             remote_execution: None,
             hibernation: Hibernation::default(),
             release: Release {
@@ -111,6 +115,7 @@ impl Spec {
                 dag_version: None,
                 bundles: Vec::new(),
                 git: None,
+                is_strict: false,
             },
             runtime_version,
         }
@@ -205,6 +210,9 @@ pub struct Release {
     pub bundles: Vec<Bundle>,
     /// Where the code came from.
     pub git: Option<DeployGit>,
+    /// Whether it may only go live if every DAG that could be imported before still can.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_strict: bool,
 }
 
 /// A bundle that is deployed.

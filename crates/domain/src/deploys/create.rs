@@ -19,6 +19,8 @@ pub struct DeployConditions {
     pub is_hibernating: bool,
     /// Whether only API tokens make deploys.
     pub is_cicd_enforced: bool,
+    /// Whether the deploy wakes the deployment.
+    pub wakes: bool,
 }
 
 /// Refuses deploys that the deployment accepts from nobody now, or from this caller never.
@@ -28,9 +30,10 @@ pub fn may_deploy(conditions: DeployConditions) -> Result<()> {
             `isCicdEnforced` off.";
         return Err(Refusal::Forbidden(message.into()));
     }
-    if conditions.is_hibernating || conditions.status == DeploymentStatus::Hibernating {
+    let is_asleep = conditions.is_hibernating || conditions.status == DeploymentStatus::Hibernating;
+    if is_asleep && !conditions.wakes {
         let message = "The deployment is hibernating: wake it first, with `{\"isHibernating\": false}` to its \
-            `hibernation-override`, and deploy once it is HEALTHY.";
+            `hibernation-override`, and deploy once it is HEALTHY. Or create the deploy with `\"wake\": true`.";
         return Err(Refusal::invalid(message));
     }
     Ok(())
@@ -72,6 +75,7 @@ pub fn new(requested: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> R
         finalized_with: None,
         outcome: None,
         failure: None,
+        wakes: requested.wake.unwrap_or_default(),
     })
 }
 
@@ -162,6 +166,7 @@ mod tests {
             status: DeploymentStatus::Healthy,
             is_hibernating: false,
             is_cicd_enforced: false,
+            wakes: false,
         };
         let status = |conditions| may_deploy(conditions).map_or_else(|refusal| refusal.status(), |()| 200);
         let table = [
@@ -172,6 +177,9 @@ mod tests {
             (DeployConditions { status: DeploymentStatus::Creating, ..open }, 200),
             (DeployConditions { status: DeploymentStatus::Hibernating, ..open }, 400),
             (DeployConditions { is_hibernating: true, ..open }, 400),
+            (DeployConditions { is_hibernating: true, wakes: true, ..open }, 200),
+            (DeployConditions { status: DeploymentStatus::Hibernating, wakes: true, ..open }, 200),
+            (DeployConditions { is_cicd_enforced: true, wakes: true, ..open }, 403),
             (DeployConditions { is_cicd_enforced: true, ..open }, 403),
             (DeployConditions { is_cicd_enforced: true, status: DeploymentStatus::Creating, ..open }, 403),
             (DeployConditions { is_cicd_enforced: true, is_api_token: true, ..open }, 200),

@@ -30,7 +30,13 @@ pub fn was_finalized_with(details: &Details, requested: &FinalizeDeployRequest) 
     if details.finalized_with.as_ref() == Some(&versions(requested)) {
         return Ok(());
     }
-    let message = "The deploy has already been finalized with other versions: create another deploy.";
+    let same_but_strict = Versions { strict: !versions(requested).strict, ..versions(requested) };
+    let message = match details.finalized_with.as_ref() == Some(&same_but_strict) {
+        true => {
+            "The deploy has already been finalized with another value of `strict`: create another deploy."
+        }
+        false => "The deploy has already been finalized with other versions: create another deploy.",
+    };
     Err(Refusal::invalid(message))
 }
 
@@ -173,7 +179,16 @@ fn must_be_empty(fields: &mut Fields, field: &str, given: Option<&str>, of: &str
 
 fn versions(requested: &FinalizeDeployRequest) -> Versions {
     let text = |version: &Option<String>| version.clone().unwrap_or_default();
-    Versions { dags: text(&requested.dag_tarball_version), bundle: text(&requested.bundle_tarball_version) }
+    Versions {
+        dags: text(&requested.dag_tarball_version),
+        bundle: text(&requested.bundle_tarball_version),
+        strict: requested.strict.unwrap_or_default(),
+    }
+}
+
+/// Whether a deploy may only go live if every DAG that could be imported before still can.
+pub fn is_strict(requested: &FinalizeDeployRequest, spec: &Spec) -> bool {
+    requested.strict.unwrap_or_default() || spec.is_strict_deploy_enabled.unwrap_or_default()
 }
 
 /// What a rollback to a deploy brings back.
@@ -207,6 +222,7 @@ pub fn apply(spec: &mut Spec, deploy_id: DeployId, outcome: &Outcome, git: Optio
     release.dag_version = dag_version;
     release.bundles = bundles;
     release.git = git;
+    release.is_strict = false;
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub(crate) fn request(kind: DeployType) -> CreateDeployRequest {
         bundle_mount_path: None,
         platform_runtime_version: None,
         git: None,
+        wake: None,
     }
 }
 

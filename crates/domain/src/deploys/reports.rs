@@ -12,6 +12,8 @@ const MOST_ERRORS: usize = 50;
 const LONGEST_MESSAGE: usize = 1000;
 /// The longest traceback of one.
 const LONGEST_TRACEBACK: usize = 8000;
+/// How many DAGs of one are named.
+const MOST_DAGS: usize = 20;
 /// How many steps are kept.
 const MOST_STEPS: usize = 20;
 
@@ -69,6 +71,7 @@ fn import_error(error: &ReportedImportError) -> ReportedImportError {
         line: error.line,
         message: beginning(&error.message, LONGEST_MESSAGE),
         traceback: traceback.chars().skip(over).collect(),
+        dag_ids: error.dag_ids.iter().take(MOST_DAGS).map(|id| beginning(id, LONGEST_NAME)).collect(),
     }
 }
 
@@ -89,6 +92,7 @@ mod tests {
             line: Some(n),
             message: format!("m\0{}", "m".repeat(5000)),
             traceback: format!("{}the end", "t".repeat(50_000)),
+            dag_ids: many(100),
         };
         let bounded = bounded(RolloutReport {
             files: Some(changes(many(500), Vec::new(), many(3))),
@@ -101,6 +105,7 @@ mod tests {
         assert_eq!((bounded.import_errors.len(), bounded.import_error_count), (MOST_ERRORS, 80));
         let first = &bounded.import_errors[0];
         assert_eq!((first.file.len(), first.message.len()), (LONGEST_NAME, LONGEST_MESSAGE));
+        assert_eq!((first.dag_ids.len(), first.dag_ids[0].len()), (MOST_DAGS, LONGEST_NAME));
         assert!(!first.message.contains('\0'), "not every database takes it");
         assert!(first.traceback.len() == LONGEST_TRACEBACK && first.traceback.ends_with("the end"));
     }

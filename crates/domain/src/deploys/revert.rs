@@ -12,14 +12,7 @@ pub fn want_what_serves<'a>(
     running: &Running,
     deploys: impl IntoIterator<Item = (DeployId, &'a Details)>,
 ) -> Option<Spec> {
-    let wanted = Outcome {
-        image_tag: spec.release.image_tag.clone(),
-        runtime_version: spec.runtime_version.clone(),
-        dag_version: spec.release.dag_version.clone(),
-        bundles: spec.release.bundles.clone(),
-        is_dag_deploy_enabled: spec.is_dag_deploy_enabled,
-    };
-    if runs(&wanted, running) {
+    if is_running(spec, running) {
         return None;
     }
     let mut restored = spec.clone();
@@ -46,10 +39,23 @@ pub fn want_what_serves<'a>(
                 .cloned()
                 .collect(),
             git: None,
+            is_strict: false,
         };
         restored.runtime_version = runtime_version;
     }
     (restored != *spec).then_some(restored)
+}
+
+/// Whether the desired release is what runs.
+pub fn is_running(spec: &Spec, running: &Running) -> bool {
+    let wanted = Outcome {
+        image_tag: spec.release.image_tag.clone(),
+        runtime_version: spec.runtime_version.clone(),
+        dag_version: spec.release.dag_version.clone(),
+        bundles: spec.release.bundles.clone(),
+        is_dag_deploy_enabled: spec.is_dag_deploy_enabled,
+    };
+    runs(&wanted, running)
 }
 
 /// Whether an outcome is what runs.
@@ -103,6 +109,7 @@ mod tests {
             finalized_with: None,
             outcome: Some(outcome),
             failure: None,
+            wakes: false,
         }
     }
 

@@ -1,5 +1,7 @@
 use super::*;
-use podium_api::enums::OperationStepName::{Apply, Database, Drain, Parse, Remove, Runtime, Start, Unpack};
+use podium_api::enums::OperationStepName::{
+    Apply, Check, Database, Drain, Parse, Remove, Runtime, Start, Unpack,
+};
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -155,6 +157,7 @@ fn steps_of_a_data_plane_have_names() {
         (RolloutStep::Runtime, Runtime),
         (RolloutStep::Database, Database),
         (RolloutStep::Unpack, Unpack),
+        (RolloutStep::Check, Check),
         (RolloutStep::Drain, Drain),
         (RolloutStep::Start, Start),
         (RolloutStep::Parse, Parse),
@@ -164,4 +167,19 @@ fn steps_of_a_data_plane_have_names() {
     }
     let removing = advance(&new(OperationKind::Delete), &Seen::Removing, at(1)).unwrap();
     assert_eq!(steps(&removing), [(Remove, 1, None)]);
+}
+
+#[test]
+fn only_a_wait_for_tasks_can_be_ended() {
+    let told = |course: &Course| refuse_unless_draining(course).map_err(|refusal| refusal.message());
+    let pending = new(OperationKind::Update);
+    assert!(told(&pending).unwrap_err().contains("not in its step DRAIN"));
+    let draining = after(&pending, RolloutStep::Drain, 1);
+    assert_eq!(told(&draining), Ok(()));
+    let starting = after(&draining, RolloutStep::Start, 2);
+    assert!(told(&starting).unwrap_err().contains("not in its step DRAIN"));
+    let done = advance(&draining, &Seen::Done, at(3)).unwrap();
+    assert_eq!(told(&done).unwrap_err(), "The operation is SUCCEEDED: it waits for nothing.");
+    let superseded = Course { state: OperationState::Superseded, ..draining };
+    assert!(told(&superseded).is_err());
 }

@@ -54,6 +54,9 @@ enum Verb {
         /// Workspace that they are in, where others have the same name.
         #[arg(long)]
         workspace: Option<String>,
+        /// Let running tasks finish first, up to the deployment's drain grace.
+        #[arg(long)]
+        drain: bool,
         /// Do not ask.
         #[arg(long, short)]
         yes: bool,
@@ -191,12 +194,13 @@ impl Deployments {
                 session.show(&made, &VIEW)
             }
             Verb::Update(update) => update.run(&session).await,
-            Verb::Delete { deployments, workspace, yes } => {
+            Verb::Delete { deployments, workspace, drain, yes } => {
                 let mut all = Vec::new();
                 for name in deployments {
                     all.push((session.deployment(&name, workspace.as_deref()).await?, name));
                 }
-                session.delete::<api::Delete>("deployment", &all, yes).await
+                let query = if drain { json!({ "drain": true }) } else { Value::Null };
+                session.delete_with::<api::Delete>("deployment", &all, yes, &query).await
             }
             Verb::Wait { one, wait } => {
                 let path = one.find(&session).await?;

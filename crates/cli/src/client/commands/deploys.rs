@@ -36,6 +36,7 @@ Examples:
   podium deploy
   podium deploy ./hello --create
   podium deploy --deployment nightly --description 'Fix the totals'
+  podium deploy --strict --wake
   podium deploy --dry-run
   podium deploy list --deployment nightly
   podium deploy report --deployment nightly
@@ -58,6 +59,12 @@ struct New {
     /// Create the deployment if there is none of that name.
     #[arg(long)]
     create: bool,
+    /// Fail if the deploy breaks a DAG that could be imported before; what ran before keeps running.
+    #[arg(long)]
+    strict: bool,
+    /// Wake the deployment if it hibernates.
+    #[arg(long)]
+    wake: bool,
     /// Only show what would be packed.
     #[arg(long)]
     dry_run: bool,
@@ -150,6 +157,7 @@ const VIEW: View = View {
         wide("BY", "createdBySubject.username"),
         wide("COMMIT", "git.commitSha"),
         wide("ROLLS BACK TO", "rollbackFromId"),
+        wide("ROLLED BACK BY", "rolledBackById"),
     ],
 };
 
@@ -241,11 +249,15 @@ impl New {
                 None
             }
         };
-        let body = given(json!({ "type": "DAG_ONLY", "description": self.description, "git": git }));
+        let wake = self.wake.then_some(true);
+        let body =
+            given(json!({ "type": "DAG_ONLY", "description": self.description, "git": git, "wake": wake }));
         let deploy = session.post::<api::Create>(&path, &body).await?;
         let version = upload(&session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
         let of = of_deploy(path, text(&deploy["id"]))?;
-        let finalized = session.post::<api::Finalize>(&of, &json!({ "dagTarballVersion": version })).await?;
+        let strict = self.strict.then_some(true);
+        let body = given(json!({ "dagTarballVersion": version, "strict": strict }));
+        let finalized = session.post::<api::Finalize>(&of, &body).await?;
         follow(&session, path, &finalized, &self.wait).await
     }
 

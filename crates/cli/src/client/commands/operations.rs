@@ -23,7 +23,8 @@ Examples:
   podium operation list --state running
   podium operation list --deployment nightly --kind deploy
   podium operation follow c1234567890abcdefghijklmn
-  podium operation cancel c1234567890abcdefghijklmn --yes")]
+  podium operation cancel c1234567890abcdefghijklmn --yes
+  podium operation force c1234567890abcdefghijklmn --yes")]
 pub(crate) struct Operations {
     #[command(flatten)]
     setup: Setup,
@@ -62,6 +63,14 @@ enum Verb {
     },
     /// Go back to what was wanted before the operation.
     Cancel {
+        /// Id of the operation.
+        operation: String,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Go on without waiting for running tasks, which are ended.
+    Force {
         /// Id of the operation.
         operation: String,
         /// Do not ask.
@@ -117,6 +126,13 @@ impl Operations {
                 let cancelled = session.post::<api::Cancel>(&path, &Value::Null).await?;
                 eprintln!("Cancelled {operation}: what was wanted before is wanted again.");
                 session.show(&cancelled, &VIEW)
+            }
+            Verb::Force { operation, yes } => {
+                let path = of(&session, &operation).await?;
+                agree(&format!("End the running tasks that the operation {operation} waits for?"), yes)?;
+                let forced = session.post::<api::Force>(&path, &Value::Null).await?;
+                eprintln!("The operation {operation} goes on without waiting for running tasks.");
+                session.show(&forced, &VIEW)
             }
         }
     }

@@ -211,6 +211,16 @@ impl World {
 
     /// Uploads files and finalizes the deploy, without waiting; the answer is the deploy and the version.
     pub(super) fn finalize(&self, environment: &Environment, files: &[(&str, &str)]) -> (String, String) {
+        self.finalize_with(environment, files, &json!({}))
+    }
+
+    /// The same with further fields of the finalizing request.
+    pub(super) fn finalize_with(
+        &self,
+        environment: &Environment,
+        files: &[(&str, &str)],
+        more: &Value,
+    ) -> (String, String) {
         let deploy = self.of(environment, "POST", "/deploys", Some(&json!({ "type": "DAG_ONLY" }))).json();
         let url = deploy["dagsUploadUrl"].as_str().expect("DAGs can be uploaded");
         let path = url.strip_prefix(&self.url).expect("it is ours");
@@ -223,14 +233,24 @@ impl World {
         let uploaded = exchange(self.program().connect(), &[head.as_bytes(), &bytes].concat());
         let version = uploaded.header("x-ms-version-id").expect("it is kept").to_owned();
         let id = deploy["id"].as_str().expect("an id").to_owned();
-        let finalized = self.of(
-            environment,
-            "POST",
-            &format!("/deploys/{id}/finalize"),
-            Some(&json!({ "dagTarballVersion": version })),
-        );
+        let mut body = more.clone();
+        body["dagTarballVersion"] = version.clone().into();
+        let finalized = self.of(environment, "POST", &format!("/deploys/{id}/finalize"), Some(&body));
         assert_eq!(finalized.json()["status"], "DEPLOYED");
         (id, version)
+    }
+
+    /// The operations of an environment that a query finds, newest first.
+    pub(super) fn operations(&self, environment: &Environment, query: &str) -> Vec<Value> {
+        let found =
+            self.call("GET", &format!("/operations?targetIds={}&{query}", environment.id), None).json();
+        found["operations"].as_array().expect("a list").clone()
+    }
+
+    /// Ends the wait of an operation for running tasks.
+    pub(super) fn force(&self, operation: &Value) -> Value {
+        let id = operation["id"].as_str().expect("an id");
+        self.call("POST", &format!("/operations/{id}/force"), None).json()
     }
 
     /// The report of a deploy, once its rollout has ended.

@@ -46,9 +46,24 @@ async fn install_dags(
     id: DeploymentId,
     place: &Place,
     version: Option<&str>,
-) -> Result<(), Reason> {
+) -> Result<(), CodeError> {
     unpack_dags(archives, id, place, version).await?;
     switch_dags(place, version).await
+}
+
+async fn install_bundles(
+    archives: &dyn Archives,
+    id: DeploymentId,
+    place: &Place,
+    bundles: &[Bundle],
+) -> Result<(), CodeError> {
+    unpack_bundles(archives, id, place, bundles).await?;
+    switch_bundles(place, bundles).await
+}
+
+fn refused(error: CodeError) -> UserText {
+    let CodeError::Refused(why) = error else { panic!("it is tried again: {error:?}") };
+    why.user_text().clone()
 }
 
 fn place_version(folder: &Path, version: &str, archive: Option<Archive>) {
@@ -85,7 +100,8 @@ async fn missing_code_is_reported_and_changes_nothing() {
     let (directory, shelf) = (tempfile::tempdir().unwrap(), ArchiveFixture::default());
     let place = place(directory.path());
     install_dags(&shelf, id(), &place, Some("v1")).await.unwrap();
-    let why = install_dags(&shelf, id(), &place, Some("missing")).await.unwrap_err();
+    let error = install_dags(&shelf, id(), &place, Some("missing")).await.unwrap_err();
+    let CodeError::Broken(why) = error else { panic!("{error:?}") };
     assert_eq!(*why.user_text(), "the code of version missing is not in the object store");
     assert_eq!(current(&place), "version = 'v1'\n");
 }
@@ -108,9 +124,9 @@ async fn bundles_are_at_their_mount_paths_until_they_are_removed() {
     install_bundles(&shelf, id(), &place, &[]).await.unwrap();
     assert!(fs::symlink_metadata(place.home().join("transform/shop")).is_err());
     fs::create_dir_all(place.home().join("transform/shop")).unwrap();
-    let why = install_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
+    let error = install_bundles(&shelf, id(), &place, &[bundle("b1")]).await.unwrap_err();
     assert_eq!(
-        *why.user_text(),
+        refused(error),
         "the bundle at transform/shop cannot be mounted: another file or directory is already there"
     );
 }
@@ -172,16 +188,14 @@ async fn bundles_at_the_reference_home_are_below_the_home_here() {
     for path in
         [outside.to_str().unwrap(), "../outside", "a/../../outside", "/usr/local/airflow/../outside", ""]
     {
-        let why = install_bundles(&shelf, id(), &place, &[bundle(&(path, "b1"))]).await.unwrap_err();
-        assert!(
-            why.user_text().as_str().ends_with("the path is outside the environment's home directory"),
-            "{why}"
-        );
+        let error = install_bundles(&shelf, id(), &place, &[bundle(&(path, "b1"))]).await.unwrap_err();
+        let why = refused(error);
+        assert!(why.as_str().ends_with("the path is outside the environment's home directory"), "{why}");
         assert!(fs::symlink_metadata(&outside).is_err(), "{path}");
     }
     let both = [bundle(&("a", "b1")), bundle(&("a/b", "b2"))];
-    let why = install_bundles(&shelf, id(), &place, &both).await.unwrap_err();
-    assert_eq!(*why.user_text(), "the bundle at a/b cannot be mounted: the path is inside another bundle");
+    let error = install_bundles(&shelf, id(), &place, &both).await.unwrap_err();
+    assert_eq!(refused(error), "the bundle at a/b cannot be mounted: the path is inside another bundle");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use rustix::fs::{Mode, OFlags};
 use tokio::time::Instant;
 
-use super::Supervisor;
+use super::{SupervisedProcess, Supervisor};
 use crate::Environment;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 use crate::local::layout::write_whole;
@@ -77,13 +77,71 @@ impl Supervisor {
             (said.as_deref() == Some(request.as_bytes()), waited_for(&request, waiting.as_deref()))
         })
         .await;
-        let is_drained = is_done || Instant::now() >= drain.deadline;
-        let progress = RolloutProgress { step: RolloutStep::Drain, done: None, message: None, waits_for };
-        self.view.change(|status| match is_drained {
-            true => status.progress = None,
-            false => status.progress = Some(progress),
-        });
+        let is_drained = is_done || self.is_forced() || Instant::now() >= drain.deadline;
+        match is_drained {
+            true => self.view.change(|status| status.progress = None),
+            false => self.view.report_progress(RolloutProgress {
+                step: RolloutStep::Drain,
+                done: None,
+                message: None,
+                waits_for,
+            }),
+        }
         is_drained
+    }
+
+    /// Whether running tasks are not waited for any more.
+    pub(super) fn is_forced(&self) -> bool {
+        *self.force.borrow()
+    }
+
+    /// How long processes may take to exit that run no tasks any more, or whose tasks are not waited for.
+    pub(super) fn stop_grace(&self) -> Duration {
+        if self.is_forced() { self.timing().short_grace } else { self.timing().grace }
+    }
+
+    /// Reports workers that finish their tasks before they exit.
+    pub(super) fn report_finishing(&self) {
+        let finishes =
+            |kept: &SupervisedProcess| kept.strategy == ReplaceStrategy::Finish && kept.kill_at.is_some();
+        if self.processes.values().any(finishes) {
+            self.view.step(
+                RolloutStep::Drain,
+                None,
+                Some("waiting for workers to finish their tasks".into()),
+            );
+        }
+    }
+
+    /// Stops the workers, which finish their tasks first, and the scheduler, which would send them more; returns `false` if
+    /// another order has arrived.
+    pub(super) async fn finish_workers(&mut self, grace: Duration) -> bool {
+        let is_worker = |kept: &SupervisedProcess| kept.strategy == ReplaceStrategy::Finish;
+        if !self.processes.values().any(is_worker) {
+            return true;
+        }
+        let stopped = self.processes.iter().filter(|(name, kept)| is_worker(kept) || *name == "scheduler");
+        let stopped: Vec<String> = stopped.map(|(name, _)| name.clone()).collect();
+        self.view.step(RolloutStep::Drain, None, Some("waiting for workers to finish their tasks".into()));
+        let (mut orders, mut force) = (self.orders.clone(), self.force.subscribe());
+        tokio::select! {
+            () = self.stop(stopped, grace) => {}
+            // They are stopped with everything else.
+            _ = force.wait_for(|is_forced| *is_forced) => {}
+            _ = orders.changed() => return false,
+        }
+        self.view.change(|status| status.progress = None);
+        true
+    }
+
+    /// Waits for running tasks of an environment that is being removed.
+    pub(super) async fn drain_before_removal(&mut self, until: Timestamp) {
+        let left = until.millis() - (self.plane.services.clock)().millis();
+        let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
+        self.force.send_replace(false);
+        if !left.is_zero() && self.drain_within("removing the environment", left, Some(until)).await {
+            self.finish_workers(left).await;
+        }
     }
 
     /// Lets the executor accept tasks again.
@@ -104,18 +162,33 @@ impl Supervisor {
 
     /// Waits for running tasks before everything stops; returns `false` if another order has arrived.
     pub(super) async fn drain_before(&mut self, what: &'static str, environment: &Environment) -> bool {
+        self.drain_within(what, self.drain_grace(environment), None).await
+    }
+
+    /// The same for this long, or until a time that was set before a restart of the control plane.
+    async fn drain_within(
+        &mut self,
+        what: &'static str,
+        grace: Duration,
+        ends_at: Option<Timestamp>,
+    ) -> bool {
         let scheduler = self.processes.get("scheduler").filter(|kept| kept.kill_at.is_none());
         if scheduler.is_none_or(|kept| kept.strategy != ReplaceStrategy::Drain) {
             return true;
         }
-        let until = self.begin_drain(self.drain_grace(environment)).await;
+        let mut until = self.begin_drain(grace).await;
+        if let (Some(ends_at), Some(drain)) = (ends_at, &mut self.drain) {
+            (drain.until, drain.deadline) = (ends_at, Instant::now() + grace);
+            until = ends_at;
+        }
         self.view.wait_for("scheduler", waiting(what, until));
-        let mut orders = self.orders.clone();
+        let (mut orders, mut force) = (self.orders.clone(), self.force.subscribe());
         while !self.is_drained().await {
             let Some(scheduler) = self.processes.get("scheduler") else { break };
             tokio::select! {
                 () = scheduler.process.ended() => break,
                 () = tokio::time::sleep(self.timing().startup_poll) => {}
+                _ = force.wait_for(|is_forced| *is_forced) => {}
                 _ = orders.changed() => return false,
             }
         }

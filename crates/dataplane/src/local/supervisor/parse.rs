@@ -6,6 +6,7 @@ use std::time::Duration;
 use podium_api::deploy_reports::{ReportedChanges, RolloutReport};
 use podium_domain::Reason;
 use podium_domain::deployments::rollout::RolloutStep;
+use podium_domain::deploys::reports;
 use tokio::time::Instant;
 
 use super::Supervisor;
@@ -20,6 +21,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(20);
 
 /// A version of the DAGs that is going live.
 pub(super) struct NewVersion {
+    version: Option<String>,
     /// The files that differ from those that ran before, if those are still there.
     files: Option<ReportedChanges>,
     /// The DAGs that Airflow knew before.
@@ -34,12 +36,15 @@ pub(super) struct NewVersion {
 impl Supervisor {
     /// Takes note of what a release changes, while what ran before still serves.
     pub(super) async fn note_changes(&mut self, environment: &Environment, major: u32) {
-        let (before, after) =
-            (self.state.running.dag_version.clone(), environment.release.dag_version.clone());
-        if before == after {
-            self.new_version = None;
-            return;
-        }
+        let after = environment.release.dag_version.clone();
+        let live = &self.state.live().dag_version;
+        let before = match *live == after {
+            false => live.clone(),
+            true if self.state.are_dags_new => self.state.dags_before.clone(),
+            true => return self.new_version = None,
+        };
+        // An attempt that was interrupted knew what was there before it went live.
+        let known = self.new_version.take().filter(|known| known.version == after && *live == after);
         let (old, new) =
             (code::version(&self.place, before.as_deref()), code::version(&self.place, after.as_deref()));
         let is_first = before.is_none();
@@ -52,12 +57,14 @@ impl Supervisor {
             tracing::warn!(id = %self.id, %error, "the files of two versions cannot be compared");
             None
         });
-        let dags_before = match self.has_answered {
+        let dags_before = match self.has_answered && known.is_none() {
             true => self.airflow(environment, major).await.ok().map(|(dags, _)| dags),
             false => None,
         };
         let dags_before = dags_before.map(|dags| dags.into_iter().map(|dag| dag.dag_id).collect());
+        let dags_before = known.map_or(dags_before, |known| known.dags_before);
         self.new_version = Some(NewVersion {
+            version: after,
             files,
             dags_before,
             parsing: None,
@@ -138,6 +145,10 @@ impl Supervisor {
     /// Publishes the findings about a rollout that has ended.
     pub(super) fn publish_report(&mut self, generation: i64) {
         let mut report = RolloutReport { steps: self.view.end_steps(), ..RolloutReport::default() };
+        if !self.import_errors.is_empty() {
+            report.import_error_count = self.import_errors.len() as u64;
+            report.import_errors.clone_from(&self.import_errors);
+        }
         if let Some(version) = self.new_version.take() {
             let Parsed { dags, errors, is_complete, .. } = version.last;
             let before = version.dags_before.as_ref();
@@ -149,6 +160,6 @@ impl Supervisor {
             report.import_error_count = errors.len() as u64;
             report.import_errors = errors;
         }
-        self.view.publish_report(generation, report);
+        self.view.publish_report(generation, reports::bounded(report));
     }
 }

@@ -82,12 +82,13 @@ impl Supervisor {
             &self.plane.options.broker,
             &own_broker,
         );
+        let (plane, place) = (Arc::clone(&self.plane), self.place.clone());
         let context = SettingsContext {
             environment,
-            place: &self.place,
+            place: &place,
             runtime: &runtime,
-            support: &self.plane.layout.support(),
-            public_url: &self.plane.options.public_url,
+            support: &plane.layout.support(),
+            public_url: &plane.options.public_url,
             database: &url,
             tasks: &tasks,
             web_port: self.state.web_port,
@@ -95,6 +96,9 @@ impl Supervisor {
             project: project.as_ref(),
         };
         all.extend(programs(&context, &own_broker));
+        if self.must_check(environment) {
+            self.check_strictly(&context, &own_broker).await?;
+        }
         let variables = settings::platform(&context);
         Ok(Prepared {
             programs: all,
@@ -229,7 +233,8 @@ impl Supervisor {
         // Only the newer of the two can migrate in both directions.
         let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
         let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };
-        self.stop_all(self.drain_grace(environment)).await;
+        let grace = if self.is_forced() { self.timing().short_grace } else { self.drain_grace(environment) };
+        self.stop_all(grace).await;
         // Its network was stopped with everything else, and the database may be reached through it.
         let network = self.ensure_network().await.map_err(|why| ("network", why))?;
         programs.retain(|program| !is_network(&program.name));

@@ -208,7 +208,7 @@ impl Supervisor {
 
     /// Stops processes in parallel: first those that run tasks, then those that tasks need, and the broker and network
     /// helpers last.
-    async fn stop(&mut self, names: Vec<String>, grace: Duration) {
+    pub(super) async fn stop(&mut self, names: Vec<String>, grace: Duration) {
         let (last, rest): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| name == "broker" || is_network(name));
         let runs_tasks = |name: &String| {

@@ -11,7 +11,7 @@ use super::Supervisor;
 use super::prepare::Prepared;
 use crate::Environment;
 use crate::blocking::blocking;
-use crate::local::code;
+use crate::local::code::{self, CodeError};
 use crate::local::disk_space::SpaceCheckedArchives;
 use crate::local::packages::PackagesError;
 use crate::local::project::{self, Project, ProjectError};
@@ -43,6 +43,15 @@ impl From<ProjectError> for PrepareError {
     }
 }
 
+impl From<CodeError> for PrepareError {
+    fn from(error: CodeError) -> Self {
+        match error {
+            CodeError::Refused(why) => Self::Refused(why),
+            CodeError::Broken(why) => Self::Wait("code", why),
+        }
+    }
+}
+
 impl From<PackagesError> for PrepareError {
     fn from(error: PackagesError) -> Self {
         match error {
@@ -53,7 +62,7 @@ impl From<PackagesError> for PrepareError {
 }
 
 impl Supervisor {
-    /// Unpacks the DAGs of a release and installs the packages of its project, if it is one.
+    /// Unpacks the DAGs and bundles of a release and installs the packages of its project, if it is one.
     pub(super) async fn prepare_release(
         &mut self,
         environment: &Environment,
@@ -61,8 +70,9 @@ impl Supervisor {
     ) -> Result<Option<ProjectSettings>, PrepareError> {
         self.view.step(RolloutStep::Unpack, None, None);
         let version = environment.release.dag_version.as_deref();
-        let unpacked = code::unpack_dags(&self.archives(), self.id, &self.place, version).await;
-        unpacked.map_err(|why| ("code", why))?;
+        code::unpack_dags(&self.archives(), self.id, &self.place, version).await?;
+        let bundles = &environment.release.bundles;
+        code::unpack_bundles(&self.archives(), self.id, &self.place, bundles).await?;
         let root = code::version(&self.place, version);
         let Some(Project { requirements, plugins }) = blocking(move || project::read(&root)).await? else {
             return Ok(None);
@@ -102,7 +112,7 @@ impl Supervisor {
 
     /// Whether running tasks have to finish before the release goes live: code and packages change together.
     fn changes_packages(&self, environment: &Environment, prepared: &Prepared) -> bool {
-        self.state.running.dag_version != environment.release.dag_version
+        self.state.live().dag_version != environment.release.dag_version
             && self.state.project != prepared.project
     }
 
@@ -122,15 +132,25 @@ impl Supervisor {
         environment: &Environment,
         prepared: &Prepared,
     ) -> Result<(), PrepareError> {
+        let before = self.state.clone();
+        self.state.project.clone_from(&prepared.project);
+        self.state.go_live(environment.running());
+        // First of all: what may be live must be known after a crash.
+        if self.state != before {
+            self.save_state().await;
+        }
         let release = &environment.release;
         let placed = async {
-            code::switch_dags(&self.place, release.dag_version.as_deref()).await?;
-            code::install_bundles(&self.archives(), self.id, &self.place, &release.bundles).await
+            code::switch_bundles(&self.place, &release.bundles).await?;
+            code::switch_dags(&self.place, release.dag_version.as_deref()).await
         };
-        placed.await.map_err(|why| ("code", why))?;
-        if self.state.project != prepared.project {
-            self.state.project.clone_from(&prepared.project);
-            self.save_state().await;
+        if let Err(error) = placed.await {
+            if let CodeError::Refused(_) = error {
+                // Its DAGs are not live, and those that are shall be found again.
+                self.state = before;
+                self.save_state().await;
+            }
+            return Err(error.into());
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::io;
 use std::sync::Arc;
 
+use podium_api::Timestamp;
 use podium_domain::Reason;
 
 use super::Supervisor;
@@ -19,9 +20,13 @@ const REMEMBERED: &CStr = c"state.json";
 const STEPS: u64 = 20_000;
 
 impl Supervisor {
-    /// Removes everything; returns whether nothing is left.
-    pub(super) async fn remove(&mut self) -> bool {
+    /// Removes everything, after running tasks have finished or at this time if one is given; returns whether nothing is
+    /// left.
+    pub(super) async fn remove(&mut self, drains_until: Option<Timestamp>) -> bool {
         self.view.wait_for("removal", "it is being removed");
+        if let Some(until) = drains_until {
+            self.drain_before_removal(until).await;
+        }
         if let Some(tail) = self.tail.take() {
             tail.abort();
         }

@@ -77,7 +77,8 @@ impl Supervisor {
                 continue;
             }
             if let Some(by) = kept.kill_at {
-                if Instant::now() >= by {
+                let is_forced = kept.strategy == ReplaceStrategy::Finish && self.is_forced();
+                if is_forced || Instant::now() >= by {
                     kept.process.kill().await;
                 }
                 waits.insert(name, "the previous process is exiting".into());
@@ -92,7 +93,7 @@ impl Supervisor {
                     let until = self.begin_drain(self.drain_grace(environment)).await;
                     if self.is_drained().await {
                         // After the grace period running tasks are no longer waited for.
-                        self.terminate_within(&name, self.timing().grace)
+                        self.terminate_within(&name, self.stop_grace())
                     } else {
                         waiting("restarting", until)
                     }
@@ -109,6 +110,7 @@ impl Supervisor {
         };
         if !waits.keys().any(drains) {
             self.end_drain().await;
+            self.report_finishing();
         }
         waits
     }

@@ -6,7 +6,6 @@ use podium_domain::UserText;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 
 use super::Supervisor;
-use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::trees::clear;
 
@@ -17,7 +16,7 @@ impl Supervisor {
     }
 
     /// Stops all processes and removes temporary files.
-    pub(super) async fn stop_and_report(&mut self, environment: &Environment, why: UserText) {
+    pub(super) async fn stop_and_report(&mut self, why: UserText) {
         tracing::warn!(id = %self.id, %why, "stopping an environment");
         let _ = self.refresh_isolation().await;
         self.stop_all(self.timing().short_grace).await;
@@ -27,7 +26,7 @@ impl Supervisor {
             tracing::warn!(id = %self.id, %error, "temporary files of an environment cannot be removed");
         }
         self.follow_logs().await;
-        self.state.running = environment.running();
+        self.state.running = self.state.live().clone();
         self.save_state().await;
         let running = self.state.running.clone();
         self.view.change(|status| {

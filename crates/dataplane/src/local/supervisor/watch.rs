@@ -82,13 +82,13 @@ impl Supervisor {
                 .collect();
             let are_up = healths.iter().all(|(_, health)| health.is_ok()) && outdated.is_empty();
             let up = healths.iter().filter(|(_, health)| health.is_ok()).count() as u64;
-            if !is_done && !are_up {
+            if !is_done && !are_up && !self.view.is_draining() {
                 self.view.step(RolloutStep::Start, Some((up, healths.len() as u64)), None);
             }
             let is_over = !is_done && (are_up && self.is_parsed(environment, prepared.major).await);
             if is_over || !is_done && Instant::now() > given_up {
                 is_done = true;
-                self.state.running = environment.running();
+                self.state.end_rollout();
                 self.forget_other_layers();
                 self.publish_report(environment.generation);
                 self.save_state().await;

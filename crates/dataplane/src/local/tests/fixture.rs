@@ -143,6 +143,7 @@ impl Fixture {
             drain: PATIENCE,
             short_grace: PATIENCE,
             retry: millis(20),
+            longest_retry: millis(100),
             startup_timeout: PATIENCE,
             startup_poll: millis(20),
             steady_poll: millis(50),

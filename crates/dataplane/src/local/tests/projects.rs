@@ -8,7 +8,7 @@ use super::fixture::{Fixture, program};
 use crate::{DataPlane as _, Environment};
 
 /// A plane whose package installer is a script.
-fn fixture() -> Fixture {
+pub(super) fn with_installer() -> Fixture {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let uv = fixture.plane().join("tools/uv/bin/uv");
     fs::create_dir_all(uv.parent().unwrap()).unwrap();
@@ -23,7 +23,7 @@ fn asked(fixture: &Fixture) -> Vec<String> {
     journal.lines().map(str::to_owned).collect()
 }
 
-fn at(fixture: &Fixture, generation: i64, version: &str) -> Environment {
+pub(super) fn at(fixture: &Fixture, generation: i64, version: &str) -> Environment {
     let mut environment = fixture.environment(generation);
     environment.release.dag_version = Some(version.into());
     environment
@@ -44,7 +44,7 @@ fn layers(fixture: &Fixture) -> Vec<String> {
 
 #[tokio::test]
 async fn packages_come_with_the_code_and_change_with_it() {
-    let fixture = fixture();
+    let fixture = with_installer();
     let plane = fixture.open();
     fixture.bring_up(&plane, &at(&fixture, 1, "bare")).await;
     assert!(!python_path(&fixture).contains("project"));
@@ -72,7 +72,7 @@ async fn packages_come_with_the_code_and_change_with_it() {
 
 #[tokio::test]
 async fn packages_that_do_not_resolve_leave_what_serves_alone() {
-    let fixture = fixture();
+    let fixture = with_installer();
     let plane = fixture.open();
     fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
     let before = fixture.processes();
@@ -99,7 +99,7 @@ async fn packages_that_do_not_resolve_leave_what_serves_alone() {
 
 #[tokio::test]
 async fn the_report_has_files_dags_and_steps() {
-    let fixture = fixture();
+    let fixture = with_installer();
     let plane = fixture.open();
     fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
     let (_, first) = plane.rollout_report(fixture.id).await.unwrap().unwrap();

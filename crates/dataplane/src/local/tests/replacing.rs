@@ -16,7 +16,7 @@ use crate::local::tasks::tests::queue;
 use crate::local::{Broker, Local};
 use crate::{DataPlane as _, Environment, Secret, Setting};
 
-fn with_variable(fixture: &Fixture, generation: i64, key: &str, value: &str) -> Environment {
+pub(super) fn with_variable(fixture: &Fixture, generation: i64, key: &str, value: &str) -> Environment {
     let mut environment = fixture.environment(generation);
     environment.variables =
         vec![Setting { key: key.into(), value: Secret::new(value.into()), is_secret: false }];

@@ -15,7 +15,7 @@ pub(crate) fn key(id: DeploymentId, purpose: &str) -> String {
 }
 
 /// Has every version: one file with its name. One that begins with `project` is a project, which requires the words of its
-/// name that contain `package`.
+/// name that contain `package`. `missing` is not there, and `impossible` cannot be unpacked.
 pub(crate) struct ArchiveFixture;
 
 impl Archives for ArchiveFixture {
@@ -34,8 +34,11 @@ impl Archives for ArchiveFixture {
         } else {
             append("dag.py", version);
         }
+        if version == "impossible" {
+            append("dag.py/inside.py", version);
+        }
         let archive: Archive = Box::new(std::io::Cursor::new(tar.into_inner().unwrap().finish().unwrap()));
-        Box::pin(async move { Ok(Some(archive)) })
+        Box::pin(async move { Ok(Some(archive).filter(|_| version != "missing")) })
     }
 }
 

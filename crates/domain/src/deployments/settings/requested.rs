@@ -27,6 +27,7 @@ pub(super) struct Requested<'a> {
     pub(super) remote_execution: Option<&'a DeploymentRemoteExecutionRequest>,
     pub(super) workload_identity: Option<&'a str>,
     pub(super) drain_grace_seconds: Option<u32>,
+    pub(super) is_strict_deploy_enabled: Option<bool>,
     pub(super) dr_workload_identity: Option<&'a str>,
 }
 
@@ -51,6 +52,7 @@ pub(super) fn of_new(body: &CreateDeploymentRequest) -> Requested<'_> {
         remote_execution: body.remote_execution.as_ref(),
         workload_identity: body.workload_identity.as_deref(),
         drain_grace_seconds: body.drain_grace_seconds,
+        is_strict_deploy_enabled: body.is_strict_deploy_enabled,
         dr_workload_identity: body.dr_workload_identity.as_deref(),
     }
 }
@@ -76,6 +78,7 @@ pub(super) fn of_stored(body: &UpdateDeploymentRequest) -> Requested<'_> {
         remote_execution: body.remote_execution.as_ref(),
         workload_identity: body.workload_identity.as_deref(),
         drain_grace_seconds: body.drain_grace_seconds,
+        is_strict_deploy_enabled: body.is_strict_deploy_enabled,
         dr_workload_identity: body.dr_workload_identity.as_deref(),
     }
 }

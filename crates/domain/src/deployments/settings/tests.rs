@@ -56,6 +56,7 @@ fn a_name_is_enough_and_the_rest_has_defaults() {
         workload_identity: None,
         dr_workload_identity: None,
         drain_grace_seconds: None,
+        is_strict_deploy_enabled: None,
         remote_execution: None,
         hibernation: Hibernation::default(),
         release: Release {
@@ -64,6 +65,7 @@ fn a_name_is_enough_and_the_rest_has_defaults() {
             dag_version: None,
             bundles: Vec::new(),
             git: None,
+            is_strict: false,
         },
     };
     assert_eq!(spec, expected);

@@ -29,6 +29,7 @@ fn requested(dags: Option<&str>, bundle: Option<&str>) -> FinalizeDeployRequest 
     FinalizeDeployRequest {
         dag_tarball_version: dags.map(str::to_owned),
         bundle_tarball_version: bundle.map(str::to_owned),
+        strict: None,
     }
 }
 
@@ -255,4 +256,21 @@ fn where_no_images_run_the_deployment_keeps_the_tag_that_it_has() {
     assert_eq!(finalize(true).image_tag, "new");
     let local = finalize(false);
     assert_eq!((local.image_tag, local.runtime_version.as_str()), (running().release.image_tag, "3.3.2"));
+}
+
+#[test]
+fn a_deploy_is_strict_if_it_or_its_deployment_says_so() {
+    let of_deployment = |is_strict| Spec { is_strict_deploy_enabled: is_strict, ..spec() };
+    for (asked, set, expected) in [
+        (None, None, false),
+        (Some(false), None, false),
+        (Some(true), None, true),
+        (None, Some(true), true),
+        (Some(false), Some(true), true),
+        (Some(true), Some(false), true),
+        (None, Some(false), false),
+    ] {
+        let requested = FinalizeDeployRequest { strict: asked, ..requested(None, None) };
+        assert_eq!(is_strict(&requested, &of_deployment(set)), expected, "{asked:?} {set:?}");
+    }
 }

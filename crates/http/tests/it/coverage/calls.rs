@@ -3,6 +3,7 @@
 use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
 use podium_api::{Access, DeploymentId, Description, Id, WorkspaceId};
+use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_domain::{On, Permission, PermissionSet};
 use podium_testkit::{Actor, Answer, Call, TestApp};
 use serde_json::{Value, json};
@@ -229,6 +230,9 @@ impl Made<'_> {
                 let answer = self.app.post(&self.app.owner, &path, body).await;
                 answer.ok();
                 let operation = answer.header("podium-operation").to_owned();
+                if self.operation_id == "ForceOperation" {
+                    self.drain(id).await;
+                }
                 self.read(&format!("/operations/{operation}")).await;
                 operation
             }
@@ -245,6 +249,18 @@ impl Made<'_> {
             }
             unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
         }
+    }
+
+    /// Lets a deployment wait for running tasks.
+    async fn drain(&self, id: DeploymentId) {
+        let script = self.app.plane.script();
+        script.rollouts_take(std::time::Duration::from_mins(1));
+        self.app.settle().await;
+        let step = RolloutStep::Drain;
+        let progress = RolloutProgress { step, done: None, message: None, waits_for: Vec::new() };
+        script.set_progress(id, Some(progress));
+        self.app.settle().await;
+        script.rollouts_take(std::time::Duration::ZERO);
     }
 
     /// The rights behind the gate of an operation: to see the thing, and to do to it what the operation does.

@@ -301,6 +301,7 @@ async fn operations(
                 target: OperationTarget::Cluster(*id, id.to_string()),
                 subject_id: None,
                 undo: None,
+                details: podium_domain::operations::Details::default(),
                 created_at,
             };
             podium_store::operations::begin(tx, &scope, &operation)

@@ -80,7 +80,7 @@ pub(crate) fn update(read: &Value, others: Value) -> Value {
 }
 
 /// Asks, as the owner, for a change of a deployment.
-async fn change(app: &TestApp, id: DeploymentId, others: Value) -> Answer {
+pub(crate) async fn change(app: &TestApp, id: DeploymentId, others: Value) -> Answer {
     change_by(app, &app.owner, id, others).await
 }
 

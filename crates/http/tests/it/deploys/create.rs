@@ -221,7 +221,7 @@ on_both_engines! {
         assert_eq!(
             message,
             "The deployment is hibernating: wake it first, with `{\"isHibernating\": false}` to its \
-             `hibernation-override`, and deploy once it is HEALTHY."
+             `hibernation-override`, and deploy once it is HEALTHY. Or create the deploy with `\"wake\": true`."
         );
     }
 

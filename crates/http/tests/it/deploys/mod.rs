@@ -7,7 +7,9 @@ mod finalize;
 mod reports;
 mod rights;
 mod rollback;
+mod strict;
 mod upload;
+mod wake;
 
 use std::path::Path;
 use std::sync::LazyLock;

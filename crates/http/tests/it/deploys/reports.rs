@@ -70,6 +70,28 @@ on_both_engines! {
         assert_eq!(place.report(&good).await["state"], "LIVE");
     }
 
+    async fn a_release_that_hibernates_before_it_is_live_has_not_been_rolled_out(app) {
+        let place = Place::new(&app).await;
+        place.deploy("DAG_ONLY").await;
+        app.settle().await;
+        place.change(|row| row.spec.is_development_mode = true).await;
+        app.plane.script().rollouts_take(Duration::from_secs(60));
+        let second = place.deploy("DAG_ONLY").await;
+        app.settle().await;
+        let path = app.path(&format!("/deployments/{}/hibernation-override", place.id));
+        app.post(&app.owner, &path, json!({ "isHibernating": true })).await.ok();
+        app.settle().await;
+        app.advance(Duration::from_secs(60));
+        app.settle().await;
+        assert_eq!(place.state().await.status.as_str(), "HIBERNATING");
+        assert_eq!(place.report(&second).await["state"], "ROLLING_OUT");
+        app.post(&app.owner, &path, json!({ "isHibernating": false })).await.ok();
+        app.settle().await;
+        app.advance(Duration::from_secs(60));
+        app.settle().await;
+        assert_eq!(place.report(&second).await["state"], "LIVE");
+    }
+
     async fn a_report_is_read_by_whoever_may_read_the_deploy(app) {
         let place = Place::new(&app).await;
         let deploy = place.deploy("DAG_ONLY").await;

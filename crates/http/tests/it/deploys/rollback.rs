@@ -66,6 +66,46 @@ on_both_engines! {
         assert_eq!(place.state().await.spec.release.dag_version.as_deref(), first["dagTarballVersion"].as_str());
     }
 
+    async fn a_deploy_that_was_rolled_back_from_says_so(app) {
+        let place = Place::new(&app).await;
+        let first = place.deploy("DAG_ONLY").await;
+        let second = place.deploy("DAG_ONLY").await;
+        let third = place.deploy("DAG_ONLY").await;
+        app.settle().await;
+        let rollback = place.roll_back_to(&first).await.ok();
+        let marked = place.get(&third).await;
+        assert_eq!(marked["rolledBackById"], rollback["id"]);
+        for other in [&first, &second, &rollback] {
+            assert_eq!(place.get(other).await.get("rolledBackById"), None, "it was not current");
+        }
+        let list = app.get(&app.owner, &place.path("?limit=2")).await.ok();
+        assert_eq!(list["deploys"][1], marked);
+        let report = app.get(&app.owner, &place.path(&format!("/{}/report", id(&third)))).await.ok();
+        assert_eq!((&report["state"], &report["rolledBackById"]), (&json!("LIVE"), &rollback["id"]));
+        app.settle().await;
+        assert_eq!(place.get(&third).await, marked);
+        let forward = place.roll_back_to(&third).await.ok();
+        assert_eq!(place.get(&rollback).await["rolledBackById"], forward["id"]);
+        assert_eq!(place.get(&third).await, marked, "what happened has happened");
+    }
+
+    async fn a_rollback_that_did_not_come_to_be_marks_nothing(app) {
+        let place = Place::new(&app).await;
+        let first = place.deploy("DAG_ONLY").await;
+        let second = place.deploy("DAG_ONLY").await;
+        app.settle().await;
+        let answer = place.roll_back_to(&first).await;
+        let cancel = app.path(&format!("/operations/{}/cancel", answer.header("podium-operation")));
+        app.call("POST", &cancel).by(&app.owner).send().await.ok();
+        assert_eq!(place.get(&second).await.get("rolledBackById"), None, "it was cancelled");
+        app.settle().await;
+        app.plane.script().refuse_dags(first["dagTarballVersion"].as_str().unwrap(), "its packages are gone");
+        place.roll_back_to(&first).await.ok();
+        assert!(place.get(&second).await.get("rolledBackById").is_some());
+        app.settle().await;
+        assert_eq!(place.get(&second).await.get("rolledBackById"), None, "it failed");
+    }
+
     async fn only_a_deployed_deploy_can_be_rolled_back_to(app) {
         let place = Place::new(&app).await;
         let waiting = place.create("DAG_ONLY").await;

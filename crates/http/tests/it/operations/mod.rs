@@ -3,6 +3,7 @@
 mod cancel;
 mod causes;
 mod follow;
+mod force;
 mod lists;
 
 use std::time::Duration;

@@ -1,0 +1,90 @@
+use super::*;
+
+fn error(file: &str) -> ReportedImportError {
+    ReportedImportError {
+        file: file.into(),
+        line: Some(2),
+        message: "ModuleNotFoundError: No module named 'nothing' in /srv/data".into(),
+        traceback: String::new(),
+        dag_ids: Vec::new(),
+    }
+}
+
+fn checked(dags: &[(&str, &str)], broken: &[&str]) -> CheckedDags {
+    CheckedDags {
+        dags: dags.iter().map(|(id, file)| ((*id).to_owned(), (*file).to_owned())).collect(),
+        errors: broken.iter().map(|file| error(file)).collect(),
+        files: dags.iter().map(|(_, file)| *file).chain(broken.iter().copied()).map(str::to_owned).collect(),
+    }
+}
+
+fn broken(before: &CheckedDags, after: CheckedDags) -> Vec<(String, Vec<String>)> {
+    let errors = errors_with_broken_dags(before, after);
+    errors.into_iter().map(|error| (error.file, error.dag_ids)).collect()
+}
+
+#[test]
+fn a_dag_is_broken_if_its_file_cannot_be_imported_any_more() {
+    let before = checked(&[("a", "a.py"), ("b", "b.py"), ("c", "b.py")], &["old.py"]);
+    let of = |file: &str, ids: &[&str]| (file.to_owned(), ids.iter().map(|id| (*id).to_owned()).collect());
+    let same = checked(&[("a", "a.py"), ("b", "b.py"), ("c", "b.py")], &["old.py"]);
+    assert_eq!(broken(&before, same), [of("old.py", &[])], "it was broken before");
+    let after = checked(&[("a", "a.py")], &["b.py"]);
+    assert_eq!(broken(&before, after), [of("b.py", &["b", "c"])]);
+    assert_eq!(broken(&before, checked(&[("a", "a.py")], &[])), [], "removing DAGs breaks none");
+    let elsewhere = checked(&[("a", "a.py"), ("b", "new.py"), ("c", "new.py")], &["b.py"]);
+    assert_eq!(broken(&before, elsewhere), [of("b.py", &[])], "they are in another file now");
+    let moved = checked(&[("b", "b.py"), ("c", "b.py")], &["moved.py"]);
+    assert_eq!(broken(&before, moved), [of("moved.py", &["a"])]);
+    let beside = checked(&[("a", "a.py"), ("b", "b.py"), ("c", "b.py")], &["new.py"]);
+    assert_eq!(broken(&before, beside), [of("new.py", &[])], "nothing that was there is missing");
+    assert_eq!(broken(&CheckedDags::default(), checked(&[], &["a.py"])), [of("a.py", &[])]);
+}
+
+#[test]
+fn a_refusal_names_dags_files_and_lines_and_no_path_of_the_machine() {
+    assert_eq!(refusal(&[error("a.py")]), None);
+    let with = |file: &str, ids: &[&str]| ReportedImportError {
+        dag_ids: ids.iter().map(|id| (*id).to_owned()).collect(),
+        ..error(file)
+    };
+    let why = refusal(&[error("other.py"), with("sub/a.py", &["hello"])]).unwrap();
+    assert_eq!(
+        *why.user_text(),
+        "the deploy is strict, and a DAG that could be imported before cannot be imported any more: hello \
+         (sub/a.py, line 2: ModuleNotFoundError: No module named 'nothing' in …)"
+    );
+    let many = ["a", "b", "c", "d", "e", "f", "g"];
+    let why = refusal(&[with("1", &many), with("2", &["x"]), with("3", &["y"]), with("4", &["z"])]).unwrap();
+    let told = why.user_text().as_str();
+    assert!(
+        told.contains("and 10 DAGs")
+            && told.contains("e, 2 more (1,")
+            && told.ends_with("; and 1 more files"),
+        "{told}"
+    );
+}
+
+async fn run(script: &str) -> Result<CheckedDags, CheckError> {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["/bin/sh".into(), "-c".into(), script.into()];
+    let path: BTreeMap<_, _> = [("PATH".to_owned(), crate::Secret::new("/usr/bin:/bin".into()))].into();
+    parse(&Isolation::NONE, &arguments, &path, directory.path()).await
+}
+
+#[tokio::test]
+async fn a_parser_answers_in_json_and_what_it_starts_ends_with_it() {
+    let dag = r#"{"dag_id": "hello", "fileloc": "/x/code/dags/versions/v1/dags/sub/a.py"}"#;
+    let error = r#"{"filename": "/x/code/dags/versions/v1/dags/b.py", "stack_trace": "File \"/x/code/dags/versions/v1/dags/b.py\", line 7\nE: no"}"#;
+    let script = format!("sleep 100000 & printf '%s' '{{\"dags\": [{dag}], \"import_errors\": [{error}]}}'");
+    let found = run(&script).await.unwrap();
+    assert_eq!(found.dags["hello"], "sub/a.py");
+    let described = &found.errors[0];
+    assert_eq!(
+        (described.file.as_str(), described.line, described.message.as_str()),
+        ("b.py", Some(7), "E: no")
+    );
+    assert!(matches!(run("exit 3").await, Err(CheckError::Failed(_))));
+    assert!(matches!(run("echo hello").await, Err(CheckError::Garbled(_))));
+    assert!(matches!(run("head -c 20000000 /dev/zero").await, Err(CheckError::Garbled(_))));
+}

@@ -1,0 +1,134 @@
+//! Strict releases: their DAGs are parsed before they are live, and what breaks a DAG that could be imported before does
+//! not go live.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use podium_domain::Reason;
+use podium_domain::deployments::rollout::RolloutStep;
+
+use super::Supervisor;
+use super::release::PrepareError;
+use crate::blocking::blocking;
+use crate::local::broker::OwnBroker;
+use crate::local::check::{self, CheckError, CheckedDags};
+use crate::local::code;
+use crate::local::components::parser_variables;
+use crate::local::orphans::COMPONENT;
+use crate::local::parsing::dag_files;
+use crate::local::process::with_process_limit;
+use crate::local::project::{DAGS, is_folder};
+use crate::local::settings::SettingsContext;
+use crate::{Environment, Secret};
+
+/// The name under which a parser is found again.
+const PARSER: &str = "check";
+
+impl Supervisor {
+    /// Whether the DAGs of a release have to be checked: it is strict, and others are live.
+    pub(super) fn must_check(&self, environment: &Environment) -> bool {
+        let live = self.state.live();
+        let wanted = environment.running();
+        environment.release.is_strict
+            && live.dag_version.is_some()
+            && wanted.dag_version.is_some()
+            && (live.dag_version != wanted.dag_version || live.runtime_version != wanted.runtime_version)
+    }
+
+    /// Refuses a release that breaks a DAG which could be imported before.
+    pub(super) async fn check_strictly(
+        &mut self,
+        context: &SettingsContext<'_>,
+        own_broker: &OwnBroker,
+    ) -> Result<(), PrepareError> {
+        self.view.wait_for("dags", "checking that every DAG can still be imported");
+        self.view.step(RolloutStep::Check, None, None);
+        let version = context.environment.release.dag_version.clone();
+        let after = self.parse_aside(context, own_broker, version.as_deref()).await?;
+        if after.errors.is_empty() {
+            return Ok(());
+        }
+        // In the same way, so that what cannot be parsed aside is not held against the new version.
+        let live = self.state.live().clone();
+        let (plane, project) = (Arc::clone(&self.plane), self.state.project.clone());
+        let host = plane.host().await.map_err(|why| ("runtime", why))?;
+        let runtime = live.runtime_version.as_deref().unwrap_or(&context.environment.runtime_version);
+        let runtime = plane.runtimes.ensure(host, runtime, |_| {}).await.map_err(|why| ("runtime", why))?;
+        let context = SettingsContext { runtime: &runtime, project: project.as_ref(), ..context.clone() };
+        let before = match self.parse_aside(&context, own_broker, live.dag_version.as_deref()).await {
+            Ok(before) => before,
+            // Nothing is known to have worked.
+            Err(PrepareError::Refused(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.import_errors = check::errors_with_broken_dags(&before, after);
+        match check::refusal(&self.import_errors) {
+            Some(why) => Err(PrepareError::Refused(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Parses an unpacked version.
+    async fn parse_aside(
+        &mut self,
+        context: &SettingsContext<'_>,
+        own_broker: &OwnBroker,
+        version: Option<&str>,
+    ) -> Result<CheckedDags, PrepareError> {
+        let root = code::version(&self.place, version);
+        let unreadable = |error| ("dags", Reason::of_io("the DAGs cannot be read", &error));
+        let at = root.clone();
+        let (folder, files) = blocking(move || {
+            let folder = if is_folder(&at.join(DAGS)) { at.join(DAGS) } else { at };
+            dag_files(&folder).map(|files| (folder, files))
+        })
+        .await
+        .map_err(unreadable)?;
+        let mut variables = parser_variables(context, own_broker, &root, &folder);
+        variables.insert(COMPONENT.into(), Secret::new(PARSER.into()));
+        let arguments = self.parser_arguments(context, &folder).await;
+        let (plane, id, isolation) = (Arc::clone(&self.plane), self.id, self.isolation.clone());
+        let isolation = blocking(move || {
+            let groups = plane.cgroups.groups(id).into_iter().filter(|group| group.exists());
+            isolation.in_groups(groups.collect())
+        })
+        .await;
+        // Found again and ended if the control plane dies meanwhile.
+        self.state.starting = Some(PARSER.into());
+        self.save_state().await;
+        let parsed = check::parse(&isolation, &arguments, &variables, &self.place.user_home()).await;
+        self.state.starting = None;
+        self.save_state().await;
+        match parsed {
+            Ok(parsed) => Ok(CheckedDags { files, ..parsed }),
+            Err(error @ CheckError::NotRun(_)) => {
+                Err(("dags", Reason::new("the DAGs cannot be parsed now", error)).into())
+            }
+            Err(error @ CheckError::TooLong) => Err(PrepareError::Refused(Reason::new(
+                "the deploy is strict, and parsing its DAGs took too long",
+                error,
+            ))),
+            Err(error) => Err(PrepareError::Refused(Reason::new(
+                "the deploy is strict, and its DAGs ended the process that parsed them",
+                error,
+            ))),
+        }
+    }
+
+    /// The command line of a parser; without a control group, a limit of the environment's user bounds its processes.
+    async fn parser_arguments(&self, context: &SettingsContext<'_>, folder: &Path) -> Vec<OsString> {
+        let arguments = [
+            context.runtime.program("python").into(),
+            context.support.join("podium_check.py").into(),
+            folder.into(),
+            check::LONGEST.as_secs().to_string().into(),
+        ];
+        let (plane, id) = (Arc::clone(&self.plane), self.id);
+        let is_counted = blocking(move || plane.cgroups.counts_processes(id)).await;
+        match self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some()) {
+            Some(most) if !is_counted => with_process_limit(&arguments, most),
+            _ => arguments.into(),
+        }
+    }
+}
