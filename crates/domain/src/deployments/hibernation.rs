@@ -247,9 +247,16 @@ mod tests {
         assert_eq!(woken("2027-01-15T12:00:00Z"), None, "it is awake by itself");
         let evening = Some((false, Some(at("2027-01-16T20:00:00Z"))));
         assert_eq!(woken("2027-01-15T20:00:00Z"), evening);
-        assert_eq!(woken("2027-01-16T19:00:00Z"), evening, "although the schedule does not wake it on that day");
+        assert_eq!(
+            woken("2027-01-16T19:00:00Z"),
+            evening,
+            "although the schedule does not wake it on that day"
+        );
         let asleep = Some(HibernationOverride { is_hibernating: true, until: None });
-        assert_eq!(awake(&Hibernation { override_: asleep, ..Hibernation::default() }, at("2027-01-15T20:00:00Z")), None);
+        assert_eq!(
+            awake(&Hibernation { override_: asleep, ..Hibernation::default() }, at("2027-01-15T20:00:00Z")),
+            None
+        );
     }
 
     #[test]
