@@ -346,6 +346,7 @@ impl Supervisor {
             PrepareError::Refused(why) => {
                 tracing::info!(id = %self.id, %why, "a release cannot go live");
                 self.end_drain().await;
+                self.forget_other_version(environment);
                 self.publish_report(environment.generation);
                 let live = self.state.live().clone();
                 self.view.change(|status| (status.rollout, status.running) = (Rollout::Refused(why), live));

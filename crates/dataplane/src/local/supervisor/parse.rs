@@ -142,6 +142,11 @@ impl Supervisor {
         answered.unwrap_or_else(|_| Err("it does not answer in time".into()))
     }
 
+    /// Forgets what is known of a version that another release has taken the place of.
+    pub(super) fn forget_other_version(&mut self, environment: &Environment) {
+        self.new_version.take_if(|known| known.version != environment.release.dag_version);
+    }
+
     /// Publishes the findings about a rollout that has ended.
     pub(super) fn publish_report(&mut self, generation: i64) {
         let mut report = RolloutReport { steps: self.view.end_steps(), ..RolloutReport::default() };

@@ -42,6 +42,8 @@ async fn a_refused_release_leaves_the_one_that_is_rolling_out() {
     let seen = refused(&fixture, &plane, &bad).await;
     assert_eq!(seen.running.dag_version.as_deref(), Some("project-2-otherpackage"));
     assert_eq!(current(&fixture), "project-2-otherpackage");
+    let (generation, report) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    assert_eq!((generation, report.files), (3, None), "nothing of the other release is in its report");
 
     drop(plane);
     let plane = fixture.open();

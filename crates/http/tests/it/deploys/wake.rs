@@ -18,7 +18,7 @@ const HOUR: Duration = Duration::from_hours(1);
 async fn nightly(app: &TestApp) -> Place<'_> {
     let schedule = json!({ "hibernateAtCron": "0 20 * * *", "wakeAtCron": "0 6 * * *", "isEnabled": true });
     let spec = json!({ "hibernationSpec": { "schedules": [schedule] } });
-    let workspace = app.workspace("Analytics").await;
+    let workspace = app.workspace("Nights").await;
     let others = json!({ "name": "Nightly", "isDevelopmentMode": true, "scalingSpec": spec });
     Place { app, id: made(app, workspace, others).await }
 }
