@@ -23,6 +23,7 @@ pub mod deploy_reports;
 pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
+pub mod event_spools;
 pub mod events;
 pub mod front_door;
 pub mod grants;
@@ -80,6 +81,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0017_events"),
     migration!("0019_deploy_reports"),
     migration!("0021_plans"),
+    migration!("0024_event_spools"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -100,6 +102,7 @@ fn all_statements() -> Vec<&'static Sql> {
         deployments::STATEMENTS,
         environment_objects::STATEMENTS,
         environment_objects::LINK_STATEMENTS,
+        event_spools::STATEMENTS,
         events::STATEMENTS,
         front_door::STATEMENTS,
         deploys::STATEMENTS,

@@ -70,7 +70,7 @@ impl Audience {
             "role" => READ_ROLES,
             "ip_range" => READ_RANGES,
             "workspace" => READ_WORKSPACE,
-            "deployment" => READ_DEPLOYMENT,
+            "deployment" | "dag_run" | "task" => READ_DEPLOYMENT,
             "deploy" => READ_DEPLOYS,
             "agent_token" => READ_AGENT_TOKENS,
             "operation" if matches!(target, Target::Deployment { .. }) => READ_DEPLOYMENT,

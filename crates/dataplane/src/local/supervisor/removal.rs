@@ -22,9 +22,7 @@ impl Supervisor {
     /// Removes everything; returns whether nothing is left.
     pub(super) async fn remove(&mut self) -> bool {
         self.view.wait_for("removal", "it is being removed");
-        if let Some(tail) = self.tail.take() {
-            tail.abort();
-        }
+        self.end_following();
         let _ = self.refresh_isolation().await;
         self.stop_all(self.timing().short_grace).await;
         if let Err(why) = self.drop_database().await {
