@@ -65,7 +65,8 @@ impl Claims for AppServices {
     fn state(&self, deployment_id: DeploymentId) -> PlaneFuture<'_, SpoolState> {
         let (now, system) = (self.0.world.now(), self.1);
         Box::pin(async move {
-            let known = self.0.db.read(None, move |conn| event_spools::get(conn, &system, deployment_id)).await;
+            let known =
+                self.0.db.read(None, move |conn| event_spools::get(conn, &system, deployment_id)).await;
             let known = known.map_err(|error| Reason::new("the events cannot be read", error))?;
             Ok(known.unwrap_or_else(|| SpoolState::new(now)))
         })

@@ -31,7 +31,8 @@ pub(super) async fn follow(id: DeploymentId, spool: PathBuf, claims: Arc<dyn Cla
         let began = tokio::time::Instant::now();
         // A separate task contains panics, and ends with this one.
         let mut reader = JoinSet::new();
-        let reading = Reader { id, spool: spool.clone(), claims: Arc::clone(&claims), clock: Arc::clone(&clock) };
+        let reading =
+            Reader { id, spool: spool.clone(), claims: Arc::clone(&claims), clock: Arc::clone(&clock) };
         reader.spawn(async move {
             let Err(fault) = reading.run().await;
             tracing::warn!(%id, %fault, "the events of an environment cannot be stored yet");

@@ -91,7 +91,8 @@ fn find(spool: &Path, from: SpoolPosition, most: usize, now: Timestamp, found: &
         let changed = metadata.mtime().saturating_mul(1000);
         // A time to come was set by somebody.
         let is_settled = !(0..GRACE).contains(&now.millis().saturating_sub(changed));
-        let open = Segment { number: segment, length: metadata.len(), is_complete: segment < newest && is_settled };
+        let open =
+            Segment { number: segment, length: metadata.len(), is_complete: segment < newest && is_settled };
         if open.read(&file, offset, most, found)? == Next::Later {
             break;
         }
@@ -104,7 +105,8 @@ fn segments(spool: &Path) -> io::Result<Option<Vec<u64>>> {
     let (mut numbers, mut count) = (Vec::new(), 0);
     for entry in fs::read_dir(spool)? {
         let name = entry?.file_name();
-        let digits = name.to_str().filter(|name| name.len() == DIGITS && name.bytes().all(|it| it.is_ascii_digit()));
+        let digits =
+            name.to_str().filter(|name| name.len() == DIGITS && name.bytes().all(|it| it.is_ascii_digit()));
         numbers.extend(digits.and_then(|digits| digits.parse::<u64>().ok()));
         count += 1;
         if count > MOST_ENTRIES {
@@ -140,7 +142,11 @@ fn open(spool: &Path, path: &Path) -> io::Result<Option<(File, Metadata)>> {
         Ok(opened) => opened,
         Err(error) => {
             let foreign = [Errno::LOOP, Errno::NXIO, Errno::ACCESS, Errno::PERM].map(Errno::raw_os_error);
-            return if error.raw_os_error().is_some_and(|it| foreign.contains(&it)) { Ok(None) } else { Err(error) };
+            return if error.raw_os_error().is_some_and(|it| foreign.contains(&it)) {
+                Ok(None)
+            } else {
+                Err(error)
+            };
         }
     };
     let metadata = opened.metadata()?;
@@ -179,7 +185,8 @@ impl Segment {
             rest = &rest[end + 1..];
         }
         let read = (length - rest.len()) as u64;
-        let (is_stuck, is_end) = (read == 0 && found.claims.len() < most, offset + length as u64 >= self.length);
+        let (is_stuck, is_end) =
+            (read == 0 && found.claims.len() < most, offset + length as u64 >= self.length);
         if is_stuck && (length as u64 == CHUNK || is_end && self.is_complete) {
             return Ok(self.pass_over(offset + length as u64, found));
         }

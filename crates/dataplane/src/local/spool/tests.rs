@@ -173,7 +173,8 @@ async fn what_no_listener_writes_is_counted_and_passed_over() {
     fs::hard_link(elsewhere.path().join("other"), fixture.path(THIRD)).unwrap();
     fixture.append("0000000000000004", b"rubbish\n{}\n\xff\n");
     // A line that is longer than what is read at a time, in a file that is longer than any listener's.
-    let long = OpenOptions::new().write(true).create_new(true).open(fixture.path("0000000000000005")).unwrap();
+    let long =
+        OpenOptions::new().write(true).create_new(true).open(fixture.path("0000000000000005")).unwrap();
     long.set_len(1 << 40).unwrap();
     fixture.append("0000000000000006", &line("honest"));
     fixture.append("notes", b"whatever");
