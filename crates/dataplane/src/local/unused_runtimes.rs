@@ -93,6 +93,20 @@ pub(super) async fn once(plane: &Arc<Plane>) {
     }
 }
 
+/// Removes layers of packages that no environment uses, if there is no room for another.
+pub(super) async fn make_room_for_layer(plane: &Arc<Plane>) {
+    let looked = Arc::clone(plane);
+    let in_use = blocking(move || {
+        let has_room = check_space_for_runtime(&looked.layout.layers(), looked.options.disk_reserve).is_ok();
+        if has_room { Ok(None) } else { in_use(&looked).map(Some) }
+    });
+    match in_use.await {
+        Ok(None) => {}
+        Ok(Some(in_use)) => plane.packages.remove_unused(&in_use.layers, Duration::ZERO).await,
+        Err(error) => tracing::warn!(%error, "unused packages cannot be determined"),
+    }
+}
+
 /// What environments use.
 struct InUse {
     /// The versions that they run, are being changed to, or have their database migrated to.

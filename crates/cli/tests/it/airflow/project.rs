@@ -138,7 +138,7 @@ fn works(world: &World, environment: &Environment) {
 }
 
 /// Waits until the events of a run are these.
-fn is_told(world: &World, environment: &Environment, dag: &str, run: &str, types: &[&str]) {
+pub(super) fn is_told(world: &World, environment: &Environment, dag: &str, run: &str, types: &[&str]) {
     let of_run = || {
         let page =
             world.call("GET", &format!("/events?limit=1000&deploymentId={}", environment.id), None).json();
