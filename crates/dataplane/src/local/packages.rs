@@ -226,8 +226,14 @@ impl Packages {
         blocking(move || layers::place(&directory, &layer, &of)).await.map_err(broken)
     }
 
-    /// Removes layers that have been unused for longer than this, and marks those in use.
-    pub(super) async fn remove_unused(&self, in_use: &BTreeSet<String>, kept_for: Duration) {
+    /// Removes layers that have been unused for longer than this, and marks those in use. What is in use is looked up again
+    /// before a layer is removed: an environment may have begun to use it meanwhile.
+    pub(super) async fn remove_unused(
+        &self,
+        in_use: &BTreeSet<String>,
+        kept_for: Duration,
+        look: impl Fn() -> io::Result<BTreeSet<String>> + Clone + Send + 'static,
+    ) {
         let layers = self.layout.layers();
         for key in blocking(move || layers::installed(&layers)).await {
             let directory = self.layout.layers().join(&key);
@@ -238,7 +244,14 @@ impl Packages {
             let turn = self.turn(&key);
             // It is being installed.
             let Ok(_turn) = turn.try_lock() else { continue };
-            match blocking(move || layers::remove_if_idle(&directory, kept_for)).await {
+            let (look, looked_for) = (look.clone(), key.clone());
+            let removed = blocking(move || {
+                if look()?.contains(&looked_for) {
+                    return Ok(false);
+                }
+                layers::remove_if_idle(&directory, kept_for)
+            });
+            match removed.await {
                 Ok(false) => {}
                 Ok(true) => tracing::info!(layer = key, "removed unused packages"),
                 Err(error) => tracing::warn!(layer = key, %error, "unused packages cannot be removed"),

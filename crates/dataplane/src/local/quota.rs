@@ -67,11 +67,12 @@ pub(super) struct Measuring {
     usage: Usage,
 }
 
-/// What an environment uses of shared directories: the packages of its projects, as if it had them alone.
+/// What an environment uses of shared directories: the packages of its project, as if it had them alone. While they change
+/// there are two, and the larger one counts: a change that fits must not stop the environment.
 fn shared(place: &Place, layers: &Path) -> u64 {
     assert_may_block();
     let state = State::read(&place.state()).ok().flatten().unwrap_or_default();
-    state.layers.iter().map(|key| recorded_size(&layers.join(key))).sum()
+    state.layers.iter().map(|key| recorded_size(&layers.join(key))).max().unwrap_or_default()
 }
 
 impl Measuring {

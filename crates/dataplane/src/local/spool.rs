@@ -55,15 +55,21 @@ impl Reader {
     async fn run(self) -> Result<std::convert::Infallible, Fault> {
         let mut state = self.claims.state(self.id).await?;
         loop {
-            match self.step(state).await? {
-                Some(next) => state = next,
-                None => tokio::time::sleep(PACE).await,
+            let Some((next, has_events)) = self.step(state).await? else {
+                tokio::time::sleep(PACE).await;
+                continue;
+            };
+            state = next;
+            // What is no event is not charged to the environment, so it must not be read as fast as it is written.
+            if !has_events {
+                tokio::time::sleep(PACE).await;
             }
         }
     }
 
-    /// Stores what is new; `None` if there is nothing, or the environment may say no more for now.
-    async fn step(&self, state: SpoolState) -> Result<Option<SpoolState>, Fault> {
+    /// Stores what is new, and says whether there were events in it; `None` if there is nothing, or the environment may say
+    /// no more for now.
+    async fn step(&self, state: SpoolState) -> Result<Option<(SpoolState, bool)>, Fault> {
         let now = (self.clock)();
         let most = usize::try_from(state.allowance.at(now).left).unwrap_or(0);
         let (spool, from) = (self.spool.clone(), state.position);
@@ -73,9 +79,10 @@ impl Reader {
         if is_nothing || most == 0 {
             return Ok(None);
         }
+        let has_events = !found.claims.is_empty() || found.dropped > 0;
         let batch = SpoolBatch { from, to: found.to, claims: found.claims, dropped: found.dropped };
         match self.claims.record(self.id, batch).await? {
-            Some(next) => Ok(Some(next)),
+            Some(next) => Ok(Some((next, has_events))),
             None => Err(Fault::Failed("somebody else has read them, or the deployment is gone".into())),
         }
     }
