@@ -136,6 +136,46 @@ pub struct EventData {
     pub status: Option<String>,
     /// The reason for that status, where there is one.
     pub status_reason: Option<String>,
+    /// True where the environment of the deployment says so: it runs code of its authors, and Podium cannot check it.
+    pub claimed: Option<bool>,
+    /// The DAG run that it is about.
+    pub dag_run: Option<EventDagRun>,
+    /// The task of that DAG run.
+    pub task: Option<EventTask>,
+    /// How many events the environment could not pass on, at least.
+    pub count: Option<u64>,
+}
+
+/// A DAG run, as its environment describes it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventDagRun {
+    /// The DAG.
+    pub dag_id: String,
+    /// The run.
+    pub run_id: String,
+    /// How it came about, such as `scheduled` or `manual`.
+    pub run_type: Option<String>,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// An attempt at a task, as its environment describes it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventTask {
+    /// The task.
+    pub task_id: String,
+    /// Which one of a mapped task.
+    pub map_index: Option<u32>,
+    /// Which attempt it was, from 1.
+    pub try_number: Option<u32>,
+    /// How often the task is tried again at most: an attempt with a higher number was the last.
+    pub max_tries: Option<u32>,
 }
 
 /// The resource of an event.

@@ -46,6 +46,7 @@ mod services;
 mod settings;
 mod socket;
 mod socket_directory;
+mod spool;
 mod state;
 mod supervisor;
 mod tail;
@@ -82,7 +83,7 @@ use self::process::pids;
 pub use self::python::{NoPython, check_python};
 pub use self::quota::half_of_disk;
 pub use self::server_url::BadUrl;
-pub use self::services::{Archive, Archives, Keys, Logs, Services};
+pub use self::services::{Archive, Archives, Claims, Keys, Logs, Services};
 use self::settings::EnvironmentKeys;
 use self::state::State;
 use self::supervisor::{Order, Supervisor};
@@ -101,6 +102,7 @@ const SUPPORT: &[(&str, &str)] = &[
     ("podium_airflow/auth.py", include_str!("local/podium_airflow/auth.py")),
     ("podium_airflow/broker.py", include_str!("local/podium_airflow/broker.py")),
     ("podium_airflow/executors.py", include_str!("local/podium_airflow/executors.py")),
+    ("podium_airflow/listener.py", include_str!("local/podium_airflow/listener.py")),
     ("podium_airflow/signals.py", include_str!("local/podium_airflow/signals.py")),
     ("podium_bundle.py", include_str!("local/podium_bundle.py")),
     ("podium_check.py", include_str!("local/podium_check.py")),

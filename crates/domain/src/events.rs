@@ -3,6 +3,7 @@
 //! An event says what changed, by name and id, and who did it. It holds no part of a request's body and no value of a
 //! setting, so that whoever may know of a resource may read its events.
 
+mod claims;
 mod cursor;
 mod visibility;
 
@@ -15,6 +16,7 @@ use podium_api::subjects::SubjectProfile;
 use crate::authorize::Target;
 use crate::reason::UserText;
 
+pub use claims::{Allowance, Claim, MOST_LINE, SpoolBatch, SpoolPosition, SpoolState};
 pub use cursor::Cursor;
 pub use visibility::{Audience, Visibility, Visible};
 
@@ -136,7 +138,7 @@ pub fn of_cluster(before: ClusterCondition, after: ClusterCondition) -> Option<E
     })
 }
 
-/// The kind of resource that a type of event is about: its second word.
+/// The kind of resource that a type of event is named after: its second word.
 pub fn resource_of(event: EventType) -> &'static str {
     event.as_str().split('.').nth(1).unwrap_or_default()
 }
@@ -211,6 +213,10 @@ impl NewEvent {
             actor: actor.map(acting),
             status: about.status.map(|(status, _)| status.to_owned()),
             status_reason: reason.map(ToString::to_string),
+            claimed: None,
+            dag_run: None,
+            task: None,
+            count: None,
         };
         Self { event_type, audience: Audience::of(kind, about.target, about.is_open_to_members), data }
     }

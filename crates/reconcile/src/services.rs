@@ -5,10 +5,11 @@ use std::sync::Arc;
 use podium_api::DeploymentId;
 use podium_app::App;
 use podium_app::secrets::Secrets;
-use podium_dataplane::local::{Archive, Archives, Keys, Logs, Services};
+use podium_dataplane::local::{Archive, Archives, Claims, Keys, Logs, Services};
 use podium_dataplane::{LogLine, PlaneFuture, Secret};
 use podium_domain::Reason;
-use podium_store::System;
+use podium_domain::events::{SpoolBatch, SpoolState};
+use podium_store::{System, event_spools};
 
 use crate::append_lines;
 
@@ -21,6 +22,7 @@ pub fn services(app: &App, system: System) -> Services {
     Services {
         archives: Arc::new(AppServices(app.clone(), system)),
         logs: Arc::new(AppServices(app.clone(), system)),
+        claims: Arc::new(AppServices(app.clone(), system)),
         keys: Arc::new(move |id, purpose| key(&secrets.secrets, id, purpose)),
         clock: Arc::new(move || clock.now()),
     }
@@ -55,6 +57,33 @@ impl Logs for AppServices {
             }
             let kept = append_lines(&self.0, self.1, batch).await;
             kept.map_err(|error| Reason::new("the log lines cannot be stored", error).into())
+        })
+    }
+}
+
+impl Claims for AppServices {
+    fn state(&self, deployment_id: DeploymentId) -> PlaneFuture<'_, SpoolState> {
+        let (now, system) = (self.0.world.now(), self.1);
+        Box::pin(async move {
+            let known =
+                self.0.db.read(None, move |conn| event_spools::get(conn, &system, deployment_id)).await;
+            let known = known.map_err(|error| Reason::new("the events cannot be read", error))?;
+            Ok(known.unwrap_or_else(|| SpoolState::new(now)))
+        })
+    }
+
+    fn record(&self, deployment_id: DeploymentId, batch: SpoolBatch) -> PlaneFuture<'_, Option<SpoolState>> {
+        let (now, system) = (self.0.world.now(), self.1);
+        Box::pin(async move {
+            // Nothing is lost: it stays in the spool until there is space for it.
+            if let Some(why) = self.0.disk_is_full() {
+                return Err(why.into());
+            }
+            let write = move |tx: &podium_db::Tx| {
+                event_spools::record(tx, &system, deployment_id, batch.clone(), now)
+            };
+            let written = self.0.db.write(None, write).await;
+            written.map_err(|error| Reason::new("the events cannot be stored", error).into())
         })
     }
 }

@@ -23,6 +23,7 @@ pub mod deploy_reports;
 pub mod deployments;
 pub mod deploys;
 pub mod environment_objects;
+pub mod event_spools;
 pub mod events;
 pub mod front_door;
 pub mod grants;
@@ -81,6 +82,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0019_deploy_reports"),
     migration!("0021_plans"),
     migration!("0023_rolled_back_from"),
+    migration!("0024_event_spools"),
     migration!("0027_applied_plans"),
 ];
 
@@ -102,6 +104,7 @@ fn all_statements() -> Vec<&'static Sql> {
         deployments::STATEMENTS,
         environment_objects::STATEMENTS,
         environment_objects::LINK_STATEMENTS,
+        event_spools::STATEMENTS,
         events::STATEMENTS,
         front_door::STATEMENTS,
         deploys::STATEMENTS,

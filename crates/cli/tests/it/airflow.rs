@@ -87,6 +87,7 @@ fn deployments_really_run() {
     world.let_go(&second);
     world.serve();
     world.wait_for_run(&second, &run);
+    project::is_told(&world, &second, "hello", &run, &["dag_run.started", "dag_run.succeeded"]);
     world.wait_for_lines(&second, "\"farewell-one\"", 1);
     world.wait_for_lines(&second, "\"greetings-one\"", 1);
     world.wait_for_status(&second, "HEALTHY");

@@ -1,4 +1,5 @@
-"""Registers the secret values of this environment with Airflow, so that its logs mask them.
+"""Registers the secret values of this environment with Airflow, so that its logs mask them, and the listener that tells the
+control plane of DAG runs.
 
 Airflow loads a module of this name at the start of every process. One that the environment has itself, for policies of
 its cluster, is loaded after this one and counts as if this one were not there.
@@ -95,6 +96,16 @@ def _load_own():
     __all__.extend(names)
 
 
+def _install_listener():
+    try:
+        from podium_airflow import listener
+
+        listener.install()
+    except Exception as error:  # noqa: BLE001
+        print(f"DAG runs of this process make no events: {error!r}", file=sys.stderr)
+
+
+_install_listener()
 _secret = list(_values())
 if _secret:
     _mask(_secret)

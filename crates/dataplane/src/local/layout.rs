@@ -163,7 +163,7 @@ impl Place {
     /// redirect it with links.
     pub(super) fn own(&self) -> Vec<PathBuf> {
         let logs = [self.task_logs(), self.parser_logs()];
-        let other = [self.user_home(), self.database(), self.temporary(), self.status()];
+        let other = [self.user_home(), self.database(), self.temporary(), self.status(), self.spool()];
         other.into_iter().chain(logs).collect()
     }
 
@@ -182,6 +182,7 @@ impl Place {
             self.database(),
             self.temporary(),
             self.status(),
+            self.spool(),
         ];
         let named =
             |path: PathBuf| (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), path);
@@ -212,6 +213,11 @@ impl Place {
     /// Status files of its components for their supervisor.
     pub(super) fn status(&self) -> PathBuf {
         self.root.join("status")
+    }
+
+    /// What it says about its DAG runs, until the control plane has read it.
+    pub(super) fn spool(&self) -> PathBuf {
+        self.root.join("spool")
     }
 
     /// The offsets up to which its logs were read.

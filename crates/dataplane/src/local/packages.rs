@@ -6,6 +6,7 @@
 //! is kept with it: the same `requirements.txt` gives the same packages for as long as the environment exists, also after
 //! a rollback.
 
+mod failures;
 mod job;
 mod layers;
 mod pins;
@@ -15,20 +16,25 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use podium_domain::{Quoted, Reason, UserText};
+use podium_api::{DeploymentId, Id};
+use podium_domain::Reason;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, Semaphore};
 
+pub(super) use self::failures::PackagesError;
+use self::failures::{broken, uninstalled, unresolved};
 use self::job::{Job, JobError};
+pub(super) use self::layers::recorded_size;
 pub(super) use self::pins::{Pins, normalized};
+use super::cgroups::Cgroups;
 use super::command::run;
 use super::host::Host;
 use super::isolation::{FileAccess, Isolation};
 use super::layout::{Layout, rename, write_whole};
 use super::locks;
+use super::orphans::OrphanProcesses;
 use super::python::readable_by_all;
 use super::requirements::Requirements;
 use super::runtimes::Runtime;
@@ -37,50 +43,34 @@ use super::unused_runtimes;
 use super::users::{PACKAGES_SLOT, has_slot};
 use crate::blocking::{blocking, blocking_exclusive};
 
-/// How many jobs run at the same time.
+/// How many jobs run at the same time. An environment has at most one: it resolves, and then it installs.
 const JOBS: usize = 2;
 
-/// Words of the installer that say that an index could not be reached, rather than that requirements are wrong.
-const UNREACHABLE: &[&str] = &[
-    "Failed to fetch",
-    "Could not connect",
-    "error sending request",
-    "dns error",
-    "timed out",
-    "Connection re",
-    "No space left",
-    "os error",
-];
-
-/// Why packages cannot be had.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum PackagesError {
-    /// Their author has to change the requirements.
-    Refused(Reason),
-    /// Something is broken or away; it is tried again.
-    Broken(Reason),
-}
+/// Is told whether a job waits for others (`true`) or runs.
+pub(super) type Waiting<'a> = &'a (dyn Fn(bool) + Send + Sync);
 
 /// The packages of projects on this machine.
 pub(super) struct Packages {
     layout: Layout,
     reserve: u64,
+    /// How much disk packages may use.
+    most_bytes: u64,
     /// The installer, where its user can run it.
     installer: OnceCell<PathBuf>,
     jobs: Semaphore,
-    next_job: AtomicU64,
     /// Held while a layer is installed or removed.
     turns: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
 }
 
 impl Packages {
-    pub(super) fn new(layout: Layout, reserve: u64) -> Self {
+    /// Packages for environments that may use so much disk.
+    pub(super) fn new(layout: Layout, reserve: u64, environment_disk: Option<u64>) -> Self {
         Self {
             layout,
             reserve,
+            most_bytes: environment_disk.map_or(job::MOST_BYTES, |most| most.min(job::MOST_BYTES)),
             installer: OnceCell::new(),
             jobs: Semaphore::new(JOBS),
-            next_job: AtomicU64::new(0),
             turns: Mutex::default(),
         }
     }
@@ -94,13 +84,14 @@ impl Packages {
         runtime: &Runtime,
         requirements: &Requirements,
         memory: &Path,
+        waiting: Waiting<'_>,
     ) -> Result<Option<Pins>, PackagesError> {
         let (of, text, folder) = (runtime.clone(), requirements.text(), memory.to_owned());
         let known = blocking(move || pins::recall(&folder, &of, &text)).await.map_err(broken)?;
         let pins = match known {
             Some(pins) => pins,
             None => {
-                let pins = self.resolve_anew(host, uv, runtime, requirements).await?;
+                let pins = self.resolve_anew(host, uv, runtime, requirements, waiting).await?;
                 let (of, text, folder) = (runtime.clone(), requirements.text(), memory.to_owned());
                 let kept = pins.clone();
                 let saved = blocking_exclusive(memory, move || pins::save(&folder, &of, &text, &kept)).await;
@@ -117,10 +108,11 @@ impl Packages {
         uv: &Path,
         runtime: &Runtime,
         requirements: &Requirements,
+        waiting: Waiting<'_>,
     ) -> Result<Pins, PackagesError> {
         let lock = locks::of(&runtime.version.to_string()).unwrap_or_default();
         let described = self.described(runtime).await?;
-        let desk = self.desk(host, uv).await?;
+        let desk = self.desk(host, uv, waiting).await?;
         let files = [("requirements.in", requirements.text()), ("constraints.txt", lock.to_owned())];
         desk.write(files).await?;
         let mut arguments: Vec<OsString> = vec![desk.installer.clone().into()];
@@ -144,6 +136,9 @@ impl Packages {
             .map(Into::into),
         );
         arguments.extend([runtime.program("python").into(), "--find-links".into(), described.into()]);
+        // Named as arguments, because the one above takes precedence over the operator's variable.
+        let links = job::find_links(std::env::var_os("UV_FIND_LINKS").as_deref());
+        arguments.extend(links.into_iter().flat_map(|link| ["--find-links".into(), link]));
         desk.run(&arguments).await.map_err(|error| unresolved(&error, runtime))?;
         let (output, of) = (desk.directory.join("pins.txt"), runtime.clone());
         blocking(move || pins::read_output(&output, &of)).await.map_err(broken)
@@ -176,6 +171,7 @@ impl Packages {
         uv: &Path,
         runtime: &Runtime,
         pins: &Pins,
+        waiting: Waiting<'_>,
     ) -> Result<PathBuf, PackagesError> {
         let key = pins.key(runtime).await.map_err(broken)?;
         let turn = self.turn(&key);
@@ -188,7 +184,7 @@ impl Packages {
             blocking(move || unused_runtimes::check_space_for_runtime(&layers, reserve))
                 .await
                 .map_err(PackagesError::Broken)?;
-            self.install_anew(host, uv, runtime, pins, &layer).await?;
+            self.install_anew(host, uv, runtime, pins, &layer, waiting).await?;
         }
         let used = layer.clone();
         blocking(move || unused_runtimes::note_use(&used)).await;
@@ -202,8 +198,9 @@ impl Packages {
         runtime: &Runtime,
         pins: &Pins,
         layer: &Path,
+        waiting: Waiting<'_>,
     ) -> Result<(), PackagesError> {
-        let desk = self.desk(host, uv).await?;
+        let desk = self.desk(host, uv, waiting).await?;
         desk.write([("pins.txt", pins.text().to_owned())]).await?;
         let mut arguments: Vec<OsString> = vec![desk.installer.clone().into()];
         arguments.extend(
@@ -225,12 +222,18 @@ impl Packages {
         );
         arguments.push(runtime.program("python").into());
         desk.run(&arguments).await.map_err(|error| uninstalled(&error))?;
-        let (installed, layer, of) = (desk.directory.join("site"), layer.to_owned(), runtime.clone());
-        blocking(move || layers::place(&installed, &layer, &of)).await.map_err(broken)
+        let (directory, layer, of) = (desk.directory.clone(), layer.to_owned(), runtime.clone());
+        blocking(move || layers::place(&directory, &layer, &of)).await.map_err(broken)
     }
 
-    /// Removes layers that have been unused for longer than this, and marks those in use.
-    pub(super) async fn remove_unused(&self, in_use: &BTreeSet<String>, kept_for: Duration) {
+    /// Removes layers that have been unused for longer than this, and marks those in use. What is in use is looked up again
+    /// before a layer is removed: an environment may have begun to use it meanwhile.
+    pub(super) async fn remove_unused(
+        &self,
+        in_use: &BTreeSet<String>,
+        kept_for: Duration,
+        look: impl Fn() -> io::Result<BTreeSet<String>> + Clone + Send + 'static,
+    ) {
         let layers = self.layout.layers();
         for key in blocking(move || layers::installed(&layers)).await {
             let directory = self.layout.layers().join(&key);
@@ -241,12 +244,25 @@ impl Packages {
             let turn = self.turn(&key);
             // It is being installed.
             let Ok(_turn) = turn.try_lock() else { continue };
-            match blocking(move || layers::remove_if_idle(&directory, kept_for)).await {
+            let (look, looked_for) = (look.clone(), key.clone());
+            let removed = blocking(move || {
+                if look()?.contains(&looked_for) {
+                    return Ok(false);
+                }
+                layers::remove_if_idle(&directory, kept_for)
+            });
+            match removed.await {
                 Ok(false) => {}
                 Ok(true) => tracing::info!(layer = key, "removed unused packages"),
                 Err(error) => tracing::warn!(layer = key, %error, "unused packages cannot be removed"),
             }
         }
+    }
+
+    /// Occupies every place for a job.
+    #[cfg(test)]
+    pub(super) async fn occupy(&self) -> tokio::sync::SemaphorePermit<'_> {
+        self.jobs.acquire_many(u32::try_from(JOBS).unwrap()).await.unwrap()
     }
 
     fn turn(&self, key: &str) -> Arc<AsyncMutex<()>> {
@@ -256,13 +272,28 @@ impl Packages {
     }
 
     /// A directory for one job, and the right to run it.
-    async fn desk<'a>(&'a self, host: &Host, uv: &Path) -> Result<Desk<'a>, PackagesError> {
-        let permit = self.jobs.acquire().await.map_err(|error| broken(io::Error::other(error)))?;
-        let (layout, uv) = (self.layout.clone(), uv.to_owned());
-        let prepare = || async { blocking(move || prepare(&layout, &uv)).await };
+    async fn desk<'a>(
+        &'a self,
+        host: &Host,
+        uv: &Path,
+        waiting: Waiting<'_>,
+    ) -> Result<Desk<'a>, PackagesError> {
+        let permit = match self.jobs.try_acquire() {
+            Ok(permit) => permit,
+            Err(_) => {
+                waiting(true);
+                let permit = self.jobs.acquire().await.map_err(|error| broken(io::Error::other(error)))?;
+                waiting(false);
+                permit
+            }
+        };
+        let (layout, uv, user) = (self.layout.clone(), uv.to_owned(), host.isolation.user_of(PACKAGES_SLOT));
+        let prepare = || async {
+            end_leftovers(&layout, user).await;
+            blocking(move || prepare(&layout, &uv)).await
+        };
         let installer = self.installer.get_or_try_init(prepare).await.map_err(broken)?;
-        let number = self.next_job.fetch_add(1, Ordering::Relaxed);
-        let directory = self.layout.jobs().join(number.to_string());
+        let directory = self.layout.jobs().join(blocking(unused_name).await.map_err(broken)?);
         let mut read = host.read.clone();
         read.extend(job::certificates());
         read.extend(installer.parent().map(Path::to_owned));
@@ -276,6 +307,7 @@ impl Packages {
             directory,
             installer: installer.clone(),
             reserve: self.reserve,
+            most_bytes: self.most_bytes,
         })
     }
 }
@@ -287,6 +319,7 @@ struct Desk<'a> {
     directory: PathBuf,
     installer: PathBuf,
     reserve: u64,
+    most_bytes: u64,
 }
 
 impl Desk<'_> {
@@ -303,7 +336,8 @@ impl Desk<'_> {
     }
 
     async fn run(&self, arguments: &[OsString]) -> Result<(), JobError> {
-        Job { isolation: &self.isolation, directory: &self.directory, reserve: self.reserve }
+        let (reserve, most_bytes) = (self.reserve, self.most_bytes);
+        Job { isolation: &self.isolation, directory: &self.directory, reserve, most_bytes }
             .run(arguments)
             .await
     }
@@ -332,6 +366,18 @@ fn make_desk(directory: &Path, isolation: &Isolation) -> io::Result<()> {
     Ok(())
 }
 
+/// Ends jobs that outlived an earlier control plane: they would write on into directories that are about to go.
+async fn end_leftovers(layout: &Layout, user: Option<u32>) {
+    // Jobs belong to no environment, and are in no control group.
+    let none = DeploymentId::from_raw(Id::from_parts(0, 0, 0));
+    OrphanProcesses::of(none, user, &Cgroups::None).using(layout.jobs()).end().await;
+}
+
+/// A name that no job had before, also under an earlier control plane.
+fn unused_name() -> io::Result<String> {
+    fs::read_to_string("/proc/sys/kernel/random/uuid").map(|text| text.trim().to_owned())
+}
+
 /// Puts the installer where the user of jobs can run it, and removes what earlier jobs left.
 fn prepare(layout: &Layout, uv: &Path) -> io::Result<PathBuf> {
     if has_slot(layout, PACKAGES_SLOT)? {
@@ -341,100 +387,13 @@ fn prepare(layout: &Layout, uv: &Path) -> io::Result<PathBuf> {
     }
     trees::remove(&layout.jobs())?;
     layout.make_packages()?;
+    layers::remove_drafts(&layout.layers())?;
     let program = layout.packages().join("bin").join("uv");
     let draft = program.with_extension("draft");
     fs::copy(uv, &draft)?;
     fs::set_permissions(&draft, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     rename(&draft, &program)?;
     Ok(program)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "errors are mapped with it")]
-fn broken(error: io::Error) -> PackagesError {
-    PackagesError::Broken(Reason::of_io("the project's packages cannot be installed now", &error))
-}
-
-/// Whether a job failed because the index could not be reached.
-fn is_unreachable(said: &str) -> bool {
-    UNREACHABLE.iter().any(|words| said.contains(words))
-}
-
-/// Why requirements could not be resolved.
-fn unresolved(error: &JobError, runtime: &Runtime) -> PackagesError {
-    let JobError::Failed { said, .. } = error else { return failed(error) };
-    if is_unreachable(said) {
-        return PackagesError::Broken(Reason::new("the package index cannot be reached", last_line(said)));
-    }
-    // The resolver always says why requirements do not resolve; one that says nothing was killed.
-    if said.trim().is_empty() {
-        return failed(error);
-    }
-    let mut told = UserText::filled(
-        "the packages of requirements.txt do not resolve: {} (Apache Airflow {} and the packages that come with it keep their versions.)",
-        &[&Quoted::resolver(&explanation(said)), &runtime.version],
-    );
-    if said.contains("no usable wheels") || said.contains("no wheels") || said.contains("Wheels are required")
-    {
-        told = UserText::joined(
-            [told, "Only packages with wheels can be installed here: nothing is built from source.".into()],
-            " ",
-        );
-    }
-    PackagesError::Refused(Reason::new(told, last_line(said)))
-}
-
-/// Why resolved packages could not be installed.
-fn uninstalled(error: &JobError) -> PackagesError {
-    match error {
-        JobError::Failed { said, .. } if is_unreachable(said) => {
-            PackagesError::Broken(Reason::new("the package index cannot be reached", last_line(said)))
-        }
-        JobError::Failed { said, .. } if !said.trim().is_empty() => PackagesError::Refused(Reason::new(
-            UserText::filled(
-                "the project's packages cannot be installed: {}",
-                &[&Quoted::resolver(&explanation(said))],
-            ),
-            last_line(said),
-        )),
-        _ => failed(error),
-    }
-}
-
-fn failed(error: &JobError) -> PackagesError {
-    match error {
-        JobError::TooLarge => PackagesError::Refused(
-            UserText::filled("the project's packages need more than {} GiB", &[&(job::MOST_BYTES >> 30)])
-                .into(),
-        ),
-        JobError::TooLong => PackagesError::Refused("installing the project's packages took too long".into()),
-        JobError::DiskFull => {
-            PackagesError::Broken("the project's packages cannot be installed: the disk is full".into())
-        }
-        JobError::NotRun(_) | JobError::Failed { .. } => {
-            PackagesError::Broken(Reason::new("the project's packages cannot be installed now", error))
-        }
-    }
-}
-
-/// What the resolver says about the requirements, without its decoration and advice.
-fn explanation(said: &str) -> String {
-    let is_word = |word: &&str| word.chars().any(char::is_alphanumeric);
-    let lines = said.lines().map(str::trim).take_while(|line| !line.starts_with("hint:"));
-    let words = lines.flat_map(str::split_whitespace).filter(is_word);
-    let words = words.collect::<Vec<_>>().join(" ");
-    let because = words.find("Because").map_or(words.as_str(), |at| &words[at..]);
-    because.trim_start_matches("error: ").to_owned()
-}
-
-fn last_line(said: &str) -> String {
-    said.lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default()
-        .trim()
-        .chars()
-        .take(300)
-        .collect()
 }
 
 #[cfg(test)]

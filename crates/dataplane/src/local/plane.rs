@@ -63,7 +63,7 @@ impl Plane {
         let databases = databases(&options, &services, &layout, timing);
         let support = layout.support();
         let runtimes = Runtimes::new(layout.clone(), options.disk_reserve);
-        let packages = Packages::new(layout.clone(), options.disk_reserve);
+        let packages = Packages::new(layout.clone(), options.disk_reserve, options.environment_disk);
         Arc::new(Self {
             options,
             services,

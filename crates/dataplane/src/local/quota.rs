@@ -14,7 +14,9 @@ use podium_domain::{Given, UserText};
 use tokio::time::Instant;
 
 use super::layout::Place;
+use super::packages::recorded_size;
 use super::plane::Plane;
+use super::state::State;
 use super::trees::{Entry, Walk};
 use crate::blocking::{assert_may_block, blocking};
 
@@ -34,6 +36,9 @@ const FURTHER: usize = 25 * SLICE;
 const LONGEST: Duration = Duration::from_secs(600);
 /// A disk with fewer free inodes than this counts as full.
 const FILES: u64 = 1_500;
+
+/// The name of shared layers of packages.
+const PACKAGES: &str = "packages";
 
 /// The disk usage of an environment by directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,9 +67,18 @@ pub(super) struct Measuring {
     usage: Usage,
 }
 
+/// What an environment uses of shared directories: the packages of its project, as if it had them alone. While they change
+/// there are two, and the larger one counts: a change that fits must not stop the environment.
+fn shared(place: &Place, layers: &Path) -> u64 {
+    assert_may_block();
+    let state = State::read(&place.state()).ok().flatten().unwrap_or_default();
+    state.layers.iter().map(|key| recorded_size(&layers.join(key))).max().unwrap_or_default()
+}
+
 impl Measuring {
-    pub(super) fn new(place: &Place) -> Self {
-        Self { waiting: place.measured(), at: None, usage: Usage::default() }
+    pub(super) fn new(place: &Place, layers: &Path) -> Self {
+        let usage = Usage(BTreeMap::from([(PACKAGES.to_owned(), shared(place, layers))]));
+        Self { waiting: place.measured(), at: None, usage }
     }
 
     /// Continues measuring; returns the usage once it is complete. What cannot be read is not counted.
@@ -162,12 +176,14 @@ fn free_bytes(directory: &Path) -> Option<u64> {
 
 /// Measures an environment, with pauses; `None` if it is gone.
 async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
-    let (place, bound, is_stopped) = {
+    let (place, layers, bound, is_stopped) = {
         let plane = plane.upgrade()?;
         let is_stopped = plane.supervisors().get(&id)?.stop_reason().is_some();
-        (plane.layout.environment(id), plane.options.environment_disk, is_stopped)
+        let (place, layers) = (plane.layout.environment(id), plane.layout.layers());
+        (place, layers, plane.options.environment_disk, is_stopped)
     };
-    let (mut measuring, begun, mut further) = (Measuring::new(&place), Instant::now(), 0);
+    let mut measuring = blocking(move || Measuring::new(&place, &layers)).await;
+    let (begun, mut further) = (Instant::now(), 0);
     loop {
         let step = blocking(move || {
             let done = measuring.advance(SLICE);

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use podium_api::DeploymentId;
+use podium_domain::events::{SpoolBatch, SpoolState};
 
 use crate::simulated::Clock;
 use crate::{Fault, LogLine, PlaneFuture, Secret};
@@ -21,6 +22,15 @@ pub trait Archives: Send + Sync {
 pub trait Logs: Send + Sync {
     /// Appends lines; they are stored once it returns.
     fn append(&self, lines: Vec<LogLine>) -> PlaneFuture<'_, ()>;
+}
+
+/// Stores what environments say about their DAG runs. It is not trusted: the deployment is the one whose spool it was in.
+pub trait Claims: Send + Sync {
+    /// How far the spool of an environment was read.
+    fn state(&self, deployment_id: DeploymentId) -> PlaneFuture<'_, SpoolState>;
+
+    /// Stores what was read, and how far. `None` if somebody else has read it, or the deployment is gone.
+    fn record(&self, deployment_id: DeploymentId, batch: SpoolBatch) -> PlaneFuture<'_, Option<SpoolState>>;
 }
 
 /// Derives the keys of an environment: deterministic for an environment and purpose, and independent of each other.
@@ -41,10 +51,21 @@ impl Logs for Nothing {
     }
 }
 
+impl Claims for Nothing {
+    fn state(&self, _: DeploymentId) -> PlaneFuture<'_, SpoolState> {
+        Box::pin(async { Err(Fault::Failed("events are not stored here".into())) })
+    }
+
+    fn record(&self, _: DeploymentId, _: SpoolBatch) -> PlaneFuture<'_, Option<SpoolState>> {
+        Box::pin(async { Err(Fault::Failed("events are not stored here".into())) })
+    }
+}
+
 impl Services {
     /// Services that suffice for metadata databases.
     pub fn of_keys(keys: Keys, clock: Clock) -> Self {
-        Self { archives: Arc::new(Nothing), logs: Arc::new(Nothing), keys, clock }
+        let (archives, logs, claims) = (Arc::new(Nothing), Arc::new(Nothing), Arc::new(Nothing));
+        Self { archives, logs, claims, keys, clock }
     }
 }
 
@@ -55,6 +76,8 @@ pub struct Services {
     pub archives: Arc<dyn Archives>,
     /// Where logs go.
     pub logs: Arc<dyn Logs>,
+    /// Where events of environments go.
+    pub claims: Arc<dyn Claims>,
     /// Where keys come from.
     pub keys: Keys,
     /// Where the time comes from.

@@ -105,6 +105,7 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     all.set("TMPDIR", text(&place.temporary()));
     all.set("PODIUM_DRAIN", text(&place.drain()));
     all.set("PODIUM_STATUS", text(&place.status()));
+    all.set("PODIUM_SPOOL", text(&place.spool()));
     all.set("LANG", "C.UTF-8");
     let mut modules = vec![context.support.to_owned()];
     if context.project.is_some() {

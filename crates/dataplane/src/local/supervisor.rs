@@ -38,6 +38,7 @@ use super::process::Process;
 use super::program::{Program, ReplaceStrategy};
 use super::services::Services;
 use super::socket::Socket;
+use super::spool;
 use super::state::{State, StateFile};
 use super::tail::Tail;
 use super::timing::Timing;
@@ -123,6 +124,8 @@ pub(super) struct Supervisor {
     /// Known once the host has been examined.
     isolation: Isolation,
     tail: Option<JoinHandle<()>>,
+    /// Reads what the environment says about its DAG runs.
+    spool: Option<JoinHandle<()>>,
     state: State,
     state_file: Arc<StateFile>,
     processes: BTreeMap<String, SupervisedProcess>,
@@ -178,6 +181,7 @@ impl Supervisor {
             place,
             isolation: Isolation::NONE,
             tail: None,
+            spool: None,
             state,
             state_file: Arc::clone(&state_file),
             processes: BTreeMap::new(),
@@ -236,15 +240,17 @@ impl Supervisor {
         self.orders.has_changed().unwrap_or(true)
     }
 
-    /// Starts to copy the environment's logs to the log store.
+    /// Starts to copy the environment's logs to the log store, and what it says about its DAG runs to the events.
     async fn follow_logs(&mut self) {
         let logs = self.place.logs();
         if self.tail.is_some() || !blocking(move || logs.is_dir()).await {
             return;
         }
-        let Services { logs, clock, .. } = &self.plane.services;
+        let Services { logs, claims, clock, .. } = &self.plane.services;
         let following = Tail::follow(self.id, self.place.clone(), Arc::clone(logs), Arc::clone(clock));
         self.tail = Some(tokio::spawn(following));
+        let reading = spool::follow(self.id, self.place.spool(), Arc::clone(claims), Arc::clone(clock));
+        self.spool = Some(tokio::spawn(reading));
     }
 
     /// Brings an environment to the desired state and keeps it there until another order arrives.
@@ -367,6 +373,12 @@ impl Supervisor {
         }
     }
 
+    fn end_following(&mut self) {
+        for follower in [self.tail.take(), self.spool.take()].into_iter().flatten() {
+            follower.abort();
+        }
+    }
+
     fn show(&self, rollout: Rollout, components: Vec<(String, Result<(), Reason>)>) {
         let component = |(name, health): (String, Result<(), Reason>)| Component {
             name,
@@ -382,8 +394,6 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        if let Some(tail) = self.tail.take() {
-            tail.abort();
-        }
+        self.end_following();
     }
 }

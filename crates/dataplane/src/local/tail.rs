@@ -5,6 +5,7 @@
 
 mod scan;
 
+pub(super) use self::scan::open_below;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ impl Tail {
     /// Follows the logs of an environment until it is dropped, despite errors and panics. Dropping it loses nothing:
     /// what was not recorded is read again.
     pub(super) async fn follow(id: DeploymentId, place: Place, logs: Arc<dyn Logs>, clock: Clock) {
-        let mut restarts = Restarts { wait: PACE };
+        let mut restarts = Restarts::new();
         loop {
             let began = tokio::time::Instant::now();
             // A separate task contains panics, and ends with this one.
@@ -110,12 +111,16 @@ impl Tail {
 }
 
 /// The backoff between restarts: longer each time, reset after a run that lasted.
-struct Restarts {
+pub(super) struct Restarts {
     wait: Duration,
 }
 
 impl Restarts {
-    fn wait_after(&mut self, ran: Duration) -> Duration {
+    pub(super) const fn new() -> Self {
+        Self { wait: PACE }
+    }
+
+    pub(super) fn wait_after(&mut self, ran: Duration) -> Duration {
         let wait = if ran >= LONGEST_WAIT { PACE } else { self.wait };
         self.wait = LONGEST_WAIT.min(wait * 2);
         wait

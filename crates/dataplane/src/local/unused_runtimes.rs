@@ -86,10 +86,26 @@ pub(super) async fn once(plane: &Arc<Plane>) {
         Ok(in_use) => {
             let kept_for = Duration::from_hours(24 * u64::from(days));
             plane.runtimes.remove_unused(&in_use.runtimes, kept_for).await;
-            plane.packages.remove_unused(&in_use.layers, kept_for).await;
+            plane.packages.remove_unused(&in_use.layers, kept_for, layers_in_use(plane)).await;
         }
         // It is unknown what environments use, so nothing is removed.
         Err(error) => tracing::warn!(%error, "unused runtimes cannot be determined"),
+    }
+}
+
+/// Removes layers of packages that no environment uses, if there is no room for another.
+pub(super) async fn make_room_for_layer(plane: &Arc<Plane>) {
+    let looked = Arc::clone(plane);
+    let in_use = blocking(move || {
+        let has_room = check_space_for_runtime(&looked.layout.layers(), looked.options.disk_reserve).is_ok();
+        if has_room { Ok(None) } else { in_use(&looked).map(Some) }
+    });
+    match in_use.await {
+        Ok(None) => {}
+        Ok(Some(in_use)) => {
+            plane.packages.remove_unused(&in_use.layers, Duration::ZERO, layers_in_use(plane)).await;
+        }
+        Err(error) => tracing::warn!(%error, "unused packages cannot be determined"),
     }
 }
 
@@ -99,6 +115,14 @@ struct InUse {
     runtimes: BTreeSet<Version>,
     /// The layers that they run with, or are being changed to.
     layers: BTreeSet<String>,
+}
+
+/// Looks up which layers are in use.
+fn layers_in_use(
+    plane: &Arc<Plane>,
+) -> impl Fn() -> io::Result<BTreeSet<String>> + Clone + Send + 'static + use<> {
+    let plane = Arc::clone(plane);
+    move || in_use(&plane).map(|in_use| in_use.layers)
 }
 
 fn in_use(plane: &Plane) -> io::Result<InUse> {

@@ -26,6 +26,8 @@ const READ_ROLES: Permission = Permission::known("organization.customRoles.get")
 const READ_RANGES: Permission = Permission::known("organization.allowedIpAddressRanges.get");
 const READ_WORKSPACE: Permission = Permission::known("workspace.get");
 const READ_DEPLOYMENT: Permission = Permission::known("deployment.get");
+const READ_DAG_RUNS: Permission = Permission::known("deployment.airflow.dagRun.get");
+const READ_TASKS: Permission = Permission::known("deployment.airflow.taskInstance.get");
 const READ_DEPLOYS: Permission = Permission::known("deployment.deploys.get");
 const READ_AGENT_TOKENS: Permission = Permission::known("deployment.agentTokens.get");
 
@@ -49,6 +51,8 @@ const IN_WORKSPACE: &[Permission] = &[
 /// Those that are held on a deployment, or in its workspace.
 const ON_DEPLOYMENT: &[Permission] = &[
     READ_DEPLOYMENT,
+    READ_DAG_RUNS,
+    READ_TASKS,
     READ_DEPLOYS,
     READ_AGENT_TOKENS,
     Permission::known("deployment.apiTokens.get"),
@@ -71,6 +75,8 @@ impl Audience {
             "ip_range" => READ_RANGES,
             "workspace" => READ_WORKSPACE,
             "deployment" => READ_DEPLOYMENT,
+            "dag_run" => READ_DAG_RUNS,
+            "task" => READ_TASKS,
             "deploy" => READ_DEPLOYS,
             "agent_token" => READ_AGENT_TOKENS,
             "operation" if matches!(target, Target::Deployment { .. }) => READ_DEPLOYMENT,

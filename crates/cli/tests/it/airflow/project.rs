@@ -1,6 +1,6 @@
 //! A project with modules, a plugin and packages, on both lines of Apache Airflow.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::world::{Environment, World};
 
@@ -25,6 +25,25 @@ def hello():
 hello()
 "#;
 
+/// Its task is tried twice, and fails both times.
+const FAILS: &str = r#"
+from datetime import timedelta
+
+from airflow.decorators import dag, task
+
+
+@dag(schedule=None)
+def fails():
+    @task(retries=1, retry_delay=timedelta(seconds=0))
+    def stumble():
+        raise ValueError("as it should")
+
+    stumble()
+
+
+fails()
+"#;
+
 /// The line of the broken import is the second one.
 const BROKEN: &str = "from airflow import DAG\nimport nothing_of_this_name\n";
 
@@ -42,6 +61,7 @@ const REQUIREMENTS: &str = "apache-airflow-providers-ssh  # a provider\ncowsay>=
 
 fn files<'a>(requirements: &'a str, greeting: &'a str) -> Vec<(&'a str, &'a str)> {
     vec![
+        ("dags/fails.py", FAILS),
         ("dags/hello.py", DAG),
         ("include/__init__.py", ""),
         ("include/greetings.py", greeting),
@@ -70,20 +90,27 @@ fn works(world: &World, environment: &Environment) {
     let report = world.report(environment, &first);
     assert_eq!((&report["state"], &report["isParsed"]), (&json!("LIVE"), &json!(true)), "{report:#}");
     assert_eq!(report["importErrors"], json!([]), "{report:#}");
-    assert_eq!(report["files"]["addedCount"], 5, "{report:#}");
-    assert_eq!(report["dags"]["added"], json!(["hello"]), "{report:#}");
+    assert_eq!(report["files"]["addedCount"], 6, "{report:#}");
+    assert_eq!(report["dags"]["added"], json!(["fails", "hello"]), "{report:#}");
     let steps: Vec<_> =
         report["steps"].as_array().expect("a list").iter().map(|step| step["step"].clone()).collect();
     assert!(steps.contains(&json!("PACKAGES")) && steps.contains(&json!("PARSE")), "{steps:?}");
     let before = world.processes(environment);
 
     world.say("a task imports the module, the package and the provider; the plugin is loaded");
-    world.run_to_the_end(environment);
+    let failing = world.trigger_dag(environment, "fails");
+    let run = world.trigger(environment);
+    world.wait_for_run(environment, &run);
     world.wait_for_lines(environment, "\"project-says moo cowsay SSHHook\"", 1);
     let plugins = world.airflow(environment, "GET", "/plugins", None).json();
     let names: Vec<_> =
         plugins["plugins"].as_array().expect("a list").iter().map(|it| it["name"].clone()).collect();
     assert!(names.contains(&json!("greeter_moo")), "{names:?}");
+
+    world.say("what the runs came to is an event");
+    is_told(world, environment, "hello", &run, &["dag_run.started", "dag_run.succeeded"]);
+    let failed = ["dag_run.started", "task.failed", "task.failed", "dag_run.failed"];
+    is_told(world, environment, "fails", &failing, &failed);
 
     world.say("requirements that do not fit fail with the resolver's words, and the old version serves");
     let (conflict, _) = world.finalize(environment, &files("sqlalchemy==1.0.0\n", GREETING));
@@ -108,4 +135,30 @@ fn works(world: &World, environment: &Environment) {
     assert!(error["message"].as_str().is_some_and(|it| it.contains("nothing_of_this_name")), "{error:#}");
     assert_eq!(report["files"]["added"], json!(["dags/broken.py"]), "{report:#}");
     assert_eq!(world.processes(environment), before, "DAGs change without a restart");
+}
+
+/// Waits until the events of a run are these.
+pub(super) fn is_told(world: &World, environment: &Environment, dag: &str, run: &str, types: &[&str]) {
+    let of_run = || {
+        let page =
+            world.call("GET", &format!("/events?limit=1000&deploymentId={}", environment.id), None).json();
+        let events = page["events"].as_array().expect("a list").clone();
+        let is_of_run = |event: &Value| event["data"]["dagRun"]["runId"] == run;
+        events.into_iter().filter(is_of_run).collect::<Vec<_>>()
+    };
+    world.wait_until("the run is told to its end", || of_run().len() >= types.len());
+    let events = of_run();
+    let told: Vec<_> = events.iter().map(|event| event["type"].as_str().expect("a type")).collect();
+    let expected: Vec<_> = types.iter().map(|name| format!("podium.{name}")).collect();
+    assert_eq!(told, expected, "{events:#?}");
+    for event in &events {
+        assert_eq!(
+            (&event["data"]["claimed"], &event["data"]["dagRun"]["dagId"]),
+            (&json!(true), &json!(dag))
+        );
+    }
+    let tries: Vec<_> = events.iter().map(|event| event["data"]["task"]["tryNumber"].clone()).collect();
+    if types.contains(&"task.failed") {
+        assert_eq!(tries, [json!(null), json!(1), json!(2), json!(null)], "{events:#?}");
+    }
 }

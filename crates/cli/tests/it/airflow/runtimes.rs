@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::dag;
+use super::project::is_told;
 use super::world::{Environment, World};
 
 #[test]
@@ -38,8 +39,11 @@ fn prove(world: &World, version: &str) {
     let mut environment = world.create(&format!("runtime {version}"), &settings);
     world.remember_traces_once_it_runs(&mut environment);
     world.deploy(&environment, &dag("one", &[]));
-    world.run_to_the_end(&environment);
+    let run = world.trigger(&environment);
+    world.let_go(&environment);
+    world.wait_for_run(&environment, &run);
     world.wait_for_lines(&environment, "\"greetings-one from Oslo\"", 1);
+    is_told(world, &environment, "hello", &run, &["dag_run.started", "dag_run.succeeded"]);
     open_in_a_browser(world, &environment);
     world.delete(&environment);
     world.forget_runtime(version);

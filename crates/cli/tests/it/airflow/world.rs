@@ -115,7 +115,7 @@ impl World {
         self.installation.read("owner-token")
     }
 
-    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
+    pub(super) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
         let token = self.token();
         let path = format!("{}{path}", self.program().organization(&token));
         self.program().call(method, &path, &token, body)
@@ -296,12 +296,18 @@ impl World {
     /// Starts a run; the answer is its id.
     pub(super) fn trigger(&self, environment: &Environment) -> String {
         let _ = fs::remove_file(format!("{}/tmp/go", self.place(environment)));
-        self.airflow(environment, "PATCH", "/dags/hello", Some(&json!({ "is_paused": false }))).json();
+        self.trigger_dag(environment, "hello")
+    }
+
+    /// Starts a run of a DAG; the answer is its id.
+    pub(super) fn trigger_dag(&self, environment: &Environment, dag: &str) -> String {
+        self.airflow(environment, "PATCH", &format!("/dags/{dag}"), Some(&json!({ "is_paused": false })))
+            .json();
         let is_old = self.of(environment, "GET", "", None).json()["runtimeVersion"]
             .as_str()
             .is_some_and(|v| v.starts_with("2."));
         let body = if is_old { json!({}) } else { json!({ "logical_date": null }) };
-        let run = self.airflow(environment, "POST", "/dags/hello/dagRuns", Some(&body)).json();
+        let run = self.airflow(environment, "POST", &format!("/dags/{dag}/dagRuns"), Some(&body)).json();
         run["dag_run_id"].as_str().expect("a run").to_owned()
     }
 

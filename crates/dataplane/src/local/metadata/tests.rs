@@ -9,12 +9,13 @@ use super::*;
 use crate::local::AirflowDatabase;
 use crate::local::postgres::tests::host;
 use crate::local::tests::fresh_id;
-use crate::local::tests::services::{ArchiveFixture, KeptLines};
+use crate::local::tests::services::{ArchiveFixture, KeptLines, NoClaims};
 
 fn services() -> Services {
     Services {
         archives: Arc::new(ArchiveFixture),
         logs: Arc::<KeptLines>::default(),
+        claims: Arc::new(NoClaims),
         keys: Arc::new(|id, purpose| Secret::new(format!("key-{purpose}-{id}"))),
         clock: Arc::new(|| Timestamp::from_millis(0)),
     }

@@ -4,8 +4,9 @@
 //! It runs no code of authors: it reads their requirements, and downloads and unpacks wheels. Still, what it reads comes
 //! from outside.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt as _;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
@@ -25,8 +26,16 @@ use crate::local::trees::Walk;
 const LONGEST: Duration = Duration::from_mins(30);
 /// How much disk a job may use, with everything that it downloads.
 pub(super) const MOST_BYTES: u64 = 8 << 30;
-/// How often its disk usage is checked.
-const MEASURED_EVERY: Duration = Duration::from_secs(1);
+/// How many files it may create, with those of its cache.
+pub(super) const MOST_FILES: u64 = 400_000;
+/// The least that a file counts, because its directory entry takes space too.
+const SMALLEST: u64 = 4096;
+/// A disk with fewer free inodes than this counts as full.
+const FREE_FILES: u64 = 1_500;
+/// The shortest pause between two checks of its disk usage; it is longer if a check takes long.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How much longer than a check the pause after it is.
+const REST: u32 = 5;
 /// How much memory a process of it may use, in KiB.
 const MOST_MEMORY: u64 = 4 << 20;
 /// How much of the end of its output is kept.
@@ -65,8 +74,10 @@ pub(super) enum JobError {
     NotRun(#[from] io::Error),
     #[error("it took more than {} minutes", LONGEST.as_secs() / 60)]
     TooLong,
-    #[error("it used more than {} GiB of disk", MOST_BYTES >> 30)]
-    TooLarge,
+    #[error("it used more than {0} bytes of disk")]
+    TooLarge(u64),
+    #[error("it created more than {MOST_FILES} files")]
+    TooMany,
     #[error("the disk is full")]
     DiskFull,
     /// It failed, with the end of its output.
@@ -80,6 +91,8 @@ pub(super) struct Job<'a> {
     pub(super) directory: &'a Path,
     /// How many bytes to keep free on the disk.
     pub(super) reserve: u64,
+    /// How many bytes it may use.
+    pub(super) most_bytes: u64,
 }
 
 impl Job<'_> {
@@ -93,8 +106,7 @@ impl Job<'_> {
         let group = Group(child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())));
         let mut output = child.stderr.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
         let deadline = Instant::now() + LONGEST;
-        let mut measuring = interval(MEASURED_EVERY);
-        measuring.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut next_check = Instant::now() + PAUSE;
         let (mut tail, mut buffer, mut is_open) = (Tail::default(), [0; 4096], true);
         let status = loop {
             tokio::select! {
@@ -103,7 +115,11 @@ impl Job<'_> {
                     count => tail.add(&buffer[..count]),
                 },
                 status = child.wait() => break status?,
-                _ = measuring.tick() => self.check_disk().await?,
+                () = sleep_until(next_check) => {
+                    let begun = Instant::now();
+                    self.check_disk().await?;
+                    next_check = Instant::now() + PAUSE.max(begun.elapsed() * REST);
+                }
                 () = sleep_until(deadline) => return Err(JobError::TooLong),
             }
         };
@@ -120,27 +136,36 @@ impl Job<'_> {
     }
 
     async fn check_disk(&self) -> Result<(), JobError> {
-        let (directory, reserve) = (self.directory.to_owned(), self.reserve);
+        let (directory, reserve, most) = (self.directory.to_owned(), self.reserve, self.most_bytes);
         blocking(move || {
             let disk = rustix::fs::statvfs(&directory).map_err(io::Error::from)?;
-            if disk.f_bavail.saturating_mul(disk.f_frsize) < reserve {
+            let has_files = reserve == 0 || disk.f_files == 0 || disk.f_favail >= FREE_FILES;
+            if disk.f_bavail.saturating_mul(disk.f_frsize) < reserve || !has_files {
                 return Err(JobError::DiskFull);
             }
-            if size(&directory)? > MOST_BYTES { Err(JobError::TooLarge) } else { Ok(()) }
+            match size(&directory)? {
+                None => Err(JobError::TooMany),
+                Some(bytes) if bytes > most => Err(JobError::TooLarge(most)),
+                Some(_) => Ok(()),
+            }
         })
         .await
     }
 }
 
-/// The disk usage of everything in a directory, in bytes.
-fn size(directory: &Path) -> io::Result<u64> {
+/// The disk usage of everything in a directory, in bytes; `None` if it has too many files. Every file counts for something,
+/// however empty it is.
+pub(super) fn size(directory: &Path) -> io::Result<Option<u64>> {
     assert_may_block();
-    let mut bytes = 0_u64;
-    Walk::new(directory)?.advance(usize::MAX, |entry| {
-        bytes += u64::try_from(entry.stat.st_blocks).unwrap_or_default() * 512;
+    let (mut bytes, mut files) = (0_u64, 0_u64);
+    let most = usize::try_from(MOST_FILES).unwrap_or(usize::MAX);
+    let is_all = Walk::new(directory)?.advance(most, |entry| {
+        let blocks = u64::try_from(entry.stat.st_blocks).unwrap_or_default().saturating_mul(512);
+        bytes = bytes.saturating_add(blocks.max(SMALLEST));
+        files += 1;
         Ok(())
     })?;
-    Ok(bytes)
+    Ok((is_all && files < MOST_FILES).then_some(bytes))
 }
 
 /// A command line with limits on memory, and on the size of a file in blocks of 512 bytes.
@@ -174,11 +199,16 @@ fn variables(directory: &Path) -> Variables {
 
 /// The files that the operator's variables name, which the installer has to read.
 pub(super) fn certificates() -> Vec<std::path::PathBuf> {
-    ["SSL_CERT_DIR", "SSL_CERT_FILE", "UV_FIND_LINKS"]
-        .iter()
-        .filter_map(std::env::var_os)
-        .map(Into::into)
-        .collect()
+    let named = ["SSL_CERT_DIR", "SSL_CERT_FILE"].iter().filter_map(std::env::var_os);
+    let links = find_links(std::env::var_os("UV_FIND_LINKS").as_deref()).into_iter();
+    let is_path = |link: &OsString| !link.to_string_lossy().contains("://");
+    named.chain(links.filter(is_path)).map(Into::into).collect()
+}
+
+/// The places of wheels that the operator's variable names, which are separated by commas.
+pub(super) fn find_links(variable: Option<&OsStr>) -> Vec<OsString> {
+    let links = variable.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b',');
+    links.filter(|link| !link.is_empty()).map(|link| OsStr::from_bytes(link).to_owned()).collect()
 }
 
 /// A process group that is killed when it is dropped.
@@ -214,8 +244,26 @@ mod tests {
 
     async fn run(script: &str) -> Result<(), JobError> {
         let directory = tempfile::tempdir().unwrap();
-        let job = Job { isolation: &Isolation::NONE, directory: directory.path(), reserve: 0 };
+        let (isolation, directory) = (&Isolation::NONE, directory.path());
+        let job = Job { isolation, directory, reserve: 0, most_bytes: 1 << 20 };
         job.run(&["/bin/sh".into(), "-c".into(), script.into()]).await
+    }
+
+    #[tokio::test]
+    async fn a_job_is_charged_for_empty_files_too() {
+        run("i=0; while [ $i -lt 100 ]; do : >$i; i=$((i+1)); done").await.unwrap();
+        let script = "i=0; while [ $i -lt 300 ]; do : >$i; i=$((i+1)); done";
+        assert!(matches!(run(script).await, Err(JobError::TooLarge(_))));
+        // A hole takes no space.
+        run("truncate -s 1G hole").await.unwrap();
+    }
+
+    #[test]
+    fn places_of_wheels_are_separated_by_commas() {
+        let links = |text: &str| find_links(Some(OsStr::new(text)));
+        assert_eq!(links("/srv/wheels,https://wheels.example/"), ["/srv/wheels", "https://wheels.example/"]);
+        assert_eq!(links(",/srv/wheels,"), ["/srv/wheels"]);
+        assert_eq!(find_links(None), Vec::<OsString>::new());
     }
 
     #[tokio::test]

@@ -6,13 +6,18 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Uid, chmodat, chownat};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, RenameFlags, Uid, chmodat, chownat, renameat_with};
+use rustix::io::Errno;
 
+use super::job;
 use crate::blocking::assert_may_block;
 use crate::local::layout::{rename, write_whole};
 use crate::local::runtimes::{READY, Runtime};
 use crate::local::trees::{self, Walk};
 use crate::local::unused_runtimes;
+
+/// The file with the disk usage of a layer.
+const SIZE: &str = "podium-size";
 
 /// The directory of a layer for the Python path.
 pub(super) fn site(layer: &Path) -> PathBuf {
@@ -42,23 +47,66 @@ pub(super) fn remove_if_idle(layer: &Path, kept_for: Duration) -> io::Result<boo
     unused_runtimes::remove(layer).map(|()| true)
 }
 
-/// Makes installed packages a layer of a runtime: read-only for everybody, without anything that the runtime has.
-pub(super) fn place(installed: &Path, layer: &Path, runtime: &Runtime) -> io::Result<()> {
+/// Makes the packages in the directory of a job a layer of a runtime: read-only for everybody, without anything that the
+/// runtime has. If another job has placed the same layer meanwhile, that one stays.
+pub(super) fn place(job: &Path, layer: &Path, runtime: &Runtime) -> io::Result<()> {
     assert_may_block();
-    let name = layer.file_name().unwrap_or_default().to_string_lossy();
+    let name = job.file_name().unwrap_or_default().to_string_lossy();
+    // Of this job alone: one that was abandoned may still be at it.
     let draft = layer.with_file_name(format!(".{name}"));
-    trees::remove(&draft)?;
-    fs::create_dir(&draft)?;
-    fs::set_permissions(&draft, fs::Permissions::from_mode(0o755))?;
-    let site = site(&draft);
+    let placed = make(&site(job), &draft, runtime).and_then(|()| publish(&draft, layer));
+    if placed.is_err() || draft.exists() {
+        let _ = trees::remove(&draft);
+    }
+    placed
+}
+
+fn make(installed: &Path, draft: &Path, runtime: &Runtime) -> io::Result<()> {
+    fs::create_dir(draft)?;
+    fs::set_permissions(draft, fs::Permissions::from_mode(0o755))?;
+    let site = site(draft);
     rename(installed, &site)?;
     take_over(&site)?;
     if let Some(own) = runtime.site_packages()? {
         remove_what_is_in(&site, &own)?;
     }
-    write_whole(&draft.join(READY), b"", 0o644)?;
-    trees::remove(layer)?;
-    rename(&draft, layer)
+    let bytes = job::size(&site)?.ok_or_else(|| io::Error::other("the packages have too many files"))?;
+    write_whole(&draft.join(SIZE), bytes.to_string().as_bytes(), 0o644)?;
+    write_whole(&draft.join(READY), b"", 0o644)
+}
+
+/// Gives a layer its name, unless there is a complete one.
+fn publish(draft: &Path, layer: &Path) -> io::Result<()> {
+    let give = || renameat_with(CWD, draft, CWD, layer, RenameFlags::NOREPLACE);
+    let given = match give() {
+        Err(Errno::EXIST) if is_ready(layer) => return Ok(()),
+        Err(Errno::EXIST) => {
+            // The rest of one whose removal was interrupted.
+            trees::remove(layer)?;
+            give()
+        }
+        given => given,
+    };
+    given?;
+    layer.parent().map_or(Ok(()), |directory| fs::File::open(directory)?.sync_all())
+}
+
+/// Removes what interrupted jobs left. None may be running.
+pub(super) fn remove_drafts(layers: &Path) -> io::Result<()> {
+    assert_may_block();
+    for entry in fs::read_dir(layers)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            trees::remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// How much disk a layer uses, as recorded when it was installed.
+pub(in super::super) fn recorded_size(layer: &Path) -> u64 {
+    assert_may_block();
+    fs::read_to_string(layer.join(SIZE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Takes everything away from the user that installed it. Nothing may be there that a wheel does not bring.
@@ -132,12 +180,13 @@ mod tests {
             "requests",
             "cowsay/__init__.py",
         ] {
-            write(&format!("site/{name}"));
+            write(&format!("job/site/{name}"));
         }
         let runtime = Runtime::at("3.3.2".parse().unwrap(), directory.path().join("runtime"));
         let layer = directory.path().join("layer");
-        place(&directory.path().join("site"), &layer, &runtime).unwrap();
+        place(&directory.path().join("job"), &layer, &runtime).unwrap();
         assert!(is_ready(&layer));
+        assert!(recorded_size(&layer) >= 4 * 4096, "{}", recorded_size(&layer));
         let has = |name: &str| site(&layer).join(name).exists();
         assert!(has("airflow/providers/ftp/__init__.py") && has("cowsay/__init__.py"));
         assert!(!has("airflow/__init__.py") && !has("six.py") && !has("requests"));
@@ -148,9 +197,37 @@ mod tests {
     #[test]
     fn what_no_wheel_brings_is_refused() {
         let directory = tempfile::tempdir().unwrap();
-        fs::create_dir(directory.path().join("site")).unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", directory.path().join("site/link")).unwrap();
+        fs::create_dir_all(directory.path().join("job/site")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", directory.path().join("job/site/link")).unwrap();
         let runtime = Runtime::at("3.3.2".parse().unwrap(), directory.path().join("runtime"));
-        place(&directory.path().join("site"), &directory.path().join("layer"), &runtime).unwrap_err();
+        place(&directory.path().join("job"), &directory.path().join("layer"), &runtime).unwrap_err();
+        let left: Vec<_> =
+            fs::read_dir(directory.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(left, ["job"], "nothing half-done stays behind");
+    }
+
+    #[test]
+    fn two_jobs_place_one_layer() {
+        let directory = tempfile::tempdir().unwrap();
+        let runtime = Runtime::at("3.3.2".parse().unwrap(), directory.path().join("runtime"));
+        let layers = directory.path().join("layers");
+        fs::create_dir(&layers).unwrap();
+        let job = |name: &str| {
+            let job = directory.path().join(name);
+            fs::create_dir_all(job.join("site")).unwrap();
+            fs::write(job.join("site/module.py"), name).unwrap();
+            job
+        };
+        // What an interrupted removal left.
+        fs::create_dir_all(layers.join("key/site")).unwrap();
+        place(&job("one"), &layers.join("key"), &runtime).unwrap();
+        place(&job("two"), &layers.join("key"), &runtime).unwrap();
+        let module = fs::read_to_string(layers.join("key/site/module.py")).unwrap();
+        assert_eq!(module, "one", "a layer never changes");
+        assert_eq!(fs::read_dir(&layers).unwrap().count(), 1);
+        fs::create_dir(layers.join(".three")).unwrap();
+        remove_drafts(&layers).unwrap();
+        assert_eq!(installed(&layers), ["key"]);
+        assert_eq!(fs::read_dir(&layers).unwrap().count(), 1);
     }
 }

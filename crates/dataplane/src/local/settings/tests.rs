@@ -100,6 +100,7 @@ const BOTH: &[&str] = &[
     "PATH",
     "PODIUM_DRAIN",
     "PODIUM_ENVIRONMENT",
+    "PODIUM_SPOOL",
     "PODIUM_STATUS",
     "PYTHONDONTWRITEBYTECODE",
     "PYTHONPATH",

@@ -18,6 +18,10 @@ use crate::local::project::{self, Project, ProjectError};
 use crate::local::requirements::Requirements;
 use crate::local::runtimes::Runtime;
 use crate::local::settings::ProjectSettings;
+use crate::local::unused_runtimes;
+
+/// What is shown while other environments install packages.
+const WAITING: &str = "waiting for other environments that install packages";
 
 /// Why an environment could not be prepared.
 #[derive(Debug)]
@@ -93,16 +97,24 @@ impl Supervisor {
         let plane = std::sync::Arc::clone(&self.plane);
         let host = plane.host().await.map_err(|why| ("packages", why))?;
         let uv = plane.runtimes.installer(host).await.map_err(|why| ("packages", why))?;
-        self.tell_packages(UserText::filled("resolving {} requirements", &[&requirements.count()]));
-        let pins = plane.packages.resolve(host, uv, runtime, requirements, &self.place.pins()).await?;
+        let resolving = UserText::filled("resolving {} requirements", &[&requirements.count()]);
+        self.tell_packages(resolving.clone());
+        let waiting =
+            |is_waiting| self.tell_packages(if is_waiting { WAITING.into() } else { resolving.clone() });
+        let memory = self.place.pins();
+        let pins = plane.packages.resolve(host, uv, runtime, requirements, &memory, &waiting).await?;
         let Some(pins) = pins else { return Ok(None) };
-        self.tell_packages(UserText::filled("installing {} packages", &[&pins.count()]));
+        let installing = UserText::filled("installing {} packages", &[&pins.count()]);
+        self.tell_packages(installing.clone());
         let broken = |error| ("packages", Reason::of_io("the runtime cannot be read", &error));
         let key = pins.key(runtime).await.map_err(broken)?;
         // Known to be in use before it exists.
         self.state.layers.insert(key);
         self.save_state().await;
-        Ok(Some(plane.packages.install(host, uv, runtime, &pins).await?))
+        unused_runtimes::make_room_for_layer(&plane).await;
+        let waiting =
+            |is_waiting| self.tell_packages(if is_waiting { WAITING.into() } else { installing.clone() });
+        Ok(Some(plane.packages.install(host, uv, runtime, &pins, &waiting).await?))
     }
 
     fn tell_packages(&self, message: UserText) {

@@ -27,9 +27,7 @@ impl Supervisor {
         if let Some(until) = drains_until {
             self.drain_before_removal(until).await;
         }
-        if let Some(tail) = self.tail.take() {
-            tail.abort();
-        }
+        self.end_following();
         let _ = self.refresh_isolation().await;
         self.stop_all(self.timing().short_grace).await;
         if let Err(why) = self.drop_database().await {

@@ -218,7 +218,7 @@ fn next_written(file: &File, offset: u64, end: u64) -> u64 {
 }
 
 /// Opens a file below a directory without following any link.
-fn open_below(directory: &Path, name: &Path) -> io::Result<File> {
+pub(in super::super) fn open_below(directory: &Path, name: &Path) -> io::Result<File> {
     let base = openat2(
         CWD,
         directory,

@@ -16,5 +16,10 @@ case "$2" in
         echo install >>'@JOURNAL@'
         mkdir site
         while read -r line; do echo >"site/${line%%==*}.py"; done <pins.txt
+        # One that outlives its job, as after the end of the control plane.
+        if grep -q lingering pins.txt; then
+            setsid sleep 100000 </dev/null >/dev/null 2>&1 &
+            echo $! >>'@JOURNAL@.lingering'
+        fi
         ;;
 esac

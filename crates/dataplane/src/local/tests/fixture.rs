@@ -17,7 +17,7 @@ use podium_domain::deployments::plan::{Health, Observed, Rollout};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
-use super::services::{ArchiveFixture, KeptLines, key};
+use super::services::{ArchiveFixture, KeptLines, NoClaims, key};
 use crate::blocking::allow_blocking;
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
@@ -160,6 +160,7 @@ impl Fixture {
         let services = Services {
             archives: Arc::new(ArchiveFixture),
             logs: Arc::clone(&self.logs) as Arc<dyn Logs>,
+            claims: Arc::new(NoClaims),
             keys: Arc::new(|id, purpose| Secret::new(key(id, purpose))),
             clock: Arc::new(|| Timestamp::from_millis(0)),
         };

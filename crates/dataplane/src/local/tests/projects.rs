@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use podium_domain::deployments::plan::Rollout;
+use podium_domain::deployments::plan::{Observed, Rollout};
 
-use super::fixture::{Fixture, program};
+use super::fixture::{Fixture, eventually, metrics, program};
 use crate::{DataPlane as _, Environment};
 
 /// A plane whose package installer is a script.
@@ -109,4 +109,49 @@ async fn the_report_has_files_dags_and_steps() {
     let files = second.files.unwrap();
     assert_eq!((generation, files.changed, files.added_count), (2, vec!["dags/dag.py".into()], 0));
     assert_eq!((second.is_parsed, second.import_error_count), (Some(true), 0));
+}
+
+#[tokio::test]
+async fn an_installation_that_waits_for_others_says_so() {
+    let fixture = fixture();
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &at(&fixture, 1, "bare")).await;
+    let occupied = plane.plane.packages.occupy().await;
+    plane.apply(&at(&fixture, 2, "project-1-package")).await.unwrap();
+    let waits = |seen: &Observed| {
+        let message = seen.progress.as_ref().and_then(|progress| progress.message.as_ref());
+        message.is_some_and(|it| *it == "waiting for other environments that install packages")
+    };
+    fixture.until(&plane, waits).await;
+    drop(occupied);
+    fixture.bring_up(&plane, &at(&fixture, 2, "project-1-package")).await;
+    assert_eq!(asked(&fixture), ["resolve", "install"]);
+}
+
+#[tokio::test]
+async fn packages_count_for_the_disk_quota_of_each_environment_that_uses_them() {
+    let fixture = fixture();
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
+    let layer = fixture.plane().join("runtimes/layers").join(fixture.state().layers.first().unwrap());
+    let size = fs::read_to_string(layer.join("podium-size")).unwrap();
+    assert!(size.parse::<u64>().unwrap() >= 4096, "{size}");
+    let much = 20_u64 << 30;
+    fs::write(layer.join("podium-size"), much.to_string()).unwrap();
+    eventually(|| metrics(&plane)[0].disk.is_some_and(|bytes| bytes >= much)).await;
+}
+
+#[tokio::test]
+async fn what_an_earlier_installation_left_running_is_ended_before_the_next() {
+    let fixture = fixture();
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &at(&fixture, 1, "project-1-lingeringpackage")).await;
+    let pid = fs::read_to_string(fixture.path("uv-journal.lingering")).unwrap();
+    let stat = format!("/proc/{}/stat", pid.trim());
+    assert!(fs::metadata(&stat).is_ok());
+    drop(plane);
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &at(&fixture, 2, "project-2-package")).await;
+    let state = fs::read_to_string(&stat).unwrap_or_else(|_| "gone Z".into());
+    assert!(state.contains(" Z"), "{state}");
 }

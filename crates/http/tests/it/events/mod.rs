@@ -1,5 +1,6 @@
 //! Events: what they say, how they are listed, and who may read them.
 
+mod claims;
 mod following;
 mod loops;
 mod order;
