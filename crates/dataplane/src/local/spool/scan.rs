@@ -26,8 +26,8 @@ const MOST_LINES: usize = 500;
 const MOST_SEGMENT: u64 = 1024 * 1024;
 /// A spool with more entries than this was not filled by a listener, and is emptied.
 const MOST_ENTRIES: usize = 1024;
-/// In how many steps it is emptied at a time.
-const MOST_STEPS: u64 = 100_000;
+/// How many entries are removed at a time.
+const REMOVED: u64 = 20_000;
 /// How many milliseconds the last writers of a segment have to finish once there is a newer one.
 const GRACE: i64 = 10_000;
 /// The file whose size is the number of dropped events.
@@ -70,8 +70,7 @@ pub(super) fn scan(spool: &Path, from: SpoolPosition, most: usize, now: Timestam
 
 fn find(spool: &Path, from: SpoolPosition, most: usize, now: Timestamp, found: &mut Found) -> io::Result<()> {
     let Some(segments) = segments(spool)? else {
-        // What is left is removed the next time.
-        trees::clear(spool, None, MOST_STEPS)?;
+        trees::clear(spool, None, REMOVED)?;
         found.dropped += 1;
         return Ok(());
     };

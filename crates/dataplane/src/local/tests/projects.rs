@@ -5,6 +5,7 @@ use std::fs;
 use podium_domain::deployments::plan::{Observed, Rollout};
 
 use super::fixture::{Fixture, eventually, metrics, program};
+use crate::local::unused_runtimes;
 use crate::{DataPlane as _, Environment};
 
 /// A plane whose package installer is a script.
@@ -154,4 +155,22 @@ async fn what_an_earlier_installation_left_running_is_ended_before_the_next() {
     fixture.bring_up(&plane, &at(&fixture, 2, "project-2-package")).await;
     let state = fs::read_to_string(&stat).unwrap_or_else(|_| "gone Z".into());
     assert!(state.contains(" Z"), "{state}");
+}
+
+#[tokio::test]
+async fn packages_that_nobody_uses_make_room_for_others() {
+    let fixture = fixture();
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
+    fixture.bring_up(&plane, &at(&fixture, 2, "project-2-otherpackage")).await;
+    let layers = || -> Vec<String> {
+        let entries = fs::read_dir(fixture.plane().join("runtimes/layers")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    unused_runtimes::make_room_for_layer(&plane.plane).await;
+    assert_eq!(layers().len(), 2, "there is room");
+    drop(plane);
+    let plane = fixture.open_with(|options, _| options.disk_reserve = u64::MAX);
+    unused_runtimes::make_room_for_layer(&plane.plane).await;
+    assert_eq!(layers(), fixture.state().layers.into_iter().collect::<Vec<_>>());
 }
