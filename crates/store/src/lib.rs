@@ -44,6 +44,8 @@ pub mod team_members;
 pub mod teams;
 pub mod tokens;
 pub mod users;
+pub mod webhook_deliveries;
+pub mod webhooks;
 pub mod work;
 pub mod workspaces;
 
@@ -80,6 +82,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0017_events"),
     migration!("0019_deploy_reports"),
     migration!("0021_plans"),
+    migration!("0022_webhooks"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -123,6 +126,8 @@ fn all_statements() -> Vec<&'static Sql> {
         teams::STATEMENTS,
         tokens::STATEMENTS,
         users::STATEMENTS,
+        webhook_deliveries::STATEMENTS,
+        webhooks::STATEMENTS,
         work::STATEMENTS,
         workspaces::STATEMENTS,
     ];
@@ -140,6 +145,7 @@ fn all_statements() -> Vec<&'static Sql> {
         teams::TABLE,
         tokens::TABLE,
         users::TABLE,
+        webhooks::TABLE,
         workspaces::TABLE,
     ]
     .into_iter()
