@@ -56,6 +56,12 @@ endpoints! {
         path: OfWebhook, query: ListWebhookDeliveries, reply: Many<WebhookDeliveryPage>,
         permission: "organization.webhooks.get",
     }
+    /// Get a delivery of a webhook
+    GetDelivery: GET "/organizations/{organizationId}/webhooks/{webhookId}/deliveries/{deliveryId}"
+        as "GetWebhookDelivery" {
+        path: OfWebhookDelivery, reply: One<WebhookDelivery>,
+        permission: "organization.webhooks.get",
+    }
     /// Send an event to a webhook again
     Redeliver: POST "/organizations/{organizationId}/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver"
         as "RedeliverToWebhook" {

@@ -17,7 +17,8 @@ use crate::cx::{Call, Cx};
 use crate::error::{Error, OrConflict, Result};
 use signing::Secret;
 
-pub use deliveries::{list_deliveries, redeliver};
+pub use deliveries::{get_delivery, list_deliveries, redeliver};
+pub use podium_domain::webhooks::Destinations;
 pub use signing::SignedEvent;
 pub use wakes::{WebhookNotifier, enqueue_behind, run};
 
@@ -183,6 +184,7 @@ pub async fn test(cx: Cx<Scope>, call: Call<api::Test>) -> Result<Nothing> {
         let webhook = find(tx, cx.scope(), id)?;
         cx.expect_version(webhook.stamp.version)?;
         must_be_enabled(&webhook)?;
+        cx.changed(tx, webhooks::KIND, id.id(), webhook.stamp.version)?;
         cx.event(tx, webhook.about())?;
         Ok(Nothing)
     })

@@ -89,7 +89,7 @@ routes! {
     webhooks {
         List => list, Create => create, Get => get, Update => update, Delete => delete,
         RotateSecret => rotate_secret, Test => test, ListDeliveries => list_deliveries,
-        Redeliver => redeliver,
+        GetDelivery => get_delivery, Redeliver => redeliver,
     }
 }
 

@@ -40,8 +40,6 @@ const MOST_PENDING: i64 = 10_000;
 const MOST_KEPT: i64 = 50_000;
 /// How many deliveries are removed at once.
 const REMOVED_AT_ONCE: u32 = 500;
-/// How long a claim lasts: longer than any attempt.
-const CLAIM: Duration = Duration::from_secs(30);
 /// The longest attempt, from the look-up of the host to the last byte of the answer that is read.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(15);
 
@@ -53,6 +51,8 @@ pub struct Webhooks {
     /// The longest attempt, and for how long further ones are begun; together less than a step may take.
     attempt: Duration,
     begins: Duration,
+    /// How long a claim lasts: longer than a step.
+    claim: Duration,
     sender: OnceCell<Sender>,
 }
 
@@ -70,8 +70,8 @@ impl Webhooks {
         resolver: Arc<dyn Resolver>,
     ) -> Self {
         let attempt = (step_time * 3 / 4).min(LONGEST_ATTEMPT);
-        let begins = step_time / 8;
-        Self { app: app.clone(), system, resolver, attempt, begins, sender: OnceCell::new() }
+        let (begins, claim) = (step_time / 8, step_time * 3 / 2);
+        Self { app: app.clone(), system, resolver, attempt, begins, claim, sender: OnceCell::new() }
     }
 
     async fn reconcile(&self, id: WebhookId) -> Result<StepResult, Failure> {
@@ -174,7 +174,8 @@ impl Webhooks {
             return Ok(true);
         }
         let sender = self.sender().await?;
-        let claim = move |tx: &Tx| deliveries::claim(tx, &system, &due, now + CLAIM, now);
+        let until = now + self.claim;
+        let claim = move |tx: &Tx| deliveries::claim(tx, &system, &due, until, now);
         let claimed = self.app.db.write(None, claim).await?;
         let sent = claimed.into_iter().map(|delivery| self.send_one(sender, webhook, delivery));
         join_all(sent).await.into_iter().collect::<Result<Vec<()>, Failure>>()?;

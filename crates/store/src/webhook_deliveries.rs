@@ -17,6 +17,9 @@ use crate::events::EventRow;
 use crate::webhooks::{WebhookRow, counted};
 use crate::{Scope, System};
 
+/// The kind of their changes.
+pub const KIND: &str = "webhook_deliveries";
+
 macro_rules! columns {
     () => {
         "SELECT d.id, d.transaction_id, d.sequence, d.event_type, d.state, d.attempts, d.next_attempt_at, \

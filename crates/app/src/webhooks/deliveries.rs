@@ -1,7 +1,9 @@
 //! What has become of events that were sent to a webhook, and sending them again.
 
+use podium_api::path::OfWebhookDelivery;
 use podium_api::webhooks::{self as api, WebhookDelivery, WebhookDeliveryPage};
 use podium_api::{Many, One};
+use podium_db::Conn;
 use podium_domain::events::Cursor;
 use podium_domain::{Fields, Refusal};
 use podium_store::webhook_deliveries::{self as deliveries, DeliveryRow};
@@ -35,24 +37,36 @@ pub async fn list_deliveries(
     Ok(Many(WebhookDeliveryPage { deliveries, next_cursor }))
 }
 
+/// Reads a delivery.
+pub async fn get_delivery(cx: Cx<Scope>, call: Call<api::GetDelivery>) -> Result<One<WebhookDelivery>> {
+    let path = call.path;
+    cx.read(move |cx, conn| {
+        let row = find_delivery(conn, cx.scope(), &path)?;
+        Ok(One { version: row.version, body: show(row) })
+    })
+    .await
+}
+
 /// Sends an event again, with all attempts.
 pub async fn redeliver(cx: Cx<Scope>, call: Call<api::Redeliver>) -> Result<One<WebhookDelivery>> {
     let path = call.path;
     cx.mutate(move |cx, tx| {
         let webhook = find(tx, cx.scope(), path.webhook_id)?;
-        let read = || -> Result<DeliveryRow> {
-            let found = deliveries::get(tx, cx.scope(), webhook.id, path.delivery_id)?;
-            found.ok_or_else(|| Refusal::not_found("delivery").into())
-        };
-        let delivery = read()?;
+        let delivery = find_delivery(tx, cx.scope(), &path)?;
         cx.expect_version(delivery.version)?;
         must_be_enabled(&webhook)?;
         deliveries::again(tx, cx.scope(), webhook.id, &delivery, cx.now())?;
         webhooks::enqueue(tx, cx.scope(), webhook.id, cx.now())?;
-        let delivery = read()?;
+        let delivery = find_delivery(tx, cx.scope(), &path)?;
+        cx.changed(tx, deliveries::KIND, delivery.id.id(), delivery.version)?;
         Ok(One { version: delivery.version, body: show(delivery) })
     })
     .await
+}
+
+fn find_delivery(conn: &Conn, scope: &Scope, path: &OfWebhookDelivery) -> Result<DeliveryRow> {
+    let found = deliveries::get(conn, scope, path.webhook_id, path.delivery_id)?;
+    found.ok_or_else(|| Refusal::not_found("delivery").into())
 }
 
 /// A delivery as its readers see it.

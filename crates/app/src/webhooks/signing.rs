@@ -51,6 +51,15 @@ pub struct SignedEvent {
 }
 
 impl App {
+    /// Whether a text is the secret of a webhook now.
+    pub(crate) fn is_secret_of(&self, webhook: &WebhookRow, text: &str) -> bool {
+        let opened = self.secrets.open(&owner(webhook.id), &webhook.sealed_secret);
+        let given = text.strip_prefix(PREFIX).and_then(|text| STANDARD.decode(text).ok()).map(Zeroizing::new);
+        opened.ok().zip(given).is_some_and(|(secret, given)| {
+            aws_lc_rs::constant_time::verify_slices_are_equal(&secret, &given).is_ok()
+        })
+    }
+
     /// Signs an event for a webhook.
     pub fn sign_event(&self, webhook: &WebhookRow, event: EventRow, now: Timestamp) -> Result<SignedEvent> {
         let event = events::shown(self, event);

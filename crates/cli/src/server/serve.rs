@@ -12,8 +12,9 @@ use ipnet::IpNet;
 use podium_app::disk::Reserve;
 use podium_app::front_door::Environments;
 use podium_app::mail::Mailer;
+use podium_app::webhooks::Destinations;
 use podium_app::{App, Config, Rates, Started, disk, follow, maintenance, webhooks};
-use podium_domain::webhooks::Destinations;
+
 use podium_http::{Server, Settings, Tls};
 use podium_reconcile::{Loops, Options};
 use tokio::net::TcpListener;

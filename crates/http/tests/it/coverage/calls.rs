@@ -2,7 +2,7 @@
 
 use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
-use podium_api::{Access, DeploymentId, Description, Id, WorkspaceId};
+use podium_api::{Access, DeploymentId, Description, Id, WebhookId, WorkspaceId};
 use podium_domain::{On, Permission, PermissionSet};
 use podium_testkit::{Actor, Answer, Call, TestApp};
 use serde_json::{Value, json};
@@ -78,8 +78,14 @@ pub(super) fn fresh(app: &TestApp) -> String {
 
 /// Makes what a call of the operation needs.
 pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Prepared {
-    let mut made =
-        Made { app, operation_id: endpoint.id, etag: String::new(), member: String::new(), deployment: None };
+    let mut made = Made {
+        app,
+        operation_id: endpoint.id,
+        etag: String::new(),
+        member: String::new(),
+        deployment: None,
+        webhook: None,
+    };
     let (mut path, mut on) = (format!("{PREFIX}{}", endpoint.path), On::Organization);
     for param in endpoint.path_params {
         let id = made.thing(param).await;
@@ -88,6 +94,9 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
         }
         if let (true, Some((id, workspace_id))) = (endpoint.names_deployment(), made.deployment) {
             on = On::Deployment { id, workspace_id };
+        }
+        if *param == "webhookId" {
+            made.webhook = id.parse().ok();
         }
         path = path.replace(&format!("{{{param}}}"), &id);
     }
@@ -151,6 +160,8 @@ struct Made<'a> {
     member: String,
     /// The deployment that was made, and its workspace.
     deployment: Option<(DeploymentId, WorkspaceId)>,
+    /// The webhook that was made.
+    webhook: Option<WebhookId>,
 }
 
 impl Made<'_> {
@@ -214,6 +225,13 @@ impl Made<'_> {
             "environmentObjectId" => {
                 let (_, workspace_id) = self.deployment().await;
                 self.post("/environment-objects", connection(&name, workspace_id), "id").await
+            }
+            "webhookId" => self.post("/webhooks", webhook(&name), "id").await,
+            "deliveryId" => {
+                let webhook = self.webhook.expect("the path names the webhook first");
+                let id = self.app.delivery(webhook).await;
+                self.read(&format!("/webhooks/{webhook}/deliveries/{id}")).await;
+                id.to_string()
             }
             "planId" => {
                 let body = self.plan(&name).await;
@@ -293,6 +311,8 @@ impl Made<'_> {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
             }
             "CreatePlan" => self.plan(&name).await,
+            "CreateWebhook" => webhook(&name),
+            "UpdateWebhook" => json!({ "name": name }),
             "CreateCustomRole" => custom_role(&name),
             "UpdateCustomRole" => json!({ "name": name, "permissions": ["deployment.logs.get"] }),
             "CreateDeploy" => json!({ "type": "DAG_ONLY", "description": name }),
@@ -432,4 +452,9 @@ fn connection(key: &str, workspace_id: WorkspaceId) -> Value {
 
 fn custom_role(name: &str) -> Value {
     json!({ "name": name, "scopeType": "DEPLOYMENT", "permissions": ["deployment.get"] })
+}
+
+/// A webhook whose receiver does not answer.
+fn webhook(name: &str) -> Value {
+    json!({ "name": name, "url": "http://127.0.0.1:1024/hook" })
 }
