@@ -152,8 +152,9 @@ pub struct CreateWebhookRequest {
     /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
-    /// Where to send events: an `https` URL without a user and a fragment.
-    #[schemars(length(min = 1, max = 2048))]
+    /// Where to send events: an `https` URL without a user and a fragment. The audit log does not record it, because such
+    /// URLs often contain a secret.
+    #[schemars(length(min = 1, max = 2048), extend("format" = "password"))]
     pub url: String,
     /// Which types of events to send: a type such as `podium.deploy.failed`, or the beginning of types with a `*` after
     /// it, such as `podium.deployment.*`. All where it is left out or empty.
@@ -180,8 +181,9 @@ pub struct UpdateWebhookRequest {
     /// Its description.
     #[schemars(length(max = 500))]
     pub description: Option<String>,
-    /// Where to send events: an `https` URL without a user and a fragment.
-    #[schemars(length(min = 1, max = 2048))]
+    /// Where to send events: an `https` URL without a user and a fragment. The audit log does not record it, because such
+    /// URLs often contain a secret.
+    #[schemars(length(min = 1, max = 2048), extend("format" = "password"))]
     pub url: Option<String>,
     /// Which types of events to send; an empty list means all.
     #[schemars(length(max = 100), inner(length(min = 1, max = 100)))]

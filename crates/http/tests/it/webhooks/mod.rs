@@ -56,6 +56,7 @@ on_both_engines! {
         assert_eq!(app.get(&app.owner, &path).await.ok()["totalCount"], 0);
         let audit = serde_json::to_string(&app.audit().await).unwrap();
         assert!(audit.contains("CreateWebhook") && !audit.contains(&secret));
+        assert!(!audit.contains("hooks.example.com"), "a URL may contain a secret");
     }
 
     async fn wrong_fields_are_named(app) {
