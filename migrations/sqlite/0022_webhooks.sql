@@ -26,6 +26,8 @@ CREATE TABLE webhooks (
 CREATE UNIQUE INDEX webhooks_name ON webhooks (organization_id, name_key);
 CREATE INDEX webhooks_by_created ON webhooks (organization_id, created_at, id);
 CREATE INDEX webhooks_by_updated ON webhooks (organization_id, updated_at, id);
+CREATE INDEX webhooks_with_previous_secret ON webhooks (previous_secret_expires_at)
+    WHERE previous_secret_expires_at IS NOT NULL;
 CREATE INDEX webhooks_enabled ON webhooks (organization_id) WHERE is_enabled;
 
 -- One event for one webhook, and the last attempt to send it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use podium_db::Tx;
 use podium_store::{
     audit, changes, credentials, events, front_door, idempotency, operations, plans, sessions, signing_keys,
-    tokens, webhook_deliveries,
+    tokens, webhook_deliveries, webhooks,
 };
 
 use crate::App;
@@ -53,6 +53,7 @@ pub async fn once(app: &App) -> Result<()> {
         drop_all(app, move |tx| Ok(operations::prune(tx, &system, now - OPERATIONS_KEPT_FOR, AT_ONCE)?))
             .await,
         drop_all(app, move |tx| Ok(events::prune(tx, &system, now - EVENTS_KEPT_FOR, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(webhooks::forget_secrets(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| {
             Ok(webhook_deliveries::prune(tx, &system, now - DELIVERIES_KEPT_FOR, AT_ONCE)?)
         })

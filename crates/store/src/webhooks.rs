@@ -69,6 +69,8 @@ statements! {
     FAILED = "UPDATE webhooks SET failing_since = $2 WHERE id = $1 AND failing_since IS NULL";
     DISABLE = "UPDATE webhooks SET is_enabled = FALSE, disabled_reason = $2, version = version + 1 \
         WHERE id = $1 AND is_enabled RETURNING version";
+    FORGET_SECRETS = "UPDATE webhooks SET sealed_previous_secret = NULL, previous_secret_expires_at = NULL \
+        WHERE id IN (SELECT id FROM webhooks WHERE previous_secret_expires_at <= $1 LIMIT $2)";
     FOLLOWED = "SELECT DISTINCT organization_id FROM webhooks WHERE is_enabled";
     BEHIND = behind!();
     BEHIND_IN = behind!(" AND w.organization_id = $1");
@@ -301,6 +303,11 @@ pub fn disable(
     let about = webhook.about().in_status("DISABLED", Some(reason));
     let event = podium_api::enums::EventType::WebhookDisabled;
     events::append(tx, &scope, now, &NewEvent::new(event, webhook.organization_id, about, None))
+}
+
+/// Forgets some previous secrets that sign no more; returns how many.
+pub fn forget_secrets(tx: &Tx, _: &System, now: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&FORGET_SECRETS, params![now.millis(), limit])
 }
 
 /// The organizations that have webhooks.

@@ -68,7 +68,7 @@ impl Followed {
     /// Follows these organizations and no others.
     fn only(&mut self, organizations: &[OrganizationId]) {
         self.ends.retain(|id, task| {
-            let stays = organizations.contains(id);
+            let stays = organizations.contains(id) && !task.is_finished();
             if !stays {
                 task.abort();
             }

@@ -9,10 +9,10 @@ use crate::program::Installation;
 const OPTIONS: &[&str] = &["--webhook-allow", "127.0.0.1/32", "--lease", "3"];
 
 fn an_event_arrives_although_the_program_is_killed_while_it_sends_it(engine: Engine) {
+    let installation = Installation::on(engine);
     block_on(async {
         let receiver = Receiver::start().await;
         receiver.hang();
-        let installation = Installation::on(engine);
         let mut program = installation.serve(OPTIONS);
         let token = installation.read("owner-token");
         let organization = program.organization(&token);

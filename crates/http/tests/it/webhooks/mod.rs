@@ -126,5 +126,8 @@ on_both_engines! {
         let received = receiver.received();
         assert_eq!(received.len(), before + 1);
         assert!(received[before].is_signed_with(new) && !received[before].is_signed_with(old));
+        podium_app::maintenance::once(&app.app).await.expect("housekeeping");
+        assert_eq!(app.rows("webhooks WHERE sealed_previous_secret IS NOT NULL").await, 0);
+        assert_eq!(app.get(&app.owner, &of(&app, &made)).await.ok()["previousSecretExpiresAt"], Value::Null);
     }
 }
