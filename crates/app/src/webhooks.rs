@@ -132,13 +132,14 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Webhoo
             webhook.is_enabled = is_enabled;
             webhook.disabled_reason = UserText::EMPTY;
         }
+        let mut webhook = advance(cx, tx, webhook)?;
         if webhook.is_enabled && !stored.is_enabled {
-            webhook.position = newest(cx, tx)?;
+            webhooks::skip_to(tx, cx.scope(), id, newest(cx, tx)?)?;
         }
         if webhook.url != stored.url || webhook.is_enabled != stored.is_enabled {
+            webhooks::forgive(tx, cx.scope(), id)?;
             webhook.failing_since = None;
         }
-        let webhook = advance(cx, tx, webhook)?;
         webhooks::enqueue(tx, cx.scope(), id, cx.now())?;
         Ok(One { version: webhook.stamp.version, body: show(webhook) })
     })
@@ -168,6 +169,13 @@ pub async fn rotate_secret(cx: Cx<Scope>, call: Call<api::RotateSecret>) -> Resu
     cx.mutate(move |cx, tx| {
         let stored = find(tx, cx.scope(), id)?;
         cx.expect_version(stored.stamp.version)?;
+        if let Some((_, until)) = stored.previous_secret.as_ref().filter(|(_, until)| *until > cx.now()) {
+            let message = format!(
+                "The secret was rotated less than a day ago, and receivers may still know only the one before it: \
+                 rotate again after {until}."
+            );
+            return Err(Refusal::Conflict(message).into());
+        }
         let previous_secret = Some((stored.sealed_secret.clone(), cx.now() + SECRET_OVERLAP));
         let webhook =
             advance(cx, tx, WebhookRow { sealed_secret: sealed_secret.clone(), previous_secret, ..stored })?;

@@ -1,7 +1,7 @@
 //! Deliveries of webhooks: which events each has taken from the stream, and what has become of them.
 //!
 //! An attempt is claimed before it is made: it is counted, and the delivery is due again when the claim ends. Its result
-//! is written only while the count is still the one that was claimed. So an attempt is made by one process, and one that
+//! is written only while the version is still the one that was claimed. So an attempt is made by one process, and one that
 //! dies during an attempt leaves a delivery that is tried again, though not for ever.
 
 use std::collections::BTreeMap;
@@ -43,8 +43,8 @@ statements! {
     INSERT = "INSERT INTO webhook_deliveries (id, webhook_id, organization_id, transaction_id, sequence, event_type, \
         state, attempts, failures, next_attempt_at, last_response, last_error, version, created_at) \
         VALUES ($1, $2, $3, $4, $5, $6, 'PENDING', 0, 0, $7, '', '', 1, $7)";
-    DUE = "SELECT d.id, d.transaction_id, d.sequence, d.attempts, d.failures, e.at, e.event_type, e.data \
-        FROM (SELECT id, transaction_id, sequence, attempts, failures, organization_id, next_attempt_at \
+    DUE = "SELECT d.id, d.transaction_id, d.sequence, d.attempts, d.failures, e.at, e.event_type, e.data, d.version \
+        FROM (SELECT id, transaction_id, sequence, attempts, failures, version, organization_id, next_attempt_at \
             FROM webhook_deliveries WHERE webhook_id = $1 AND next_attempt_at <= $2 \
             ORDER BY next_attempt_at, transaction_id, sequence LIMIT $3) d \
         LEFT JOIN events e ON e.transaction_id = d.transaction_id AND e.sequence = d.sequence \
@@ -53,10 +53,10 @@ statements! {
     NEXT_DUE = "SELECT next_attempt_at FROM webhook_deliveries WHERE webhook_id = $1 AND next_attempt_at IS NOT NULL \
         ORDER BY next_attempt_at LIMIT 1";
     CLAIM = "UPDATE webhook_deliveries SET attempts = attempts + 1, failures = failures + 1, next_attempt_at = $3, last_attempt_at = $4, \
-        version = version + 1 WHERE id = $1 AND attempts = $2 AND next_attempt_at <= $4";
+        version = version + 1 WHERE id = $1 AND version = $2 AND next_attempt_at <= $4";
     RECORD = "UPDATE webhook_deliveries SET state = $3, next_attempt_at = $4, last_status = $5, \
         last_response = $6, last_error = $7, last_duration = $8, version = version + 1 \
-        WHERE id = $1 AND attempts = $2 AND state = 'PENDING'";
+        WHERE id = $1 AND version = $2 AND state = 'PENDING'";
     GET = concat!(columns!(), "WHERE d.id = $1 AND d.webhook_id = $2 AND d.organization_id = $3");
     LIST = page!();
     LIST_IN = page!("AND d.state = $6");
@@ -87,6 +87,8 @@ pub struct NewDelivery {
 pub struct Due {
     /// Its id.
     pub id: WebhookDeliveryId,
+    /// Its version: whatever else happens to it meanwhile advances it.
+    pub version: i64,
     /// How often it was tried so far.
     pub attempts: i64,
     /// How many attempts have failed since it was last asked for; one that is claimed counts until it has succeeded.
@@ -182,7 +184,7 @@ pub fn due(conn: &Conn, _: &System, webhook_id: WebhookId, now: Timestamp, limit
             None => None,
         };
         let failures = u32::try_from(row.get::<i64>(4)?).unwrap_or(u32::MAX);
-        Ok(Due { id: row.id(0)?, attempts: row.get(3)?, failures, event })
+        Ok(Due { id: row.id(0)?, version: row.get(8)?, attempts: row.get(3)?, failures, event })
     })
 }
 
@@ -195,22 +197,22 @@ pub fn next_due(conn: &Conn, _: &System, webhook_id: WebhookId) -> Result<Option
 pub fn claim(tx: &Tx, _: &System, due: &[Due], until: Timestamp, now: Timestamp) -> Result<Vec<Due>> {
     let mut claimed = Vec::new();
     for delivery in due {
-        let params = params![delivery.id.as_str(), delivery.attempts, until.millis(), now.millis()];
+        let params = params![delivery.id.as_str(), delivery.version, until.millis(), now.millis()];
         if tx.execute(&CLAIM, params)? == 1 {
             let (attempts, failures) = (delivery.attempts + 1, delivery.failures + 1);
-            claimed.push(Due { attempts, failures, ..delivery.clone() });
+            claimed.push(Due { version: delivery.version + 1, attempts, failures, ..delivery.clone() });
         }
     }
     Ok(claimed)
 }
 
-/// Writes the result of a claimed attempt, unless another one was claimed meanwhile; returns whether it did.
+/// Writes the result of a claimed attempt, unless another one was claimed or asked for meanwhile; returns whether it did.
 pub fn record(tx: &Tx, _: &System, webhook: WebhookId, claimed: &Due, attempt: &Attempt) -> Result<bool> {
     let rows = tx.execute(
         &RECORD,
         params![
             claimed.id.as_str(),
-            claimed.attempts,
+            claimed.version,
             attempt.state.as_str(),
             attempt.next_attempt_at.map(Timestamp::millis),
             attempt.status.map(i64::from),

@@ -58,9 +58,12 @@ statements! {
         updated_at, updated_by) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '', $9, $10, $11, 0, 0, $12, $13, $14, $15, $16)";
     UPDATE = "UPDATE webhooks SET name = $4, name_key = $5, description = $6, url = $7, filter = $8, is_enabled = $9, \
-        disabled_reason = $10, failing_since = $11, sealed_secret = $12, sealed_previous_secret = $13, \
-        previous_secret_expires_at = $14, transaction_id = $15, sequence = $16, version = version + 1, \
-        updated_at = $17, updated_by = $18 WHERE id = $1 AND organization_id = $2 AND version = $3";
+        disabled_reason = $10, sealed_secret = $11, sealed_previous_secret = $12, \
+        previous_secret_expires_at = $13, version = version + 1, \
+        updated_at = $14, updated_by = $15 WHERE id = $1 AND organization_id = $2 AND version = $3";
+    SKIP = "UPDATE webhooks SET transaction_id = $3, sequence = $4 \
+        WHERE id = $1 AND organization_id = $2 AND (transaction_id, sequence) < ($3, $4)";
+    FORGIVE = "UPDATE webhooks SET failing_since = NULL WHERE id = $1 AND organization_id = $2";
     DELETE = "DELETE FROM webhooks WHERE id = $1 AND organization_id = $2 AND version = $3";
     ADVANCE = "UPDATE webhooks SET transaction_id = $4, sequence = $5, pending = pending + $6, kept = kept + $7 \
         WHERE id = $1 AND (transaction_id, sequence) = ($2, $3)";
@@ -204,9 +207,10 @@ pub fn insert(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> R
     counters::add(tx, scope.organization_id(), KIND, webhook.id.id(), 1, 0)
 }
 
-/// Replaces a webhook whose version is still the one before.
+/// Replaces the settings of a webhook whose version is still the one before. How far it has come and whether it fails is
+/// the loop's to write, which does not wait for callers.
 pub fn update(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> Result<()> {
-    let (stamp, Cursor { transaction_id, sequence }) = (&webhook.stamp, webhook.position);
+    let stamp = &webhook.stamp;
     let (previous, until) = webhook.previous_secret.clone().unzip();
     let rows = tx.execute(
         &UPDATE,
@@ -221,17 +225,25 @@ pub fn update(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> R
             &document(&webhook.filter)?,
             webhook.is_enabled,
             webhook.disabled_reason.as_str(),
-            webhook.failing_since.map(Timestamp::millis),
             &webhook.sealed_secret,
             previous.as_deref(),
             until.map(Timestamp::millis),
-            transaction_id,
-            sequence,
             stamp.updated_at.millis(),
             stamp.updated_by.id.as_str(),
         ],
     )?;
     if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+}
+
+/// Moves a webhook forward to a position: what was before it is not sent.
+pub fn skip_to(tx: &Tx, scope: &Scope, id: WebhookId, to: Cursor) -> Result<()> {
+    let Cursor { transaction_id, sequence } = to;
+    tx.execute(&SKIP, params![id.as_str(), scope.organization(), transaction_id, sequence]).map(drop)
+}
+
+/// Forgets that attempts have failed: what they failed with has been changed.
+pub fn forgive(tx: &Tx, scope: &Scope, id: WebhookId) -> Result<()> {
+    tx.execute(&FORGIVE, params![id.as_str(), scope.organization()]).map(drop)
 }
 
 /// Removes a webhook of this version; its loop removes what is left of it.
