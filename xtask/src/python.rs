@@ -1,4 +1,4 @@
-//! The two tools that come from PyPI, in a virtual environment below the target directory.
+//! The tools that come from PyPI, in a virtual environment below the target directory.
 //!
 //! The environment is made once and kept while `python/requirements.txt` stays the same.
 
@@ -31,7 +31,8 @@ pub(crate) fn tools(scratch: &Path) -> Outcome<PathBuf> {
     let mut pip = Command::new(programs.join("python"));
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "-r"])
         .arg(&wanted);
-    must(&mut pip).map_err(|failure| format!("Schemathesis could not be installed from PyPI: {failure}"))?;
+    must(&mut pip)
+        .map_err(|failure| format!("the Python tools could not be installed from PyPI: {failure}"))?;
     fs::rename(&wanted, &installed).doing("keeping the requirements")?;
     Ok(programs)
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::outcome::Outcome;
 use crate::postgres::{Postgres, VARIABLE};
 use crate::workspace::{cargo, must, scratch, works};
-use crate::{airflow, contract, mutate, python, schemathesis, tidy};
+use crate::{airflow, contract, mutate, python, schemathesis, tidy, webhooks};
 
 /// Runs all of it, or what the options leave.
 pub(crate) fn run(options: &[&str]) -> Outcome {
@@ -54,6 +54,7 @@ fn everything(steps: &mut Steps, quick: bool) -> Outcome {
     let scratch = scratch()?;
     let tools = steps.run("python tools", || python::tools(&scratch))?;
     steps.run("openapi-spec-validator", || schemathesis::validate(&tools))?;
+    steps.run("webhooks", || webhooks::run(&tools, &scratch))?;
     match steps.run("airflow, and schemathesis beside it", || airflow_and_schemathesis(&tools, &scratch))? {
         airflow::Ran::Passed => {}
         airflow::Ran::WithoutBrowser => steps.skipped.push("browser"),

@@ -384,5 +384,13 @@ wire_enum! {
         EnvironmentObjectDeleted = "podium.environment_object.deleted",
         IpRangeCreated = "podium.ip_range.created",
         IpRangeDeleted = "podium.ip_range.deleted",
+        WebhookCreated = "podium.webhook.created",
+        WebhookUpdated = "podium.webhook.updated",
+        WebhookDeleted = "podium.webhook.deleted",
+        WebhookSecretRotated = "podium.webhook.secret_rotated",
+        WebhookTested = "podium.webhook.tested",
+        WebhookDisabled = "podium.webhook.disabled",
     }
+    /// What has become of an event that is sent to a webhook.
+    WebhookDeliveryState { Pending = "PENDING", Succeeded = "SUCCEEDED", Failed = "FAILED" }
 }

@@ -170,6 +170,10 @@ ids! {
     InviteId;
     /// A plan of changes.
     PlanId;
+    /// A webhook of an organization.
+    WebhookId;
+    /// An event on its way to a webhook.
+    WebhookDeliveryId;
     /// An API token.
     TokenId;
     /// An agent token of a deployment.

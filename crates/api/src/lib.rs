@@ -48,6 +48,7 @@ pub mod tokens;
 pub mod union;
 pub mod uploads;
 pub mod users;
+pub mod webhooks;
 pub mod workspaces;
 
 pub use endpoint::{Access, Description, Endpoint, Method, Nothing};
@@ -83,4 +84,5 @@ registry! {
     events,
     plans,
     deploy_reports,
+    webhooks,
 }

@@ -2,7 +2,8 @@
 
 use crate::{
     AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeployId, DeploymentId, EnvironmentObjectId, Id,
-    InviteId, OperationId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId, WorkspaceId, const_text,
+    InviteId, OperationId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId, WebhookDeliveryId,
+    WebhookId, WorkspaceId, const_text,
 };
 
 /// The ids of a path, in the order in which the path names them.
@@ -104,6 +105,10 @@ path_params! {
     OfOperation { organization_id: OrganizationId = "organizationId", operation_id: OperationId = "operationId" }
     /// An allowed address range of an organization.
     OfAllowedIpAddressRange { organization_id: OrganizationId = "organizationId", allowed_ip_address_range_id: AllowedIpAddressRangeId = "allowedIpAddressRangeId" }
+    /// A webhook of an organization.
+    OfWebhook { organization_id: OrganizationId = "organizationId", webhook_id: WebhookId = "webhookId" }
+    /// A delivery of a webhook.
+    OfWebhookDelivery { organization_id: OrganizationId = "organizationId", webhook_id: WebhookId = "webhookId", delivery_id: WebhookDeliveryId = "deliveryId" }
     /// A plan of changes in an organization.
     OfPlan { organization_id: OrganizationId = "organizationId", plan_id: PlanId = "planId" }
 }

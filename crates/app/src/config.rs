@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use podium_domain::webhooks::Destinations;
+
 use crate::disk::Reserve;
 use crate::front_door::Environments;
 use crate::mail::Mailer;
@@ -47,6 +49,8 @@ pub struct Config {
     pub runs_images: bool,
     /// Where the environments have origins of their own.
     pub environments: Environments,
+    /// Where events may be sent.
+    pub webhook_destinations: Destinations,
     /// Whether browsers may sign in where others can read along: without encryption, beyond this machine.
     pub allow_insecure_sign_in: bool,
 }
@@ -73,6 +77,7 @@ impl Config {
             show_secrets: false,
             runs_images: true,
             environments: Environments::Ports(18_000..=18_999),
+            webhook_destinations: Destinations::default(),
             allow_insecure_sign_in: false,
         }
     }

@@ -81,7 +81,7 @@ fn gone() -> Error {
 }
 
 /// An event as its readers see it.
-fn shown(app: &App, row: EventRow) -> Event {
+pub(crate) fn shown(app: &App, row: EventRow) -> Event {
     let EventRow { cursor, at, event_type, data } = row;
     Event {
         specversion: SPEC_VERSION.to_owned(),

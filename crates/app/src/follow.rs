@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use podium_store::changes::{self, Position};
+use podium_store::webhooks;
 
 use crate::App;
 use crate::authority::AUTHORITY;
@@ -41,12 +42,16 @@ async fn step(app: &App, position: Option<Position>) -> Result<Position> {
     let system = system(app);
     let Some(mut position) = position else {
         app.authorities.forget();
+        app.webhook_notifier.notify();
         return app.db.scan(None, move |conn| changes::latest(conn, &system)).await.map_err(Into::into);
     };
     loop {
         let news = app.db.scan(None, move |conn| changes::after(conn, &system, position, AT_ONCE)).await?;
         if news.iter().any(|change| change.kind == AUTHORITY) {
             app.authorities.forget();
+        }
+        if news.iter().any(|change| change.kind == webhooks::KIND) {
+            app.webhook_notifier.notify();
         }
         let Some(last) = news.last() else { return Ok(position) };
         position = last.position;

@@ -9,8 +9,9 @@ use podium_api::{Reply, Timestamp};
 use podium_db::{Conn, Tx};
 use podium_domain::Refusal;
 use podium_store::idempotency::{self as stored, IdempotencyKey, NewResponse, StoredResponse};
-use podium_store::{credentials, invites};
+use podium_store::{credentials, invites, webhooks};
 
+use crate::App;
 use crate::cx::Cx;
 use crate::error::{Error, Replay, Result};
 use crate::secrets::sha256_hex;
@@ -131,7 +132,8 @@ impl Entered {
         let hash = sha256_hex(value["token"].as_str().unwrap_or_default().as_bytes());
         let system = system(cx.app());
         let lives = credentials::by_hash(conn, &system, &hash)?.is_some()
-            || invites::by_secret(conn, &system, &hash)?.is_some();
+            || invites::by_secret(conn, &system, &hash)?.is_some()
+            || is_secret_of_webhook(cx.app(), conn, &value)?;
         if lives { Ok(body.to_vec()) } else { Err(gone()) }
     }
 
@@ -165,4 +167,12 @@ impl Entered {
         stored::keep(tx, &system(cx.app()), key, &response)?;
         Ok(reply)
     }
+}
+
+/// Whether a response holds the secret that a webhook has now.
+fn is_secret_of_webhook(app: &App, conn: &Conn, response: &serde_json::Value) -> Result<bool> {
+    let (id, secret) = (response["id"].as_str(), response["secret"].as_str());
+    let Some((Ok(id), secret)) = id.map(str::parse).zip(secret) else { return Ok(false) };
+    let webhook = webhooks::state(conn, &system(app), id)?;
+    Ok(webhook.is_some_and(|webhook| app.is_secret_of(&webhook, secret)))
 }

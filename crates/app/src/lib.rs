@@ -61,6 +61,7 @@ pub mod sessions;
 pub mod teams;
 pub mod tokens;
 pub mod users;
+pub mod webhooks;
 pub mod workspaces;
 
 use std::collections::HashMap;
@@ -128,6 +129,7 @@ pub struct Shared {
     pub(crate) log_streams: log_events::Streams,
     /// Wakes those who follow operations.
     pub(crate) operation_notifier: operation_events::OperationNotifier,
+    pub(crate) webhook_notifier: webhooks::WebhookNotifier,
     pub(crate) event_wakes: events::wakes::Wakes,
     pub(crate) event_streams: shared_capacity::SharedCapacity<Id>,
     pub(crate) uploading: shared_capacity::SharedCapacity<Id>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use podium_db::Tx;
 use podium_store::{
     audit, changes, credentials, events, front_door, idempotency, operations, plans, sessions, signing_keys,
-    tokens,
+    tokens, webhook_deliveries, webhooks,
 };
 
 use crate::App;
@@ -20,6 +20,7 @@ const AT_ONCE: u32 = 500;
 const OPERATIONS_KEPT_FOR: Duration = Duration::from_hours(90 * 24);
 const CHANGES_KEPT_FOR: Duration = Duration::from_hours(7 * 24);
 const EVENTS_KEPT_FOR: Duration = Duration::from_hours(30 * 24);
+const DELIVERIES_KEPT_FOR: Duration = EVENTS_KEPT_FOR;
 /// Another replica signs with a retired key until its next round here.
 const RETIRED_KEYS_KEPT_FOR: Duration = Duration::from_hours(1);
 
@@ -52,6 +53,11 @@ pub async fn once(app: &App) -> Result<()> {
         drop_all(app, move |tx| Ok(operations::prune(tx, &system, now - OPERATIONS_KEPT_FOR, AT_ONCE)?))
             .await,
         drop_all(app, move |tx| Ok(events::prune(tx, &system, now - EVENTS_KEPT_FOR, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(webhooks::forget_secrets(tx, &system, now, AT_ONCE)?)).await,
+        drop_all(app, move |tx| {
+            Ok(webhook_deliveries::prune(tx, &system, now - DELIVERIES_KEPT_FOR, AT_ONCE)?)
+        })
+        .await,
         drop_all(app, move |tx| Ok(audit::prune(tx, &system, now - audit_retention, AT_ONCE)?)).await,
         app.db.write(None, move |tx| Ok(signing_keys::drop_unused(tx, &system, retired).map(drop)?)).await,
         app.reload_keys().await,

@@ -32,6 +32,7 @@ use crate::secrets::{Secrets, hex, unhex};
 use crate::shared_capacity::SharedCapacity;
 use crate::signing::Keys;
 use crate::system::Vault;
+use crate::webhooks::WebhookNotifier;
 use crate::work::WorkNotifier;
 use crate::world::World;
 use crate::{App, Shared};
@@ -78,11 +79,14 @@ impl App {
         let (operation_notifier, event_wakes) = (OperationNotifier::default(), Wakes::default());
         let (follower, notifier) = (Arc::clone(&authorities), work_notifier.clone());
         let (operations, wakes) = (operation_notifier.clone(), event_wakes.clone());
+        let webhook_notifier = WebhookNotifier::default();
+        let webhooks = webhook_notifier.clone();
         options.on_commit = Arc::new(move |changes| {
             follower.committed(changes);
             notifier.committed(changes);
             operations.committed(changes);
             wakes.committed(changes);
+            webhooks.committed(changes);
         });
         let (db, system) = podium_store::open(options).await?;
         check_key(&db, system, &secrets, &world).await?;
@@ -105,6 +109,7 @@ impl App {
             calls: Default::default(),
             logs: Arc::new(logs),
             log_streams: Default::default(),
+            webhook_notifier,
             event_wakes,
             event_streams: SharedCapacity::new(MOST_EVENT_STREAMS),
             authorities,

@@ -79,5 +79,6 @@ acting! {
     crate::own::SystemKey,
     crate::sessions::SystemKey,
     crate::start::SystemKey,
+    crate::webhooks::wakes::SystemKey,
     crate::work::SystemKey,
 }

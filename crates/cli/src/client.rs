@@ -25,7 +25,7 @@ use clap::Subcommand;
 use commands::{
     api, audit, clusters, completion, contexts as context, deployment_logs, deployments, deploys,
     environment_objects, front_door, init, invites, login, manual, operations, organizations, roles, teams,
-    tokens, users, version, workspaces,
+    tokens, users, version, webhooks, workspaces,
 };
 use ending::Outcome;
 
@@ -75,6 +75,9 @@ pub(crate) enum Command {
     /// API tokens, and tokens of remote agents.
     #[command(alias = "tokens")]
     Token(tokens::Tokens),
+    /// Where events of the organization are sent.
+    #[command(alias = "webhooks")]
+    Webhook(Box<webhooks::Webhooks>),
     /// The audit log.
     Audit(audit::Audit),
     Api(api::Api),
@@ -133,6 +136,7 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Team(command) => Box::pin(command.run()),
         Command::Role(command) => Box::pin(command.run()),
         Command::Token(command) => Box::pin(command.run()),
+        Command::Webhook(command) => Box::pin(command.run()),
         Command::Audit(command) => Box::pin(command.run()),
         Command::Api(command) => Box::pin(command.run()),
         Command::Context(_)

@@ -168,6 +168,16 @@ const REACHED: &[(&str, &str)] = &[
     ("FollowEvents", "api"),
     ("GetDeployReport", "deploy report"),
     ("CreatePlan", "api"),
+    ("ListWebhooks", "webhook list"),
+    ("CreateWebhook", "webhook create"),
+    ("GetWebhook", "webhook get"),
+    ("UpdateWebhook", "webhook update"),
+    ("DeleteWebhook", "webhook delete"),
+    ("RotateWebhookSecret", "webhook rotate-secret"),
+    ("TestWebhook", "webhook test"),
+    ("ListWebhookDeliveries", "webhook delivery list"),
+    ("GetWebhookDelivery", "webhook delivery get"),
+    ("RedeliverToWebhook", "webhook delivery redeliver"),
     ("ApplyPlan", "api"),
 ];
 

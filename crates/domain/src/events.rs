@@ -71,6 +71,11 @@ const OF_ENDPOINTS: &[(&str, EventType)] = &[
     ("DeleteAgentToken", T::AgentTokenDeleted),
     ("CancelOperation", T::OperationCancelled),
     ("ForceOperation", T::OperationForced),
+    ("CreateWebhook", T::WebhookCreated),
+    ("UpdateWebhook", T::WebhookUpdated),
+    ("DeleteWebhook", T::WebhookDeleted),
+    ("RotateWebhookSecret", T::WebhookSecretRotated),
+    ("TestWebhook", T::WebhookTested),
 ];
 
 /// Endpoints that change nothing in an organization, and why.
@@ -78,6 +83,7 @@ pub const WITHOUT_EVENT: &[(&str, &str)] = &[
     ("OpenDeployment", "makes a one-time code for its caller"),
     ("CreatePlan", "changes nothing"),
     ("ApplyPlan", "each of its calls makes its own event"),
+    ("RedeliverToWebhook", "sends an event that was made before"),
     ("SendAgentLogs", "adds lines to a log"),
     ("SignIn", "an account belongs to no organization"),
     ("RenewSession", "a session belongs to no organization"),

@@ -38,6 +38,7 @@ pub mod token_roles;
 pub mod tokens;
 pub mod urls;
 mod verbs;
+pub mod webhooks;
 
 #[cfg(test)]
 mod fixtures;

@@ -86,6 +86,11 @@ routes! {
     operations { List => list, Get => get, Cancel => cancel, Force => force, Follow => follow }
     events { List => list, Follow => follow }
     plans { Create => create, Apply => apply }
+    webhooks {
+        List => list, Create => create, Get => get, Update => update, Delete => delete,
+        RotateSecret => rotate_secret, Test => test, ListDeliveries => list_deliveries,
+        GetDelivery => get_delivery, Redeliver => redeliver,
+    }
 }
 
 /// The paths of endpoints, and the indices of those at each.

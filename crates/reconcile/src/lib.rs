@@ -24,6 +24,7 @@ mod reports;
 mod revert;
 #[cfg(target_os = "linux")]
 mod services;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -38,12 +39,14 @@ pub use options::Options;
 pub use reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
 #[cfg(target_os = "linux")]
 pub use services::{keys, services};
+pub use webhooks::{Lookup, Resolver, SystemResolver, Webhooks};
 
 /// Every reconciler: one line for each kind of work.
-fn all(app: &App, system: System, plane: &Arc<dyn DataPlane>) -> Vec<Box<dyn Reconciler>> {
+fn all(app: &App, system: System, plane: &Arc<dyn DataPlane>, options: &Options) -> Vec<Box<dyn Reconciler>> {
     vec![
         Box::new(clusters::Clusters::new(app, system, plane)),
         Box::new(deployments::Deployments::new(app, system, plane)),
         Box::new(deploys::Deploys::new(app)),
+        Box::new(Webhooks::new(app, system, options.step_time)),
     ]
 }

@@ -58,7 +58,7 @@ impl Fault for FinishError {
 impl Loops {
     /// The loops of an application, not started yet.
     pub fn new(app: &App, system: System, plane: &Arc<dyn DataPlane>, options: Options) -> Self {
-        let reconcilers = crate::all(app, system, plane);
+        let reconcilers = crate::all(app, system, plane, &options);
         Self::of(app, system, plane, options, reconcilers)
     }
 

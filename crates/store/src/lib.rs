@@ -45,6 +45,8 @@ pub mod team_members;
 pub mod teams;
 pub mod tokens;
 pub mod users;
+pub mod webhook_deliveries;
+pub mod webhooks;
 pub mod work;
 pub mod workspaces;
 
@@ -81,6 +83,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0017_events"),
     migration!("0019_deploy_reports"),
     migration!("0021_plans"),
+    migration!("0022_webhooks"),
     migration!("0023_rolled_back_from"),
     migration!("0024_event_spools"),
     migration!("0027_applied_plans"),
@@ -128,6 +131,8 @@ fn all_statements() -> Vec<&'static Sql> {
         teams::STATEMENTS,
         tokens::STATEMENTS,
         users::STATEMENTS,
+        webhook_deliveries::STATEMENTS,
+        webhooks::STATEMENTS,
         work::STATEMENTS,
         workspaces::STATEMENTS,
     ];
@@ -145,6 +150,7 @@ fn all_statements() -> Vec<&'static Sql> {
         teams::TABLE,
         tokens::TABLE,
         users::TABLE,
+        webhooks::TABLE,
         workspaces::TABLE,
     ]
     .into_iter()

@@ -15,6 +15,7 @@ use podium_app::{App, Config};
 use podium_dataplane::DataPlane;
 use podium_dataplane::LogLine;
 use podium_dataplane::simulated::Simulated;
+use podium_domain::webhooks::Destinations;
 use podium_http::{Server, Settings};
 use podium_reconcile::{Loops, Options};
 use podium_store::{Scope, System};
@@ -191,7 +192,10 @@ fn config(files: &TempDir) -> Config {
     // Each replica has its own logs.
     let logs = TempDir::with_prefix_in("logs-", files).expect("a directory for logs").keep();
     let objects = files.path().join("objects");
-    Config { connections: Some(4), logs: Some(logs), files: objects, ..Config::new("https://podium.test") }
+    // Receivers of webhooks listen here.
+    let webhook_destinations = Destinations::new(vec!["127.0.0.1/32".parse().expect("a range")]);
+    let config = Config::new("https://podium.test");
+    Config { connections: Some(4), logs: Some(logs), files: objects, webhook_destinations, ..config }
 }
 
 /// A call that is being built.

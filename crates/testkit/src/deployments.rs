@@ -15,6 +15,7 @@ use crate::resources::bare;
 impl TestApp {
     /// Runs the loops until nothing is due; returns the number of steps.
     pub async fn settle(&self) -> usize {
+        podium_app::webhooks::enqueue_behind(&self.app, None).await.expect("webhooks can be enqueued");
         let steps = self.loops.step_until_idle().await.expect("the loops come to rest");
         let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
         podium_reconcile::append_lines(&self.app, self.system, said).await.expect("lines can be kept");

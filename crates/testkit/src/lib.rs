@@ -12,13 +12,16 @@ mod clusters;
 mod databases;
 mod deployments;
 mod interference;
+mod receiver;
 mod resources;
+mod webhooks;
 
 pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, START, StreamingResponse, TestApp};
 pub use archives::{archive, gzip, tar};
 pub use databases::{Database, Engine, mark_node_unseen};
+pub use receiver::{Received, Receiver};
 pub use resources::role;
 
 /// Runs a test body on one engine.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Result};
 
 /// Fields of a reply that hold a secret, where a reply does.
-const SECRETS: &[&str] = &["token", "url"];
+const SECRETS: &[&str] = &["token", "url", "secret"];
 
 /// What a call did.
 pub(super) struct Outcome {

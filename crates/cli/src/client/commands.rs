@@ -22,4 +22,5 @@ pub(crate) mod teams;
 pub(crate) mod tokens;
 pub(crate) mod users;
 pub(crate) mod version;
+pub(crate) mod webhooks;
 pub(crate) mod workspaces;

@@ -2,11 +2,11 @@
 
 use podium_api::path::{
     OfAgentToken, OfAllowedIpAddressRange, OfCluster, OfDeployment, OfEnvironmentObject, OfRole, OfTeam,
-    OfToken, OfUser, OfWorkspace, PathParams,
+    OfToken, OfUser, OfWebhook, OfWorkspace, PathParams,
 };
 use podium_api::{
     Endpoint, Id, TypedId, agent_tokens, allowed_ip_address_ranges, clusters, deployments,
-    environment_objects, roles, teams, tokens, users, workspaces,
+    environment_objects, roles, teams, tokens, users, webhooks, workspaces,
 };
 use podium_client::Call;
 use serde_json::{Value, json};
@@ -50,6 +50,7 @@ const USER: Kind = kind("user", "username", None, "fullName");
 const ROLE: Kind = kind("role", "name", None, "scopeType");
 const TOKEN: Kind = kind("token", "name", None, "scope");
 const RANGE: Kind = kind("address range", "ipAddressRange", None, "createdAt");
+const WEBHOOK: Kind = kind("webhook", "name", None, "url");
 const OBJECT: Kind = kind("environment object", "objectKey", Some("objectKey"), "objectType");
 
 impl Session {
@@ -161,6 +162,12 @@ impl Session {
         let path = self.in_organization().await?;
         let id = self.find::<_, allowed_ip_address_ranges::List>(&RANGE, &path, &json!({}), text).await?;
         Ok(OfAllowedIpAddressRange { organization_id: path.organization_id, allowed_ip_address_range_id: id })
+    }
+
+    pub(crate) async fn webhook(&self, text: &str) -> Outcome<OfWebhook> {
+        let path = self.in_organization().await?;
+        let webhook_id = self.find::<_, webhooks::List>(&WEBHOOK, &path, &json!({}), text).await?;
+        Ok(OfWebhook { organization_id: path.organization_id, webhook_id })
     }
 
     /// An environment object, among those that the parameters describe.

@@ -12,7 +12,9 @@ use ipnet::IpNet;
 use podium_app::disk::Reserve;
 use podium_app::front_door::Environments;
 use podium_app::mail::Mailer;
-use podium_app::{App, Config, Rates, Started, disk, follow, maintenance};
+use podium_app::webhooks::Destinations;
+use podium_app::{App, Config, Rates, Started, disk, follow, maintenance, webhooks};
+
 use podium_http::{Server, Settings, Tls};
 use podium_reconcile::{Loops, Options};
 use tokio::net::TcpListener;
@@ -118,6 +120,10 @@ pub(crate) struct Serve {
     /// Sender of mails.
     #[arg(long, env = "PODIUM_MAIL_FROM")]
     mail_from: Option<String>,
+    /// Range of addresses that webhooks may send to beyond the public Internet, also without encryption, as a CIDR range;
+    /// may be repeated.
+    #[arg(long = "webhook-allow", env = "PODIUM_WEBHOOK_ALLOW", value_delimiter = ',')]
+    webhook_allow: Vec<IpNet>,
     /// Format of the log on stderr.
     #[arg(long, env = "PODIUM_LOG_FORMAT", value_enum, default_value = "text")]
     log_format: Format,
@@ -188,6 +194,7 @@ impl Serve {
             tokio::spawn(follow::run(app.clone())),
             tokio::spawn(maintenance::run(app.clone())),
             tokio::spawn(disk::run(app.clone())),
+            tokio::spawn(webhooks::run(app.clone())),
         ];
         let server = Server::new(app.clone(), plane, settings);
         let mut is_forgotten = false;
@@ -236,6 +243,7 @@ impl Serve {
             None => Environments::Ports(self.environment_ports.clone()),
         };
         config.allow_insecure_sign_in = self.allow_insecure_sign_in;
+        config.webhook_destinations = Destinations::new(self.webhook_allow.clone());
         config.upload_limit = self.upload_limit;
         config.reserve = Reserve {
             directories: vec![self.installation.data_dir.clone(), self.installation.objects_dir()],

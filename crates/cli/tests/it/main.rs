@@ -18,3 +18,4 @@ mod program;
 mod serving;
 mod starting;
 mod tls;
+mod webhooks;

@@ -24,6 +24,7 @@ const READ_TEAMS: Permission = Permission::known("organization.teams.get");
 const READ_USERS: Permission = Permission::known("organization.users.get");
 const READ_ROLES: Permission = Permission::known("organization.customRoles.get");
 const READ_RANGES: Permission = Permission::known("organization.allowedIpAddressRanges.get");
+const READ_WEBHOOKS: Permission = Permission::known("organization.webhooks.get");
 const READ_WORKSPACE: Permission = Permission::known("workspace.get");
 const READ_DEPLOYMENT: Permission = Permission::known("deployment.get");
 const READ_DAG_RUNS: Permission = Permission::known("deployment.airflow.dagRun.get");
@@ -39,6 +40,7 @@ const IN_ORGANIZATION: &[Permission] = &[
     READ_USERS,
     READ_ROLES,
     READ_RANGES,
+    READ_WEBHOOKS,
     Permission::known("organization.apiTokens.get"),
     Permission::known("organization.envObjects.get"),
 ];
@@ -73,6 +75,7 @@ impl Audience {
             "user" => READ_USERS,
             "role" => READ_ROLES,
             "ip_range" => READ_RANGES,
+            "webhook" => READ_WEBHOOKS,
             "workspace" => READ_WORKSPACE,
             "deployment" => READ_DEPLOYMENT,
             "dag_run" => READ_DAG_RUNS,

@@ -32,5 +32,6 @@ mod storage;
 mod teams;
 mod tokens;
 mod users;
+mod webhooks;
 mod wire;
 mod workspaces;

@@ -9,4 +9,5 @@ mod hibernation;
 mod leases;
 mod nodes;
 mod operations;
+mod webhooks;
 mod work;

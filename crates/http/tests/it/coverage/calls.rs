@@ -2,7 +2,7 @@
 
 use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
-use podium_api::{Access, DeploymentId, Description, Id, WorkspaceId};
+use podium_api::{Access, DeploymentId, Description, Id, WebhookId, WorkspaceId};
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_domain::{On, Permission, PermissionSet};
 use podium_testkit::{Actor, Answer, Call, TestApp};
@@ -99,6 +99,7 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
         member: String::new(),
         deployment: None,
         maker: None,
+        webhook: None,
     };
     let (mut path, mut on) = (format!("{PREFIX}{}", endpoint.path), On::Organization);
     for param in endpoint.path_params {
@@ -108,6 +109,9 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
         }
         if let (true, Some((id, workspace_id))) = (endpoint.names_deployment(), made.deployment) {
             on = On::Deployment { id, workspace_id };
+        }
+        if *param == "webhookId" {
+            made.webhook = id.parse().ok();
         }
         path = path.replace(&format!("{{{param}}}"), &id);
     }
@@ -173,6 +177,8 @@ struct Made<'a> {
     member: String,
     /// The deployment that was made, and its workspace.
     deployment: Option<(DeploymentId, WorkspaceId)>,
+    /// The webhook that was made.
+    webhook: Option<WebhookId>,
 }
 
 impl Made<'_> {
@@ -239,6 +245,13 @@ impl Made<'_> {
             "environmentObjectId" => {
                 let (_, workspace_id) = self.deployment().await;
                 self.post("/environment-objects", connection(&name, workspace_id), "id").await
+            }
+            "webhookId" => self.post("/webhooks", webhook(&name), "id").await,
+            "deliveryId" => {
+                let webhook = self.webhook.expect("the path names the webhook first");
+                let id = self.app.delivery(webhook).await;
+                self.read(&format!("/webhooks/{webhook}/deliveries/{id}")).await;
+                id.to_string()
             }
             "planId" => {
                 let body = self.plan(&name).await;
@@ -333,6 +346,8 @@ impl Made<'_> {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
             }
             "CreatePlan" => self.plan(&name).await,
+            "CreateWebhook" => webhook(&name),
+            "UpdateWebhook" => json!({ "name": name }),
             "CreateCustomRole" => custom_role(&name),
             "UpdateCustomRole" => json!({ "name": name, "permissions": ["deployment.logs.get"] }),
             "CreateDeploy" => json!({ "type": "DAG_ONLY", "description": name }),
@@ -472,4 +487,9 @@ fn connection(key: &str, workspace_id: WorkspaceId) -> Value {
 
 fn custom_role(name: &str) -> Value {
     json!({ "name": name, "scopeType": "DEPLOYMENT", "permissions": ["deployment.get"] })
+}
+
+/// A webhook whose receiver does not answer.
+fn webhook(name: &str) -> Value {
+    json!({ "name": name, "url": "http://127.0.0.1:1024/hook" })
 }

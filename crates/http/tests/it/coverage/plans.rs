@@ -14,7 +14,8 @@ fn without_chance(value: &Value) -> Value {
         let is_id = name == "id" || name.ends_with("Id");
         is_id
             || name.ends_with("At")
-            || ["token", "shortToken", "url", "imageTag", "imageRepository", "namespace"].contains(&name)
+            || ["token", "shortToken", "secret", "url", "imageTag", "imageRepository", "namespace"]
+                .contains(&name)
     };
     match value {
         Value::Object(members) => members

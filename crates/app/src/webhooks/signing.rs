@@ -1,0 +1,85 @@
+//! Signatures of deliveries, as the Standard Webhooks specification describes them.
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use podium_api::{Timestamp, WebhookId};
+use podium_store::events::EventRow;
+use podium_store::webhooks::WebhookRow;
+use zeroize::Zeroizing;
+
+use crate::App;
+use crate::error::{Error, Result};
+use crate::events;
+use crate::world::World;
+
+/// What the text of a secret begins with.
+const PREFIX: &str = "whsec_";
+
+/// The secret of a webhook.
+pub(super) struct Secret(Zeroizing<[u8; 32]>);
+
+impl Secret {
+    pub(super) fn generate(world: &World) -> Self {
+        let mut bytes = Zeroizing::new([0; 32]);
+        world.fill(bytes.as_mut());
+        Self(bytes)
+    }
+
+    /// As its receiver gets it.
+    pub(super) fn text(&self) -> String {
+        format!("{PREFIX}{}", STANDARD.encode(self.0.as_ref()))
+    }
+
+    /// As it is stored.
+    pub(super) fn seal(&self, app: &App, id: WebhookId) -> Vec<u8> {
+        app.secrets.seal(&app.world, &owner(id), self.0.as_ref())
+    }
+}
+
+/// An event as it is sent.
+#[derive(Debug)]
+pub struct SignedEvent {
+    /// The header `webhook-id`: that of the event, so that a receiver recognizes what it has received before.
+    pub id: String,
+    /// The header `webhook-timestamp`, in seconds.
+    pub timestamp: String,
+    /// The header `webhook-signature`: one for each secret that is valid now.
+    pub signature: String,
+    /// The event in the JSON format of CloudEvents.
+    pub body: Vec<u8>,
+}
+
+impl App {
+    /// Whether a text is the secret of a webhook now.
+    pub(crate) fn is_secret_of(&self, webhook: &WebhookRow, text: &str) -> bool {
+        let opened = self.secrets.open(&owner(webhook.id), &webhook.sealed_secret);
+        let given = text.strip_prefix(PREFIX).and_then(|text| STANDARD.decode(text).ok()).map(Zeroizing::new);
+        opened.ok().zip(given).is_some_and(|(secret, given)| {
+            aws_lc_rs::constant_time::verify_slices_are_equal(&secret, &given).is_ok()
+        })
+    }
+
+    /// Signs an event for a webhook.
+    pub fn sign_event(&self, webhook: &WebhookRow, event: EventRow, now: Timestamp) -> Result<SignedEvent> {
+        let event = events::shown(self, event);
+        let body = serde_json::to_vec(&event).map_err(|error| Error::Internal(error.to_string()))?;
+        let timestamp = now.millis().div_euclid(1000).to_string();
+        let message = [event.id.as_bytes(), b".", timestamp.as_bytes(), b".", &body].concat();
+        let previous =
+            webhook.previous_secret.iter().filter(|(_, until)| now < *until).map(|(sealed, _)| sealed);
+        let mut signatures = Vec::new();
+        for sealed in std::iter::once(&webhook.sealed_secret).chain(previous) {
+            let key = self.secrets.open(&owner(webhook.id), sealed).map_err(|_| {
+                Error::Internal(format!("cannot decrypt the secret of the webhook {}", webhook.id))
+            })?;
+            let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), &message);
+            signatures.push(format!("v1,{}", STANDARD.encode(signature)));
+        }
+        Ok(SignedEvent { id: event.id, timestamp, signature: signatures.join(" "), body })
+    }
+}
+
+fn owner(id: WebhookId) -> String {
+    format!("webhook {id}")
+}

@@ -1,0 +1,271 @@
+//! Reconciles webhooks: takes events from the stream, sends what is due, and tries again what failed.
+//!
+//! The work item of a webhook is its lease, so one process at a time sends its events, a few at once. What is sent is
+//! claimed row by row besides (see `store::webhook_deliveries`). A slow receiver takes one of the places of this loop for
+//! one round of attempts; then the others that are due come first.
+
+mod resolver;
+mod sender;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use podium_api::enums::{EventType, WebhookDeliveryState};
+use podium_api::{Id, Timestamp, WebhookId};
+use podium_app::App;
+use podium_db::Tx;
+use podium_domain::UserText;
+use podium_domain::events::Visibility;
+use podium_domain::webhooks::{self as rules, Outcome};
+use podium_store::System;
+use podium_store::events::{self, Bounds, EventRow, Start, View};
+use podium_store::webhook_deliveries::{self as deliveries, Attempt, Due, NewDelivery};
+use podium_store::webhooks::{self, WebhookRow};
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use crate::reconciler::{Failure, Next, Reconciler, StepFuture, StepResult};
+use sender::{Answer, Sender};
+
+pub use resolver::{Lookup, Resolver, SystemResolver};
+
+/// How many events of one webhook are sent at once.
+const AT_ONCE: u32 = 4;
+/// How many events are taken from the stream at once, and how many are looked through for them.
+const TAKEN_AT_ONCE: Bounds = Bounds { limit: 100, window: 1000 };
+/// How many events of one webhook may be pending; further ones wait in the stream.
+const MOST_PENDING: i64 = 10_000;
+/// How many deliveries of one webhook are kept, at most about.
+const MOST_KEPT: i64 = 50_000;
+/// How many deliveries are removed at once.
+const REMOVED_AT_ONCE: u32 = 500;
+/// The longest attempt, from the look-up of the host to the last byte of the answer that is read.
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(15);
+
+/// The reconciler of webhooks.
+pub struct Webhooks {
+    app: App,
+    system: System,
+    resolver: Arc<dyn Resolver>,
+    /// The longest attempt, and for how long further ones are begun; together less than a step may take.
+    attempt: Duration,
+    begins: Duration,
+    /// How long a claim lasts: longer than a step.
+    claim: Duration,
+    sender: OnceCell<Sender>,
+}
+
+impl Webhooks {
+    /// The reconciler, whose steps may take so long.
+    pub fn new(app: &App, system: System, step_time: Duration) -> Self {
+        Self::with_resolver(app, system, step_time, Arc::new(SystemResolver))
+    }
+
+    /// The same, with another way to look up hosts.
+    pub fn with_resolver(
+        app: &App,
+        system: System,
+        step_time: Duration,
+        resolver: Arc<dyn Resolver>,
+    ) -> Self {
+        let attempt = (step_time * 3 / 4).min(LONGEST_ATTEMPT);
+        let (begins, claim) = (step_time / 8, step_time * 3 / 2);
+        Self { app: app.clone(), system, resolver, attempt, begins, claim, sender: OnceCell::new() }
+    }
+
+    async fn reconcile(&self, id: WebhookId) -> Result<StepResult, Failure> {
+        let (system, started) = (self.system, Instant::now());
+        loop {
+            let webhook = self.app.db.read(None, move |conn| webhooks::state(conn, &system, id)).await?;
+            let is_done = match &webhook {
+                None => self.remove(id).await?,
+                Some(webhook) if !webhook.is_enabled => return Ok(StepResult::settled()),
+                Some(webhook) => {
+                    let has_all = self.take(webhook).await?;
+                    let has_sent_all = self.send(webhook).await?;
+                    has_all && has_sent_all
+                }
+            };
+            if is_done {
+                break;
+            }
+            if started.elapsed() > self.begins {
+                let (at, reason) = (self.app.world.now(), "More events are due.".into());
+                return Ok(StepResult { next: Next::At { at, reason }, ..StepResult::settled() });
+            }
+        }
+        let next = self.app.db.read(None, move |conn| deliveries::next_due(conn, &system, id)).await?;
+        Ok(match next {
+            Some(at) => {
+                let next = Next::At { at, reason: "An event is sent again after a failed attempt.".into() };
+                StepResult { next, ..StepResult::settled() }
+            }
+            None => StepResult::settled(),
+        })
+    }
+
+    /// Removes some of what a deleted webhook has left; returns whether that was all.
+    async fn remove(&self, id: WebhookId) -> Result<bool, Failure> {
+        let system = self.system;
+        let remove = move |tx: &Tx| deliveries::remove(tx, &system, id, REMOVED_AT_ONCE);
+        Ok(self.app.db.write(None, remove).await? < u64::from(REMOVED_AT_ONCE))
+    }
+
+    /// Takes the next events from the stream; returns whether it has come to the end, or has enough for now.
+    async fn take(&self, webhook: &WebhookRow) -> Result<bool, Failure> {
+        if webhook.pending >= MOST_PENDING {
+            return Ok(true);
+        }
+        let (system, scope) = (self.system, self.system.scope(webhook.organization_id));
+        let mut types = rules::asked_for(&webhook.filter.event_types);
+        let gets_tests = types.contains(&EventType::WebhookTested);
+        if !gets_tests {
+            types.push(EventType::WebhookTested);
+        }
+        // What an owner of the organization may see, which is everything.
+        let visibility = Visibility::All;
+        let view = View { visibility, types, workspace_id: None, deployment_id: None, since: None };
+        let position = webhook.position;
+        let page = self.app.db.scan(None, move |conn| {
+            match events::after(conn, &scope, &view, position, TAKEN_AT_ONCE)? {
+                Some(page) => Ok::<_, podium_db::Error>((page.rows, page.next, page.has_more)),
+                // What came next is no longer kept: it goes on with the oldest that is.
+                None => {
+                    Ok((Vec::new(), events::position(conn, &scope, Start::Oldest)?.unwrap_or(position), true))
+                }
+            }
+        });
+        let (rows, next, has_more) = page.await?;
+        if next <= position {
+            return Ok(!has_more);
+        }
+        let taken: Vec<NewDelivery> = rows
+            .iter()
+            .filter(|event| is_for(webhook, event, gets_tests))
+            .map(|event| NewDelivery {
+                id: self.app.world.id(),
+                event: event.cursor,
+                event_type: event.event_type,
+            })
+            .collect();
+        let (webhook, now) = (webhook.clone(), self.app.world.now());
+        let take = move |tx: &Tx| {
+            let count = i64::try_from(taken.len()).unwrap_or_default();
+            // Another replica may have been here; then this one reads again how far the webhook has come.
+            if webhooks::advance(tx, &system, &webhook, next, (count, count))? {
+                deliveries::insert(tx, &system, &webhook, &taken, now)?;
+                if webhook.kept > MOST_KEPT {
+                    deliveries::trim(tx, &system, webhook.id, REMOVED_AT_ONCE)?;
+                }
+                return Ok::<_, podium_db::Error>(true);
+            }
+            Ok(false)
+        };
+        Ok(self.app.db.write(None, take).await? && !has_more)
+    }
+
+    /// Sends some events that are due; returns whether there were none.
+    async fn send(&self, webhook: &WebhookRow) -> Result<bool, Failure> {
+        let (system, id, now) = (self.system, webhook.id, self.app.world.now());
+        let due =
+            self.app.db.read(None, move |conn| deliveries::due(conn, &system, id, now, AT_ONCE)).await?;
+        if due.is_empty() {
+            return Ok(true);
+        }
+        let sender = self.sender().await?;
+        let until = now + self.claim;
+        let claim = move |tx: &Tx| deliveries::claim(tx, &system, &due, until, now);
+        let claimed = self.app.db.write(None, claim).await?;
+        let sent = claimed.into_iter().map(|delivery| self.send_one(sender, webhook, delivery));
+        join_all(sent).await.into_iter().collect::<Result<Vec<()>, Failure>>()?;
+        Ok(false)
+    }
+
+    async fn sender(&self) -> Result<&Sender, Failure> {
+        let make = || async {
+            let (resolver, attempt) = (Arc::clone(&self.resolver), self.attempt);
+            let destinations = self.app.config.webhook_destinations.clone();
+            // It reads the certificates of the system.
+            let made = tokio::task::spawn_blocking(move || Sender::new(&resolver, &destinations, attempt));
+            let made = made.await.map_err(|error| Failure(error.to_string()))?;
+            made.map_err(|error| Failure(format!("events cannot be sent: {error}")))
+        };
+        self.sender.get_or_try_init(make).await
+    }
+
+    /// Makes an attempt, and writes down its result.
+    async fn send_one(&self, sender: &Sender, webhook: &WebhookRow, claimed: Due) -> Result<(), Failure> {
+        let (started, now) = (Instant::now(), self.app.world.now());
+        let answer = match claimed.event.clone() {
+            Some(event) => {
+                let signed = self.app.sign_event(webhook, event, now);
+                let signed = signed.map_err(|error| Failure(error.to_string()))?;
+                sender.send(&webhook.url, signed, now).await
+            }
+            None => Answer { outcome: Outcome::Failed, ..Answer::failed(rules::TOO_LATE) },
+        };
+        let duration = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let now = self.app.world.now();
+        let mut random = [0; 8];
+        self.app.world.fill(&mut random);
+        let retry_at = rules::retry_at(now, claimed.failures, answer.retry_after, u64::from_le_bytes(random));
+        let next_attempt_at =
+            retry_at.filter(|_| answer.outcome == Outcome::Failed && claimed.event.is_some());
+        let state = match (answer.outcome, next_attempt_at) {
+            (Outcome::Received, _) => WebhookDeliveryState::Succeeded,
+            (_, Some(_)) => WebhookDeliveryState::Pending,
+            (_, None) => WebhookDeliveryState::Failed,
+        };
+        let Answer { outcome, status, response, error, .. } = answer;
+        let attempt =
+            Attempt { state, next_attempt_at, status, response, error: error.into_owned(), duration };
+        let (system, webhook_id, was_sent) = (self.system, webhook.id, claimed.event.is_some());
+        let record = move |tx: &Tx| {
+            if deliveries::record(tx, &system, webhook_id, &claimed, &attempt)? && was_sent {
+                judge(tx, &system, webhook_id, outcome, now)?;
+            }
+            Ok::<_, podium_db::Error>(())
+        };
+        Ok(self.app.db.write(None, record).await?)
+    }
+}
+
+impl Reconciler for Webhooks {
+    fn kind(&self) -> &'static str {
+        webhooks::KIND
+    }
+
+    fn step(&self, id: Id) -> StepFuture<'_> {
+        Box::pin(self.reconcile(WebhookId::from_raw(id)))
+    }
+}
+
+/// Whether a webhook gets an event of a type that it asks for.
+fn is_for(webhook: &WebhookRow, event: &EventRow, gets_tests: bool) -> bool {
+    let (filter, data) = (&webhook.filter, &event.data);
+    if event.event_type == EventType::WebhookTested {
+        return data.resource.id == webhook.id.id() || (gets_tests && filter.is_everywhere());
+    }
+    let is_in_workspace = data.workspace_id.is_some_and(|id| filter.workspace_ids.contains(&id));
+    let is_on_deployment = data.deployment_id.is_some_and(|id| filter.deployment_ids.contains(&id));
+    filter.is_everywhere() || is_in_workspace || is_on_deployment
+}
+
+/// Writes down whether a webhook works, and switches off one that does not.
+fn judge(tx: &Tx, system: &System, id: WebhookId, outcome: Outcome, now: Timestamp) -> podium_db::Result<()> {
+    if outcome == Outcome::Received {
+        return webhooks::succeeded(tx, system, id);
+    }
+    webhooks::failed(tx, system, id, now)?;
+    let Some(webhook) = webhooks::state(tx, system, id)? else { return Ok(()) };
+    let is_too_long = webhook.failing_since.is_some_and(|since| since + rules::FAILING_FOR <= now);
+    let reason: Option<UserText> = match outcome {
+        Outcome::Gone => Some(rules::GONE),
+        _ => is_too_long.then_some(rules::NO_SUCCESS),
+    };
+    match reason {
+        Some(reason) => webhooks::disable(tx, system, &webhook, &reason, now),
+        None => Ok(()),
+    }
+}
