@@ -139,7 +139,6 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Webhoo
             webhook.failing_since = None;
         }
         let webhook = advance(cx, tx, webhook)?;
-        webhooks::enqueue(tx, cx.scope(), id, cx.now())?;
         Ok(One { version: webhook.stamp.version, body: show(webhook) })
     })
     .await
