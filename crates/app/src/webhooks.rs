@@ -140,7 +140,6 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Webhoo
             webhooks::forgive(tx, cx.scope(), id)?;
             webhook.failing_since = None;
         }
-        webhooks::enqueue(tx, cx.scope(), id, cx.now())?;
         Ok(One { version: webhook.stamp.version, body: show(webhook) })
     })
     .await

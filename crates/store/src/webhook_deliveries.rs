@@ -15,7 +15,7 @@ use podium_domain::events::Cursor;
 use crate::columns::Columns;
 use crate::events::EventRow;
 use crate::webhooks::{WebhookRow, counted};
-use crate::{Scope, System};
+use crate::{Scope, System, webhooks, work};
 
 /// The kind of their changes.
 pub const KIND: &str = "webhook_deliveries";
@@ -262,7 +262,7 @@ pub fn get(
     conn.query_opt(&GET, params![id.as_str(), webhook_id.as_str(), scope.organization()], read)
 }
 
-/// Makes a delivery of this version due now, with all its attempts before it.
+/// Makes a delivery of this version due now, with all its attempts before it, and asks the loop to look at its webhook.
 pub fn again(
     tx: &Tx,
     scope: &Scope,
@@ -277,7 +277,7 @@ pub fn again(
     if delivery.state != State::Pending {
         counted(tx, webhook_id, 1, 0)?;
     }
-    Ok(())
+    work::add(tx, webhooks::KIND, webhook_id.id(), now, now)
 }
 
 /// Drops some deliveries of a webhook that have ended, the oldest first.

@@ -207,8 +207,8 @@ pub fn insert(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> R
     counters::add(tx, scope.organization_id(), KIND, webhook.id.id(), 1, 0)
 }
 
-/// Replaces the settings of a webhook whose version is still the one before. How far it has come and whether it fails is
-/// the loop's to write, which does not wait for callers.
+/// Replaces the settings of a webhook whose version is still the one before, and asks its loop to look at it. How far it
+/// has come and whether it fails is the loop's to write, which does not wait for callers.
 pub fn update(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> Result<()> {
     let stamp = &webhook.stamp;
     let (previous, until) = webhook.previous_secret.clone().unzip();
@@ -232,7 +232,10 @@ pub fn update(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> R
             stamp.updated_by.id.as_str(),
         ],
     )?;
-    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+    if rows != 1 {
+        return Err(Error::Lost);
+    }
+    work::add(tx, KIND, webhook.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
 /// Moves a webhook forward to a position: what was before it is not sent.
@@ -253,11 +256,6 @@ pub fn delete(tx: &Tx, scope: &Scope, id: WebhookId, version: i64, now: Timestam
         return Err(Error::Lost);
     }
     counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
-    work::add(tx, KIND, id.id(), now, now)
-}
-
-/// Asks the loop to look at a webhook.
-pub fn enqueue(tx: &Tx, _: &Scope, id: WebhookId, now: Timestamp) -> Result<()> {
     work::add(tx, KIND, id.id(), now, now)
 }
 

@@ -6,8 +6,8 @@ use podium_api::{Many, One};
 use podium_db::Conn;
 use podium_domain::events::Cursor;
 use podium_domain::{Fields, Refusal};
+use podium_store::Scope;
 use podium_store::webhook_deliveries::{self as deliveries, DeliveryRow};
-use podium_store::{Scope, webhooks};
 
 use super::{find, must_be_enabled};
 use crate::cx::{Call, Cx};
@@ -56,7 +56,6 @@ pub async fn redeliver(cx: Cx<Scope>, call: Call<api::Redeliver>) -> Result<One<
         cx.expect_version(delivery.version)?;
         must_be_enabled(&webhook)?;
         deliveries::again(tx, cx.scope(), webhook.id, &delivery, cx.now())?;
-        webhooks::enqueue(tx, cx.scope(), webhook.id, cx.now())?;
         let delivery = find_delivery(tx, cx.scope(), &path)?;
         cx.changed(tx, deliveries::KIND, delivery.id.id(), delivery.version)?;
         Ok(One { version: delivery.version, body: show(delivery) })

@@ -221,7 +221,7 @@ fn without_secrets(body: &Value) -> Value {
         return items.iter().map(without_secrets).collect();
     }
     let Value::Object(fields) = body else { return body.clone() };
-    let secret = ["token", "value"];
+    let secret = ["token", "value", "url"];
     let is_shown = |name: &str| !secret.contains(&name) && !name.to_lowercase().contains("password");
     let shown = fields.iter().filter(|(name, _)| is_shown(name));
     shown.map(|(name, value)| (name.clone(), without_secrets(value))).collect()
