@@ -170,6 +170,8 @@ ids! {
     InviteId;
     /// A plan of changes.
     PlanId;
+    /// A set of declared resources.
+    DeclaredSetId;
     /// An API token.
     TokenId;
     /// An agent token of a deployment.

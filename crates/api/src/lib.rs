@@ -13,6 +13,8 @@ pub mod auth;
 pub mod authorization;
 pub mod clusters;
 pub mod const_text;
+pub mod declarations;
+pub mod declared_sets;
 pub mod decode;
 pub mod deploy_reports;
 pub mod deployment_logs;
@@ -82,5 +84,6 @@ registry! {
     operations,
     events,
     plans,
+    declared_sets,
     deploy_reports,
 }

@@ -1,7 +1,7 @@
 //! Path parameters: the ids that a path names.
 
 use crate::{
-    AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeployId, DeploymentId, EnvironmentObjectId, Id,
+    AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeclaredSetId, DeployId, DeploymentId, EnvironmentObjectId, Id,
     InviteId, OperationId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId, WorkspaceId, const_text,
 };
 
@@ -96,6 +96,8 @@ path_params! {
     OfAllowedIpAddressRange { organization_id: OrganizationId = "organizationId", allowed_ip_address_range_id: AllowedIpAddressRangeId = "allowedIpAddressRangeId" }
     /// A plan of changes in an organization.
     OfPlan { organization_id: OrganizationId = "organizationId", plan_id: PlanId = "planId" }
+    /// A set of declared resources of an organization.
+    OfDeclaredSet { organization_id: OrganizationId = "organizationId", declared_set_id: DeclaredSetId = "declaredSetId" }
 }
 
 #[cfg(test)]

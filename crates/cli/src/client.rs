@@ -1,11 +1,13 @@
 //! Commands that call the API of a server.
 //!
 //! Each noun is one file in [`commands`], named as in the other layers, and is thin. What they share stands once: which
-//! server and as whom ([`session`], [`contexts`]), names for ids ([`names`]), changes ([`edit`], [`fields`]), output
+//! server and as whom ([`session`], [`contexts`]), names for ids ([`names`]), changes ([`edit`], [`fields`]), files that
+//! declare what there is ([`declared`]), output
 //! ([`output`], [`table`]), waiting ([`follow`]) and how a command ends ([`ending`]).
 
 pub(crate) mod commands;
 mod contexts;
+mod declared;
 mod edit;
 mod ending;
 mod fields;
@@ -23,8 +25,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    api, audit, clusters, completion, contexts as context, deployment_logs, deployments, deploys,
-    environment_objects, front_door, init, invites, login, manual, operations, organizations, roles, teams,
+    api, audit, clusters, completion, contexts as context, declarations, deployment_logs, deployments, deploys,
+    environment_objects, front_door, init, invites, login, manual, operations, organizations, plans, roles, teams,
     tokens, users, version, workspaces,
 };
 use ending::Outcome;
@@ -42,6 +44,9 @@ pub(crate) enum Command {
     #[command(alias = "log")]
     Logs(deployment_logs::Logs),
     Open(front_door::Open),
+    Plan(plans::Plan),
+    Apply(Box<plans::Apply>),
+    Export(declarations::Export),
     /// Apache Airflow environments.
     #[command(alias = "deployments")]
     Deployment(Box<deployments::Deployments>),
@@ -122,6 +127,9 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Deploy(command) => Box::pin(command.run()),
         Command::Logs(command) => Box::pin(command.run()),
         Command::Open(command) => Box::pin(command.run()),
+        Command::Plan(command) => Box::pin(command.run()),
+        Command::Apply(command) => Box::pin(command.run()),
+        Command::Export(command) => Box::pin(command.run()),
         Command::Deployment(command) => Box::pin(command.run()),
         Command::Env(command) => Box::pin(command.run()),
         Command::Operation(command) => Box::pin(command.run()),

@@ -166,8 +166,13 @@ const REACHED: &[(&str, &str)] = &[
     ("ListEvents", "api"),
     ("FollowEvents", "api"),
     ("GetDeployReport", "deploy report"),
-    ("CreatePlan", "api"),
-    ("ApplyPlan", "api"),
+    ("CreatePlan", "plan"),
+    ("ApplyPlan", "apply"),
+    ("ListDeclaredSets", "apply"),
+    ("CreateDeclaredSet", "apply"),
+    ("GetDeclaredSet", "apply"),
+    ("UpdateDeclaredSet", "apply"),
+    ("DeleteDeclaredSet", "api"),
 ];
 
 #[test]

@@ -86,6 +86,7 @@ routes! {
     operations { List => list, Get => get, Cancel => cancel, Follow => follow }
     events { List => list, Follow => follow }
     plans { Create => create, Apply => apply }
+    declared_sets { List => list, Create => create, Get => get, Update => update, Delete => delete }
 }
 
 /// The paths of endpoints, and the indices of those at each.

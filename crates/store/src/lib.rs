@@ -19,6 +19,7 @@ pub mod changes;
 pub mod clusters;
 pub mod counters;
 pub mod credentials;
+pub mod declared_sets;
 pub mod deploy_reports;
 pub mod deployments;
 pub mod deploys;
@@ -80,6 +81,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0017_events"),
     migration!("0019_deploy_reports"),
     migration!("0021_plans"),
+    migration!("0026_declared_sets"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -97,6 +99,7 @@ fn all_statements() -> Vec<&'static Sql> {
         clusters::STATEMENTS,
         counters::STATEMENTS,
         credentials::STATEMENTS,
+        declared_sets::STATEMENTS,
         deployments::STATEMENTS,
         environment_objects::STATEMENTS,
         environment_objects::LINK_STATEMENTS,
@@ -130,6 +133,7 @@ fn all_statements() -> Vec<&'static Sql> {
         agent_tokens::TABLE,
         allowed_ip_address_ranges::TABLE,
         clusters::TABLE,
+        declared_sets::TABLE,
         deployments::TABLE,
         environment_objects::TABLE,
         deploys::TABLE,

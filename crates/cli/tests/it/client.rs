@@ -1,6 +1,7 @@
 //! Commands that call a server: what they print, where, and how they end.
 
 mod changes;
+mod declaring;
 mod deploying;
 mod signing_in;
 #[cfg(target_os = "linux")]

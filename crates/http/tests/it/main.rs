@@ -9,6 +9,7 @@ mod cached_rows;
 mod captured_log;
 mod clusters;
 mod coverage;
+mod declared_sets;
 mod deployment_logs;
 mod deployments;
 mod deploys;

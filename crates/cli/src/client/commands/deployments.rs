@@ -13,6 +13,8 @@ use crate::client::follow::Wait;
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::{Session, Setup, text};
 
+pub(crate) use update::update_body;
+
 /// Apache Airflow environments.
 #[derive(Args)]
 #[command(after_help = "\

@@ -215,6 +215,9 @@ impl Made<'_> {
                 let (_, workspace_id) = self.deployment().await;
                 self.post("/environment-objects", connection(&name, workspace_id), "id").await
             }
+            "declaredSetId" => {
+                self.post("/declared-sets", json!({ "name": name, "members": [] }), "id").await
+            }
             "planId" => {
                 let body = self.plan(&name).await;
                 self.post("/plans", body, "planId").await
@@ -291,6 +294,10 @@ impl Made<'_> {
             }
             "CreateUserInvite" => {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
+            }
+            "CreateDeclaredSet" => json!({ "name": name, "members": [] }),
+            "UpdateDeclaredSet" => {
+                json!({ "members": [{ "kind": "TEAM", "id": fresh(self.app) }] })
             }
             "CreatePlan" => self.plan(&name).await,
             "CreateCustomRole" => custom_role(&name),
