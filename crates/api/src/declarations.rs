@@ -20,8 +20,8 @@ pub use deployments::{
     Scheduler, WorkerQueue,
 };
 pub use environment_objects::{
-    Connection, ConnectionOverrides, EnvironmentObject, Link, MetricsExport, MetricsExportOverrides, Variable,
-    VariableOverrides,
+    Connection, ConnectionOverrides, EnvironmentObject, Link, MetricsExport, MetricsExportOverrides,
+    Variable, VariableOverrides,
 };
 
 /// What an organization consists of. What the file does not name is left as it is.

@@ -1,8 +1,9 @@
 //! Path parameters: the ids that a path names.
 
 use crate::{
-    AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeclaredSetId, DeployId, DeploymentId, EnvironmentObjectId, Id,
-    InviteId, OperationId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId, WorkspaceId, const_text,
+    AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeclaredSetId, DeployId, DeploymentId,
+    EnvironmentObjectId, Id, InviteId, OperationId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId,
+    WorkspaceId, const_text,
 };
 
 /// The ids of a path, in the order in which the path names them.

@@ -25,9 +25,9 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    api, audit, clusters, completion, contexts as context, declarations, deployment_logs, deployments, deploys,
-    environment_objects, front_door, init, invites, login, manual, operations, organizations, plans, roles, teams,
-    tokens, users, version, workspaces,
+    api, audit, clusters, completion, contexts as context, declarations, deployment_logs, deployments,
+    deploys, environment_objects, front_door, init, invites, login, manual, operations, organizations, plans,
+    roles, teams, tokens, users, version, workspaces,
 };
 use ending::Outcome;
 

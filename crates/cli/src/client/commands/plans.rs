@@ -92,7 +92,8 @@ struct Made {
     names: HashMap<String, String>,
 }
 
-const VIEW: View = View { name: "planId", columns: &[column("PLAN", "planId"), column("EXPIRES", "expiresAt")] };
+const VIEW: View =
+    View { name: "planId", columns: &[column("PLAN", "planId"), column("EXPIRES", "expiresAt")] };
 
 impl Plan {
     pub(crate) async fn run(self) -> Outcome {
@@ -103,7 +104,11 @@ impl Plan {
             eprintln!("Nothing to change.");
             return if is_table { Ok(()) } else { session.show(&json!({ "calls": [] }), &VIEW) };
         };
-        if is_table { made.show()? } else { session.show(&made.plan, &VIEW)? }
+        if is_table {
+            made.show()?
+        } else {
+            session.show(&made.plan, &VIEW)?
+        }
         printing::refusals(&made.calls, &made.plan["calls"])?;
         if !made.is_last {
             eprintln!("This is the first of several plans: podium apply --in-parts");
@@ -135,7 +140,11 @@ impl Apply {
             printing::refusals(&made.calls, &made.plan["calls"])?;
             agree("Apply this plan?", self.yes)?;
             let applied = apply(&session, text(&made.plan["planId"])).await?;
-            if is_table { show_values(&made.calls, &applied)? } else { session.show(&applied, &VIEW)? }
+            if is_table {
+                show_values(&made.calls, &applied)?
+            } else {
+                session.show(&applied, &VIEW)?
+            }
             let count = Count::of(&made.calls).in_words(["created", "changed", "deleted"]);
             eprintln!("Applied: {count}.");
             if made.is_last {
@@ -188,7 +197,8 @@ impl Apply {
 
 /// Whether a call creates a deployment on a cluster that another call creates.
 fn is_on_new_cluster(call: &Planned, calls: &[Planned]) -> bool {
-    let Some(body) = call.body.as_ref().filter(|_| call.key.kind == Kind::Deployment && call.verb == Verb::Create)
+    let Some(body) =
+        call.body.as_ref().filter(|_| call.key.kind == Kind::Deployment && call.verb == Verb::Create)
     else {
         return false;
     };
@@ -207,10 +217,8 @@ fn is_on_new_cluster(call: &Planned, calls: &[Planned]) -> bool {
 /// Applies a plan, all of it or nothing.
 async fn apply(session: &Session, id: &str) -> Outcome<Value> {
     let not_an_id = |_| Failed::usage(format!("{id:?} is no id of a plan"));
-    let path = OfPlan {
-        organization_id: session.organization().await?,
-        plan_id: id.parse().map_err(not_an_id)?,
-    };
+    let path =
+        OfPlan { organization_id: session.organization().await?, plan_id: id.parse().map_err(not_an_id)? };
     match session.client.send(Call::to::<api::Apply>(&path)).await {
         Ok(done) => Ok(done.body),
         Err(error) => {

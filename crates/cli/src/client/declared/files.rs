@@ -98,8 +98,12 @@ fn files_of(folder: &Path) -> Outcome<Vec<PathBuf>> {
         |path: &PathBuf| path.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
     let entries = std::fs::read_dir(folder)
         .map_err(|error| Failed::usage(format!("{} cannot be read: {error}", folder.display())))?;
-    let mut files: Vec<PathBuf> =
-        entries.filter_map(Result::ok).map(|entry| entry.path()).filter(is_read).take(MOST_FILES + 1).collect();
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(is_read)
+        .take(MOST_FILES + 1)
+        .collect();
     if files.is_empty() {
         return Err(Failed::usage(format!("{} has no .yaml, .yml or .json file", folder.display())));
     }
@@ -136,9 +140,11 @@ mod tests {
 
     #[test]
     fn yaml_and_json_are_read() {
-        let yaml = read("set: prod\nworkspaces:\n  - name: Reports\n    cicdEnforcedDefault: true\n").unwrap();
-        let json = read(r#"{ "set": "prod", "workspaces": [{ "name": "Reports", "cicdEnforcedDefault": true }] }"#)
-            .unwrap();
+        let yaml =
+            read("set: prod\nworkspaces:\n  - name: Reports\n    cicdEnforcedDefault: true\n").unwrap();
+        let json =
+            read(r#"{ "set": "prod", "workspaces": [{ "name": "Reports", "cicdEnforcedDefault": true }] }"#)
+                .unwrap();
         assert_eq!(yaml.set.as_deref(), Some("prod"));
         assert_eq!(yaml.entries[0].fields, json.entries[0].fields);
         assert_eq!(yaml.entries[0].at, "file.yaml: workspaces[0]");

@@ -173,11 +173,21 @@ impl Planner<'_> {
     }
 
     /// A call that changes what is there.
-    pub(super) fn change(&self, entry: &Entry, found: &Difference, rest: &'static str, body: Value) -> Planned {
+    pub(super) fn change(
+        &self,
+        entry: &Entry,
+        found: &Difference,
+        rest: &'static str,
+        body: Value,
+    ) -> Planned {
         let target = Target::Id(found.existing.id.clone());
         // A version is good for one call.
-        let is_first =
-            !self.calls.iter().chain(&self.after_clusters).chain(&self.after_deployments).any(|call| call.key == entry.key);
+        let is_first = !self
+            .calls
+            .iter()
+            .chain(&self.after_clusters)
+            .chain(&self.after_deployments)
+            .any(|call| call.key == entry.key);
         let if_match = found.etag.clone().filter(|_| is_first);
         let drift = self.sets.drift(&found.existing);
         Planned { rest, if_match, drift, ..self.call(entry, Verb::Change, target, body) }
@@ -216,7 +226,8 @@ impl Planner<'_> {
             return Ok(made(key));
         }
         let noun = key.kind.noun();
-        let failed = Failed::usage(format!("{at} names the {noun} {name:?}, which is neither declared nor there"));
+        let failed =
+            Failed::usage(format!("{at} names the {noun} {name:?}, which is neither declared nor there"));
         Err(match most_alike(&self.state.names_of(key.kind), name) {
             Some(like) => failed.hint(format!("Did you mean {like:?}?")),
             None => failed,

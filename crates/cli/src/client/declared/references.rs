@@ -82,7 +82,9 @@ impl Resolving<'_> {
             }
             resolved.push_str(before);
             let Some((name, after)) = after.split_once('}') else {
-                return Err(Failed::usage(format!("{at} has a reference without an end: write ${{env:NAME}}")));
+                return Err(Failed::usage(format!(
+                    "{at} has a reference without an end: write ${{env:NAME}}"
+                )));
             };
             let Some(value) = (self.variable)(name) else {
                 return Err(Failed::usage(format!(
@@ -106,9 +108,7 @@ pub(super) fn exported(value: &Value, variables: &mut HashSet<String>) -> Value 
         Value::Array(items) => items.iter().map(|item| exported(item, variables)).collect(),
         Value::Object(fields) => match fields.get(SECRET).and_then(Value::as_str) {
             Some(variable) => Value::String(format!("${{env:{}}}", distinct(variable, variables))),
-            None => {
-                fields.iter().map(|(name, value)| (name.clone(), exported(value, variables))).collect()
-            }
+            None => fields.iter().map(|(name, value)| (name.clone(), exported(value, variables))).collect(),
         },
         other => other.clone(),
     }
@@ -116,7 +116,8 @@ pub(super) fn exported(value: &Value, variables: &mut HashSet<String>) -> Value 
 
 /// A name that no other secret has: two names that differ may be made of the same letters.
 fn distinct(variable: &str, variables: &mut HashSet<String>) -> String {
-    let numbered = |number: u64| if number == 1 { variable.to_owned() } else { format!("{variable}_{number}") };
+    let numbered =
+        |number: u64| if number == 1 { variable.to_owned() } else { format!("{variable}_{number}") };
     let free = (1..).map(numbered).find(|name| !variables.contains(name)).unwrap_or_default();
     variables.insert(free.clone());
     free

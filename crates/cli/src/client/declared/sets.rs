@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use podium_api::counted;
 use podium_api::declared_sets as api;
 use podium_api::path::OfDeclaredSet;
-use podium_api::counted;
 use podium_client::{Call, Fetched};
 use serde_json::{Value, json};
 

@@ -37,8 +37,7 @@ impl Names {
         for (kind, wire) in wires {
             all.names.insert(text(&wire["id"]).to_owned(), text(&wire[name_field(*kind)]).to_owned());
             if *kind == Kind::Deployment {
-                all.workspaces
-                    .insert(text(&wire["id"]).to_owned(), text(&wire["workspaceId"]).to_owned());
+                all.workspaces.insert(text(&wire["id"]).to_owned(), text(&wire["workspaceId"]).to_owned());
             }
             for pool in wire["nodePools"].as_array().into_iter().flatten() {
                 all.names.insert(text(&pool["id"]).to_owned(), text(&pool["name"]).to_owned());
@@ -138,8 +137,12 @@ impl State {
     /// A resource as it is now, with its `ETag`.
     pub(super) async fn again(&self, session: &Session, key: &Key) -> Outcome<(Existing, Option<String>)> {
         let Some(known) = self.get(key) else { return Err(Failed::because("it is there no more")) };
-        let path =
-            format!("/organizations/{}/{}/{}", session.organization().await?, key.kind.collection(), known.id);
+        let path = format!(
+            "/organizations/{}/{}/{}",
+            session.organization().await?,
+            key.kind.collection(),
+            known.id
+        );
         let fetched = session.client.send::<Value>(Call::raw("GET", &path)?).await?;
         let mut wire = fetched.body;
         if let Some(members) = known.wire.get("members") {

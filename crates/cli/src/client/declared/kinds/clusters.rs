@@ -28,13 +28,8 @@ const FIXED: &[&str] = &[
 /// What an update takes as it is.
 const PLAIN: &[&str] = &["dbInstanceType", "isPrivateNetworkEgressEnabled", "enableReplicationTimeControl"];
 /// What describes the standby region.
-const STANDBY: &[&str] = &[
-    "drRegion",
-    "drVpcSubnetRange",
-    "drPodSubnetRange",
-    "drServiceSubnetRange",
-    "drServicePeeringRange",
-];
+const STANDBY: &[&str] =
+    &["drRegion", "drVpcSubnetRange", "drPodSubnetRange", "drServiceSubnetRange", "drServicePeeringRange"];
 
 pub(super) fn form(names: &Names, wire: &Value) -> Fields {
     let mut form = pick(wire, &["name"]);
@@ -47,8 +42,7 @@ pub(super) fn form(names: &Names, wire: &Value) -> Fields {
     let tags = wire["tags"].as_array().into_iter().flatten();
     form.insert("tags".into(), tags.map(|tag| Value::Object(pick(tag, &["key", "value"]))).collect());
     let pools = wire["nodePools"].as_array().into_iter().flatten();
-    let pool =
-        |pool| Value::Object(pick(pool, &["name", "nodeInstanceType", "maxNodeCount", "isDefault"]));
+    let pool = |pool| Value::Object(pick(pool, &["name", "nodeInstanceType", "maxNodeCount", "isDefault"]));
     form.insert("nodePools".into(), pools.map(pool).collect());
     form.insert("workspaces".into(), names.all(&wire["workspaceIds"]));
     form

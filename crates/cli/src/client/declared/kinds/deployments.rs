@@ -108,7 +108,9 @@ pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing)
             if found.is_in(&["platformRuntimeVersion"]) {
                 planner.note(format!(
                     "{}: the runtime is {}, and declared to be {}: a deploy changes it, not this file.",
-                    entry.at, found.existing.form["platformRuntimeVersion"], found.fields["platformRuntimeVersion"]
+                    entry.at,
+                    found.existing.form["platformRuntimeVersion"],
+                    found.fields["platformRuntimeVersion"]
                 ));
             }
             let mut changed = Fields::new();
@@ -179,7 +181,10 @@ fn node_pool(planner: &Planner<'_>, entry: &Entry, cluster: Option<&Value>, pool
     let found = pools.and_then(Value::as_array).into_iter().flatten().find(|known| known["name"] == *pool);
     match found {
         Some(known) => Ok(known["id"].clone()),
-        None => Err(Failed::usage(format!("{} names the node pool {pool}, which its cluster does not have", entry.at))
-            .hint("A cluster that is new needs to be applied before deployments can name its pools.")),
+        None => Err(Failed::usage(format!(
+            "{} names the node pool {pool}, which its cluster does not have",
+            entry.at
+        ))
+        .hint("A cluster that is new needs to be applied before deployments can name its pools.")),
     }
 }

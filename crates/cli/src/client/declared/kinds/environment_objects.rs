@@ -107,7 +107,8 @@ pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing)
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect();
             let changed = Value::Object(changed);
-            let mut body = pick(&changed, &["description", "autoLinkDeployments", "connection", "metricsExport"]);
+            let mut body =
+                pick(&changed, &["description", "autoLinkDeployments", "connection", "metricsExport"]);
             for name in ["environmentVariable", "airflowVariable"] {
                 if let Some(variable) = changed.get(name) {
                     body.insert(name.into(), Value::Object(pick(variable, &["value"])));

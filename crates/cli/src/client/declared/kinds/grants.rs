@@ -12,9 +12,9 @@ use crate::client::session::text;
 /// The roles of a user or a team beyond that in the organization, in order.
 pub(super) fn of_subject(names: &Names, wire: &Value) -> Value {
     let list = |name: &str| wire[name].as_array().cloned().unwrap_or_default();
-    let workspaces = list("workspaceRoles").into_iter().map(|held| {
-        json!({ "workspace": names.of(&held["workspaceId"]), "role": held["role"] })
-    });
+    let workspaces = list("workspaceRoles")
+        .into_iter()
+        .map(|held| json!({ "workspace": names.of(&held["workspaceId"]), "role": held["role"] }));
     let deployments = list("deploymentRoles").into_iter().map(|held| {
         let id = &held["deploymentId"];
         json!({ "workspace": names.workspace_of(id), "deployment": names.of(id), "role": held["role"] })
@@ -68,8 +68,9 @@ pub(super) fn lists(planner: &Planner<'_>, grants: &Value, at: &str) -> Outcome<
         let id = planner.deployment(&grant["workspace"], &grant["deployment"], at)?;
         match (grant.get("dag"), grant.get("dagTag")) {
             (None, None) => deployments.push(json!({ "deploymentId": id, "role": role })),
-            (dag, tag) => dags
-                .push(given(json!({ "dagId": dag, "dagTag": tag, "deploymentId": id, "role": role }))),
+            (dag, tag) => {
+                dags.push(given(json!({ "dagId": dag, "dagTag": tag, "deploymentId": id, "role": role })))
+            }
         }
     }
     Ok(json!({ "workspaceRoles": workspaces, "deploymentRoles": deployments, "dagRoles": dags }))
@@ -105,7 +106,9 @@ const TAG: &str = podium_api::enums::TokenEntity::DagTag.as_str();
 
 fn on_deployment_only(grant: &Value, at: &str) -> Outcome {
     if grant.get("dag").is_some() || grant.get("dagTag").is_some() {
-        return Err(Failed::usage(format!("{at}.roles: a role on a DAG names the deployment of the DAG too")));
+        return Err(Failed::usage(format!(
+            "{at}.roles: a role on a DAG names the deployment of the DAG too"
+        )));
     }
     Ok(())
 }

@@ -95,7 +95,10 @@ fn home(planner: &Planner<'_>, entry: &Entry, token: &Value) -> Outcome<(&'stati
         (Some(workspace), Some(name)) => ("DEPLOYMENT", planner.deployment(workspace, name, &entry.at)?),
         (Some(workspace), None) => ("WORKSPACE", planner.id(Kind::Workspace, workspace, &entry.at)?),
         (None, Some(_)) => {
-            return Err(Failed::usage(format!("{}.workspace is missing: it names the deployment's", entry.at)));
+            return Err(Failed::usage(format!(
+                "{}.workspace is missing: it names the deployment's",
+                entry.at
+            )));
         }
         (None, None) => ("ORGANIZATION", Value::Null),
     })
