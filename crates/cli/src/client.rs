@@ -5,6 +5,7 @@
 //! declare what there is ([`declared`]), output
 //! ([`output`], [`table`]), waiting ([`follow`]) and how a command ends ([`ending`]).
 
+mod airflow;
 pub(crate) mod commands;
 mod contexts;
 mod declared;
@@ -15,6 +16,7 @@ mod follow;
 mod grants;
 mod names;
 mod output;
+mod planning;
 mod project;
 mod session;
 mod table;
@@ -25,8 +27,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    api, audit, clusters, completion, contexts as context, declarations, deployment_logs, deployments,
-    deploys, environment_objects, front_door, init, invites, login, manual, operations, organizations, plans,
+    api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations, deployment_logs, deployments,
+    deploys, environment_objects, events, front_door, init, invites, login, manual, operations, organizations, plans,
     roles, teams, tokens, users, version, workspaces,
 };
 use ending::Outcome;
@@ -56,6 +58,15 @@ pub(crate) enum Command {
     /// Changes that take time: what they are doing, and how they ended.
     #[command(alias = "operations")]
     Operation(operations::Operations),
+    /// What happened in the organization.
+    #[command(alias = "events")]
+    Event(events::Events),
+    /// DAGs of a deployment.
+    #[command(alias = "dags")]
+    Dag(dags::Dags),
+    /// Runs of DAGs.
+    #[command(alias = "runs")]
+    Run(dag_runs::Runs),
     /// Where an organization's deployments live together.
     #[command(alias = "workspaces")]
     Workspace(workspaces::Workspaces),
@@ -133,6 +144,9 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Deployment(command) => Box::pin(command.run()),
         Command::Env(command) => Box::pin(command.run()),
         Command::Operation(command) => Box::pin(command.run()),
+        Command::Event(command) => Box::pin(command.run()),
+        Command::Dag(command) => Box::pin(command.run()),
+        Command::Run(command) => Box::pin(command.run()),
         Command::Workspace(command) => Box::pin(command.run()),
         Command::Cluster(command) => Box::pin(command.run()),
         Command::Organization(command) => Box::pin(command.run()),

@@ -15,6 +15,7 @@ use super::contexts::{Context, Contexts};
 use super::ending::{Exit, Failed, Outcome};
 use super::names;
 use super::output::{Format, Listing, View};
+use super::planning::Planning;
 use crate::server::OWNER_TOKEN;
 
 /// Which server, and as whom.
@@ -45,6 +46,9 @@ pub(crate) struct Setup {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) format: Format,
+    /// Show what would change, and stop.
+    #[arg(long, global = true)]
+    plan: bool,
 }
 
 /// A server that is called, and how to show what it says.
@@ -53,6 +57,7 @@ pub(crate) struct Session {
     pub(crate) format: Format,
     organization: OnceCell<OrganizationId>,
     wanted_organization: Option<String>,
+    pub(super) planning: Option<Planning>,
 }
 
 impl Setup {
@@ -68,6 +73,7 @@ impl Setup {
             format: self.format.clone(),
             organization,
             wanted_organization: self.target.organization.clone(),
+            planning: self.plan.then(Planning::default),
         })
     }
 }

@@ -3,6 +3,7 @@
 mod changes;
 mod declaring;
 mod deploying;
+mod planning;
 mod signing_in;
 #[cfg(target_os = "linux")]
 mod terminal;

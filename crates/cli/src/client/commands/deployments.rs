@@ -209,7 +209,7 @@ impl Deployments {
             Verb::Wake { one, until, wait } => sleep(&session, &one, false, until, &wait).await,
             Verb::EndOverride(one) => {
                 let path = one.find(&session).await?;
-                session.client.send_for_nothing(Call::to::<api::EndHibernationOverride>(&path)).await?;
+                session.change(Call::to::<api::EndHibernationOverride>(&path)).await?;
                 eprintln!("The schedules of {} decide again.", one.deployment);
                 Ok(())
             }

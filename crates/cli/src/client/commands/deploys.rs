@@ -16,7 +16,6 @@ use podium_api::{deploy_reports as reports, deployments, deploys as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
-use crate::client::edit::agree;
 use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::fields::given;
 use crate::client::follow::{Wait, pause};
@@ -197,7 +196,7 @@ impl Deploys {
                     Some(deploy) => deploy,
                     None => previous(&session, &path).await?,
                 };
-                agree(&format!("Go back to the deploy {target}?"), yes)?;
+                session.agree(&format!("Go back to the deploy {target}?"), yes)?;
                 let body = given(json!({ "description": description }));
                 let made = session.post::<api::Rollback>(&of_deploy(path, &target)?, &body).await?;
                 eprintln!("Going back to {target}.");
@@ -229,6 +228,7 @@ impl New {
                 .hint("Write a first project: podium init"));
         }
         let session = self.setup.open()?;
+        session.never_plans("To see what would go in: podium deploy --dry-run")?;
         let path = self.deployment(&session).await?;
         let mut packed = tempfile::NamedTempFile::new()?;
         archive::pack(&files, packed.as_file_mut())?;

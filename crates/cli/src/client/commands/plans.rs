@@ -18,7 +18,6 @@ use crate::client::declared::planner::{Manner, kinds_of, plan};
 use crate::client::declared::printing::{self, Count};
 use crate::client::declared::sets::Sets;
 use crate::client::declared::state::State;
-use crate::client::edit::agree;
 use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::follow::{Progress, Wait, pause};
 use crate::client::output::{View, column};
@@ -53,8 +52,8 @@ Examples:
   podium apply cmywpiww00004000000000000 --yes")]
 pub(crate) struct Apply {
     /// Apply a plan that podium plan has made, by its id.
-    #[arg(conflicts_with_all = ["file", "prune", "update_secrets", "in_parts"])]
-    plan: Option<String>,
+    #[arg(value_name = "PLAN", conflicts_with_all = ["file", "prune", "update_secrets", "in_parts"])]
+    planned: Option<String>,
     #[command(flatten)]
     source: Source,
     /// Do not ask.
@@ -122,8 +121,11 @@ impl Plan {
 impl Apply {
     pub(crate) async fn run(self) -> Outcome {
         let session = self.setup.open()?;
-        if let Some(id) = &self.plan {
-            agree(&format!("Apply the plan {id}?"), self.yes)?;
+        if session.is_planning() {
+            return Plan { source: self.source, setup: self.setup }.run().await;
+        }
+        if let Some(id) = &self.planned {
+            session.agree(&format!("Apply the plan {id}?"), self.yes)?;
             let applied = apply(&session, id).await?;
             eprintln!("Applied {} calls.", applied["calls"].as_array().map_or(0, Vec::len));
             return if session.format.is_table() { Ok(()) } else { session.show(&applied, &VIEW) };
@@ -138,7 +140,7 @@ impl Apply {
                 made.show()?;
             }
             printing::refusals(&made.calls, &made.plan["calls"])?;
-            agree("Apply this plan?", self.yes)?;
+            session.agree("Apply this plan?", self.yes)?;
             let applied = apply(&session, text(&made.plan["planId"])).await?;
             if is_table {
                 show_values(&made.calls, &applied)?
@@ -291,7 +293,7 @@ impl Source {
         }
         let organization = session.in_organization().await?;
         let body = json!({ "calls": rendered(&calls, organization.organization_id.as_str()) });
-        let plan = session.post::<api::Create>(&organization, &body).await?;
+        let plan = session.plan_of(&body).await?;
         Ok(Some(Made { calls, plan, is_last, names: state.labels() }))
     }
 }

@@ -14,6 +14,8 @@ const MOST_SHOWN: usize = 160;
 
 /// Fields that the label of something new says already.
 const OF_THE_LABEL: &[&str] = &["name", "objectKey", "objectType", "scope", "inviteeEmail"];
+/// Fields that follow from others.
+const FOLLOWING: &[&str] = &["rolesCount", "status", "statusReason"];
 /// Why a call is refused that refers to a refused one.
 const FOLLOWS: &str = "it needs what is refused above";
 
@@ -73,19 +75,64 @@ pub(crate) fn plan(calls: &[Planned], outcomes: &Value, mut names: HashMap<Strin
         for detail in &call.details {
             let _ = writeln!(shown, "    {}", printable(detail));
         }
-        for change in outcome["changes"].as_array().into_iter().flatten().filter(|it| is_told(call, it)) {
-            let _ = writeln!(shown, "    {}", printable(&field(change, &names)));
-        }
-        for effect in outcome["effects"].as_array().into_iter().flatten() {
-            let _ = writeln!(shown, "    ! {}", printable(&effect_of(effect)));
-        }
-        if let Some(error) = outcome.get("error") {
-            let message = if is_consequence(error) { FOLLOWS } else { text(&error["message"]) };
-            let _ = writeln!(shown, "    refused: {}", printable(message));
-        }
+        lines(&mut shown, outcome, &|change| is_told(call, change), &names);
     }
     let _ = writeln!(shown, "Plan: {}.", Count::of(calls).in_words(["to create", "to change", "to delete"]));
     shown
+}
+
+/// The plan of any calls in words.
+pub(crate) fn calls(calls: &[Value], outcomes: &Value, names: &HashMap<String, String>) -> String {
+    let mut shown = String::new();
+    for (call, outcome) in calls.iter().zip(outcomes.as_array().into_iter().flatten()) {
+        let _ = writeln!(shown, "{}", printable(&title(call, outcome)));
+        let is_new = text(&outcome["operationId"]).starts_with("Create");
+        let is_told = |change: &Value| {
+            let path = text(&change["path"]);
+            !path.is_empty() && !FOLLOWING.contains(&path) && (!is_new || call["body"].get(path).is_some())
+        };
+        lines(&mut shown, outcome, &is_told, names);
+    }
+    shown
+}
+
+/// What a call does, such as `update workspace Reports`.
+fn title(call: &Value, outcome: &Value) -> String {
+    let mut title = String::new();
+    for c in text(&outcome["operationId"]).chars() {
+        if c.is_uppercase() && !title.is_empty() {
+            title.push(' ');
+        }
+        title.extend(c.to_lowercase());
+    }
+    let deleted = outcome["changes"].as_array().and_then(|changes| changes.first()).map(|it| &it["from"]);
+    let named = [Some(&outcome["result"]), deleted, call.get("body")].into_iter().flatten();
+    let name =
+        named.flat_map(|it| ["name", "objectKey"].map(|field| text(&it[field]))).find(|it| !it.is_empty());
+    match (title.as_str(), name) {
+        ("", _) => format!("{} {}", text(&call["method"]), text(&call["path"])),
+        (_, Some(name)) => format!("{title} {name}"),
+        (_, None) => title,
+    }
+}
+
+/// The fields that change, what else happens, and why a call is refused.
+fn lines(
+    shown: &mut String,
+    outcome: &Value,
+    is_told: &dyn Fn(&Value) -> bool,
+    names: &HashMap<String, String>,
+) {
+    for change in outcome["changes"].as_array().into_iter().flatten().filter(|it| is_told(it)) {
+        let _ = writeln!(shown, "    {}", printable(&field(change, names)));
+    }
+    for effect in outcome["effects"].as_array().into_iter().flatten() {
+        let _ = writeln!(shown, "    ! {}", printable(&effect_of(effect)));
+    }
+    if let Some(error) = outcome.get("error") {
+        let message = if is_consequence(error) { FOLLOWS } else { text(&error["message"]) };
+        let _ = writeln!(shown, "    refused: {}", printable(message));
+    }
 }
 
 /// Whether a change is worth a line: of what is made only what was declared, without ids.
@@ -96,7 +143,7 @@ fn is_told(call: &Planned, change: &Value) -> bool {
             let is_sent = call.body.as_ref().is_some_and(|body| body.get(path).is_some());
             is_sent && !OF_THE_LABEL.contains(&path) && !path.ends_with("Id") && !path.ends_with("Ids")
         }
-        Verb::Change => !path.is_empty() && path != "rolesCount",
+        Verb::Change => !path.is_empty() && !FOLLOWING.contains(&path),
         Verb::Delete | Verb::Own => false,
     }
 }
@@ -156,17 +203,30 @@ fn is_consequence(error: &Value) -> bool {
     fields.map(|field| text(&field["message"])).any(|message| message.ends_with("which has no result"))
 }
 
-/// Ends with an error if a call would be refused.
+/// Ends with an error if a call of files would be refused.
 pub(crate) fn refusals(calls: &[Planned], outcomes: &Value) -> Outcome {
+    let place = |index: usize| {
+        let call = &calls[index];
+        let noun = if call.verb == Verb::Own { "set" } else { call.key.kind.noun() };
+        let at = if call.at.is_empty() { String::new() } else { format!("{}: ", call.at) };
+        format!("{at}{noun} {}", call.label)
+    };
+    refused_at(&place, outcomes)
+}
+
+/// Ends with an error if any call would be refused.
+pub(crate) fn refused(calls: &[Value], outcomes: &Value) -> Outcome {
+    refused_at(&|index| title(&calls[index], &outcomes[index]), outcomes)
+}
+
+fn refused_at(place: &dyn Fn(usize) -> String, outcomes: &Value) -> Outcome {
     let (mut details, mut exit) = (Vec::new(), Exit::Failed);
-    for (call, outcome) in calls.iter().zip(outcomes.as_array().into_iter().flatten()) {
+    for (index, outcome) in outcomes.as_array().into_iter().flatten().enumerate() {
         let Some(error) = outcome.get("error").filter(|error| !is_consequence(error)) else { continue };
         if details.is_empty() {
             exit = Exit::of_status(error["statusCode"].as_u64().unwrap_or_default());
         }
-        let noun = if call.verb == Verb::Own { "set" } else { call.key.kind.noun() };
-        let place = if call.at.is_empty() { String::new() } else { format!("{}: ", call.at) };
-        details.push(format!("{place}{noun} {}: {}", call.label, text(&error["message"])));
+        details.push(format!("{}: {}", place(index), text(&error["message"])));
         for wrong in error["fieldErrors"].as_array().into_iter().flatten() {
             details.push(format!("  {}: {}", text(&wrong["field"]), text(&wrong["message"])));
         }

@@ -231,7 +231,11 @@ fn a_plan_that_is_stale_is_refused() {
     desk.shown(&["workspace", "update", "Reports", "--description", "Somebody was faster"]);
     let done = desk.run(&["apply", id, "--yes"]);
     assert_eq!((done.code, done.stdout.as_str()), (Some(5), ""), "{}", done.stderr);
-    assert!(done.stderr.contains("has changed since") && done.stderr.contains("Nothing was changed"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("has changed since") && done.stderr.contains("Nothing was changed"),
+        "{}",
+        done.stderr
+    );
     assert!(done.stderr.ends_with("Make a new plan: podium plan -f FILE\n"), "{}", done.stderr);
     let plan = desk.json(&["plan", "-f", "file.yaml"]);
     let applied = desk.run(&["apply", plan["planId"].as_str().unwrap(), "--yes"]);
@@ -434,6 +438,7 @@ const CHANGED: &str = "\
 ~ deployment Reports/nightly
     description: \"Every night\" -> \"Each night\"
     environmentVariables[STAGE].value: \"production\" -> \"test\"
+    ! All components restart; workers and the scheduler first wait for running tasks, up to the deployment's grace period. (all)
 ~ environment object Reports/CONNECTION/warehouse
     connection.host: \"db.example.com\" -> \"other.example.com\"
 ~ token Reports/ci
