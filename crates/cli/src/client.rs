@@ -27,9 +27,9 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations, deployment_logs, deployments,
-    deploys, environment_objects, events, front_door, init, invites, login, manual, operations, organizations, plans,
-    roles, teams, tokens, users, version, workspaces,
+    api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations, deployment_logs,
+    deployments, deploys, environment_objects, events, front_door, init, invites, login, manual, operations,
+    organizations, plans, roles, teams, tokens, users, version, workspaces,
 };
 use ending::Outcome;
 

@@ -230,7 +230,8 @@ mod tests {
     #[test]
     fn names_of_airflow_stay_in_their_place() {
         let run = "manual__2026-01-01T00:00:00+00:00/..?x#y";
-        let call = Call::airflow("GET", "calm-comet-1", &["api", "v2", "dags", "a b", "dagRuns", run]).unwrap();
+        let call =
+            Call::airflow("GET", "calm-comet-1", &["api", "v2", "dags", "a b", "dagRuns", run]).unwrap();
         assert_eq!(
             call.target(),
             "/airflow/calm-comet-1/api/v2/dags/a%20b/dagRuns/manual__2026-01-01T00:00:00+00:00%2F..%3Fx%23y"

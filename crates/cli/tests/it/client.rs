@@ -1,8 +1,10 @@
 //! Commands that call a server: what they print, where, and how they end.
 
+mod airflow;
 mod changes;
 mod declaring;
 mod deploying;
+mod events;
 mod planning;
 mod signing_in;
 #[cfg(target_os = "linux")]

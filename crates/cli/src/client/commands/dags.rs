@@ -103,7 +103,8 @@ impl Dags {
                 if is_paused {
                     eprintln!("The DAG is paused, so the run waits: podium dag unpause {dag:?}");
                 }
-                let run = if wait.is_wanted() { dag_runs::settle(&airflow, &dag, &id, &wait).await? } else { run };
+                let run =
+                    if wait.is_wanted() { dag_runs::settle(&airflow, &dag, &id, &wait).await? } else { run };
                 session.show(&run, &dag_runs::VIEW)
             }
         }

@@ -110,9 +110,7 @@ impl Which {
             None => None,
         };
         let deployment_id = match &self.deployment {
-            Some(name) => {
-                Some(session.deployment(name, self.workspace.as_deref()).await?.deployment_id)
-            }
+            Some(name) => Some(session.deployment(name, self.workspace.as_deref()).await?.deployment_id),
             None => None,
         };
         let since = since.map(|since| World::machine().now() - since);
