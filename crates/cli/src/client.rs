@@ -28,8 +28,8 @@ use clap::Subcommand;
 
 use commands::{
     api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations, deployment_logs,
-    deployments, deploys, environment_objects, events, front_door, init, invites, login, manual, operations,
-    organizations, plans, roles, teams, tokens, users, version, workspaces,
+    deployments, deploys, dev, environment_objects, events, front_door, init, invites, login, manual,
+    operations, organizations, plans, roles, teams, tokens, users, version, workspaces,
 };
 use ending::Outcome;
 
@@ -42,6 +42,7 @@ pub(crate) enum Command {
     /// Servers that you signed in to.
     Context(context::Contexts),
     Init(init::Init),
+    Dev(Box<dev::Dev>),
     Deploy(Box<deploys::Deploys>),
     #[command(alias = "log")]
     Logs(deployment_logs::Logs),
@@ -135,6 +136,7 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Login(command) => Box::pin(command.run()),
         Command::Logout(command) => Box::pin(command.run()),
         Command::Whoami(command) => Box::pin(command.run()),
+        Command::Dev(command) => Box::pin(command.run()),
         Command::Deploy(command) => Box::pin(command.run()),
         Command::Logs(command) => Box::pin(command.run()),
         Command::Open(command) => Box::pin(command.run()),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use podium_api::deployments;
+use podium_api::path::OfDeployment;
 use podium_client::Call;
 use serde_json::{Value, json};
 
@@ -40,17 +41,22 @@ impl AirflowFlags {
     pub(crate) async fn find<'a>(&self, session: &'a Session) -> Outcome<Airflow<'a>> {
         session.never_plans("What happens in Airflow is not part of plans.")?;
         let path = self.flags.find(session, self.deployment.as_deref(), Path::new(".")).await?;
-        let deployment = session.get::<deployments::Get>(&path).await?;
-        Ok(Airflow {
+        Airflow::of(session, &path).await
+    }
+}
+
+impl<'a> Airflow<'a> {
+    /// The Airflow of a deployment.
+    pub(crate) async fn of(session: &'a Session, path: &OfDeployment) -> Outcome<Self> {
+        let deployment = session.get::<deployments::Get>(path).await?;
+        Ok(Self {
             session,
             name: text(&deployment["name"]).to_owned(),
             namespace: text(&deployment["namespace"]).to_owned(),
             is_old: text(&deployment["airflowVersion"]).starts_with("2."),
         })
     }
-}
 
-impl Airflow<'_> {
     /// Whether it is Airflow 2.
     pub(crate) fn is_old(&self) -> bool {
         self.is_old

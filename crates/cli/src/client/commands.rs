@@ -12,6 +12,7 @@ pub(crate) mod declarations;
 pub(crate) mod deployment_logs;
 pub(crate) mod deployments;
 pub(crate) mod deploys;
+pub(crate) mod dev;
 pub(crate) mod environment_objects;
 pub(crate) mod events;
 pub(crate) mod front_door;

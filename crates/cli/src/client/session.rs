@@ -78,7 +78,25 @@ impl Setup {
     }
 }
 
+impl Setup {
+    /// A session with this server, as whoever holds the token.
+    pub(crate) fn open_at(&self, url: &str, token: String) -> Outcome<Session> {
+        Ok(Session {
+            client: self.target.client(url, Some(token), None)?,
+            format: self.format.clone(),
+            organization: OnceCell::new(),
+            wanted_organization: None,
+            planning: self.plan.then(Planning::default),
+        })
+    }
+}
+
 impl Target {
+    /// Whether a server is named, in whatever way but the current context.
+    pub(crate) fn is_named(&self) -> bool {
+        self.context.is_some() || self.url.is_some()
+    }
+
     /// A client, and the organization that the context names.
     pub(crate) fn connect(&self) -> Outcome<(Client, Option<OrganizationId>)> {
         let token = std::env::var("PODIUM_TOKEN").ok().filter(|token| !token.is_empty());

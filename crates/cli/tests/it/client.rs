@@ -4,6 +4,8 @@ mod airflow;
 mod changes;
 mod declaring;
 mod deploying;
+#[cfg(target_os = "linux")]
+mod developing;
 mod events;
 mod planning;
 mod signing_in;

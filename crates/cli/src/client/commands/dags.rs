@@ -130,6 +130,16 @@ async fn pause(airflow: &Airflow<'_>, dags: &[String], is_paused: bool) -> Outco
     Ok(())
 }
 
+/// Lets a DAG run, and starts a run of it; the id of the run.
+pub(crate) async fn start_now(airflow: &Airflow<'_>, dag: &str) -> Outcome<String> {
+    if get(airflow, dag).await?["is_paused"] == json!(true) {
+        pause(airflow, &[dag.to_owned()], false).await?;
+    }
+    let body = request(airflow, None, None)?;
+    let run = airflow.send(airflow.call("POST", &["dags", dag, "dagRuns"])?.body(&body)?).await?;
+    Ok(text(&run["dag_run_id"]).to_owned())
+}
+
 /// The body that starts a run.
 fn request(airflow: &Airflow<'_>, conf: Option<&str>, run_id: Option<String>) -> Outcome<Value> {
     let conf = match conf {

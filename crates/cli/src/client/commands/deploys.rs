@@ -24,6 +24,8 @@ use crate::client::project::{DeploymentFlags, FILE, Project};
 use crate::client::session::{Session, Setup, text};
 use crate::terminal;
 
+pub(crate) use report::lines as report_lines;
+
 /// Deploy a folder with DAGs: pack it, upload it, and wait until it is live.
 ///
 /// Files that .gitignore or .podiumignore name are left out, and so are .git, .env and podium-data. If there is a folder
@@ -230,10 +232,6 @@ impl New {
         let session = self.setup.open()?;
         session.never_plans("To see what would go in: podium deploy --dry-run")?;
         let path = self.deployment(&session).await?;
-        let mut packed = tempfile::NamedTempFile::new()?;
-        archive::pack(&files, packed.as_file_mut())?;
-        let size = packed.as_file().metadata()?.len();
-        eprintln!("Packed {}, {size} bytes.", podium_api::counted(files.len() as u64, "file"));
         let git = match git::describe(&self.folder) {
             Ok(git) => Some(git),
             Err(reason) => {
@@ -241,11 +239,8 @@ impl New {
                 None
             }
         };
-        let body = given(json!({ "type": "DAG_ONLY", "description": self.description, "git": git }));
-        let deploy = session.post::<api::Create>(&path, &body).await?;
-        let version = upload(&session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
-        let of = of_deploy(path, text(&deploy["id"]))?;
-        let finalized = session.post::<api::Finalize>(&of, &json!({ "dagTarballVersion": version })).await?;
+        let described = json!({ "description": self.description, "git": git });
+        let finalized = hand_over(&session, path, &files, described).await?;
         follow(&session, path, &finalized, &self.wait).await
     }
 
@@ -271,6 +266,56 @@ impl New {
         eprintln!("Created deployment {name}.");
         session.deployment(text(&made["id"]), None).await
     }
+}
+
+/// Deploys a folder; the id of the deploy.
+pub(crate) async fn send(
+    session: &Session,
+    path: OfDeployment,
+    folder: &std::path::Path,
+    description: Option<&str>,
+) -> Outcome<String> {
+    let files = archive::files(folder)?;
+    let finalized = hand_over(session, path, &files, json!({ "description": description })).await?;
+    Ok(text(&finalized["id"]).to_owned())
+}
+
+/// A deploy that has ended, and its report; none while it is on its way.
+pub(crate) async fn ended(
+    session: &Session,
+    path: OfDeployment,
+    id: &str,
+) -> Outcome<Option<(Value, Value)>> {
+    let of = of_deploy(path, id)?;
+    let deploy = session.get::<api::Get>(&of).await?;
+    if text(&deploy["status"]) == "INITIALIZED" {
+        return Ok(None);
+    }
+    Ok(Some((deploy, session.get::<reports::Get>(&of).await?)))
+}
+
+/// The files of a folder that are deployed, with the time and size of each.
+pub(crate) fn stamps(folder: &std::path::Path) -> Outcome<Vec<archive::Stamped>> {
+    Ok(archive::files(folder)?.iter().map(archive::File::stamped).collect())
+}
+
+/// Packs files, uploads them and finalizes the deploy.
+async fn hand_over(
+    session: &Session,
+    path: OfDeployment,
+    files: &[archive::File],
+    described: Value,
+) -> Outcome<Value> {
+    let mut packed = tempfile::NamedTempFile::new()?;
+    archive::pack(files, packed.as_file_mut())?;
+    let size = packed.as_file().metadata()?.len();
+    eprintln!("Packed {}, {size} bytes.", podium_api::counted(files.len() as u64, "file"));
+    let mut body = given(described);
+    body["type"] = "DAG_ONLY".into();
+    let deploy = session.post::<api::Create>(&path, &body).await?;
+    let version = upload(session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
+    let of = of_deploy(path, text(&deploy["id"]))?;
+    session.post::<api::Finalize>(&of, &json!({ "dagTarballVersion": version })).await
 }
 
 /// Uploads an archive and shows how far it is.
