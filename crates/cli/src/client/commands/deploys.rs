@@ -280,18 +280,10 @@ pub(crate) async fn send(
     Ok(text(&finalized["id"]).to_owned())
 }
 
-/// A deploy that has ended, and its report; none while it is on its way.
-pub(crate) async fn ended(
-    session: &Session,
-    path: OfDeployment,
-    id: &str,
-) -> Outcome<Option<(Value, Value)>> {
-    let of = of_deploy(path, id)?;
-    let deploy = session.get::<api::Get>(&of).await?;
-    if text(&deploy["status"]) == "INITIALIZED" {
-        return Ok(None);
-    }
-    Ok(Some((deploy, session.get::<reports::Get>(&of).await?)))
+/// The report of a deploy whose rollout has ended; none while it is on its way.
+pub(crate) async fn ended(session: &Session, path: OfDeployment, id: &str) -> Outcome<Option<Value>> {
+    let report = session.get::<reports::Get>(&of_deploy(path, id)?).await?;
+    Ok(Some(report).filter(|report| !matches!(text(&report["state"]), "WAITING" | "ROLLING_OUT")))
 }
 
 /// The files of a folder that are deployed, with the time and size of each.

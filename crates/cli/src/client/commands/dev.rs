@@ -227,7 +227,7 @@ impl Running<'_> {
         let began = Instant::now();
         let id = deploys::send(self.session, self.path, &self.folder, None).await?;
         let (mut progress, mut round) = (Progress::new(), 0);
-        let (deploy, report) = loop {
+        let report = loop {
             if let Some(ended) = deploys::ended(self.session, self.path, &id).await? {
                 break ended;
             }
@@ -243,10 +243,12 @@ impl Running<'_> {
             eprintln!("{line}");
         }
         let seconds = began.elapsed().as_secs_f64();
-        match text(&deploy["status"]) {
+        match text(&report["state"]) {
             "FAILED" => Err(Failed::new(Exit::OperationFailed, "the deploy failed")
                 .details(report["reason"].as_str().map(str::to_owned))
                 .hint("What ran before still runs. Save a file to try again.")),
+            // Somebody else has deployed something newer.
+            "SUPERSEDED" => Ok(()),
             _ => {
                 eprintln!("Live after {seconds:.1} s. Watching {}.", self.folder.display());
                 Ok(())

@@ -73,7 +73,7 @@ impl Developing {
     /// Stops it as Ctrl-C does; what it says until its end.
     fn interrupt(mut self) -> String {
         signal("INT", self.child.id());
-        let said: Vec<String> = self.said.by_ref().lines().map_while(Result::ok).collect();
+        let said: Vec<String> = (&mut self.said).lines().map_while(Result::ok).collect();
         assert_eq!(self.child.wait().unwrap().code(), Some(0), "{said:?}");
         said.join("\n")
     }
