@@ -16,6 +16,7 @@ use crate::workspace::{cargo, must, root, target};
 fn files() -> Outcome<Vec<(&'static str, String)>> {
     Ok(vec![
         ("contract/openapi.json", openapi()?),
+        ("contract/declarations.schema.json", declarations()?),
         ("contract/operations.txt", operations()),
         ("contract/permissions.txt", podium_domain::roles::matrix()),
         ("contract/schema.txt", schema()?),
@@ -77,6 +78,12 @@ fn difference(committed: &str, wanted: &str) -> Option<String> {
 fn openapi() -> Outcome<String> {
     let document = Document::collect().to_json(PREFIX);
     Ok(serde_json::to_string_pretty(&document).doing("writing the document")? + "\n")
+}
+
+/// The schema of files of declarations.
+fn declarations() -> Outcome<String> {
+    let schema = podium_api::declarations::Declarations::json_schema();
+    Ok(serde_json::to_string_pretty(&schema).doing("writing the schema")? + "\n")
 }
 
 /// One line an endpoint: id, method, path, who may call it, audited or not.

@@ -67,6 +67,16 @@ wire_enum! {
         Delete = "DELETE",
         Access = "ACCESS",
     }
+    /// Kinds of resources that a file can declare.
+    DeclaredKind {
+        Workspace = "WORKSPACE",
+        Cluster = "CLUSTER",
+        Role = "ROLE",
+        Team = "TEAM",
+        Deployment = "DEPLOYMENT",
+        Token = "TOKEN",
+        EnvironmentObject = "ENVIRONMENT_OBJECT",
+    }
     /// Roles in an organization, the weakest first.
     OrganizationRole {
         Member = "ORGANIZATION_MEMBER",

@@ -174,6 +174,8 @@ ids! {
     WebhookId;
     /// An event on its way to a webhook.
     WebhookDeliveryId;
+    /// A set of declared resources.
+    DeclaredSetId;
     /// An API token.
     TokenId;
     /// An agent token of a deployment.

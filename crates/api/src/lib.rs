@@ -13,6 +13,8 @@ pub mod auth;
 pub mod authorization;
 pub mod clusters;
 pub mod const_text;
+pub mod declarations;
+pub mod declared_sets;
 pub mod decode;
 pub mod deploy_reports;
 pub mod deployment_logs;
@@ -83,6 +85,7 @@ registry! {
     operations,
     events,
     plans,
+    declared_sets,
     deploy_reports,
     webhooks,
 }

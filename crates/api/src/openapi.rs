@@ -92,7 +92,7 @@ fn something(schema: Schema) -> Option<Value> {
 
 /// Marks optional fields simply as not required (rather than nullable), and drops annotations about
 /// Rust types rather than the wire.
-fn tidy(schema: &mut Value) {
+pub(crate) fn tidy(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(tidy),
         Value::Object(object) => {

@@ -1,9 +1,9 @@
 //! Path parameters: the ids that a path names.
 
 use crate::{
-    AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeployId, DeploymentId, EnvironmentObjectId, Id,
-    InviteId, OperationId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId, WebhookDeliveryId,
-    WebhookId, WorkspaceId, const_text,
+    AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeclaredSetId, DeployId, DeploymentId,
+    EnvironmentObjectId, Id, InviteId, OperationId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId,
+    WebhookDeliveryId, WebhookId, WorkspaceId, const_text,
 };
 
 /// The ids of a path, in the order in which the path names them.
@@ -111,6 +111,8 @@ path_params! {
     OfWebhookDelivery { organization_id: OrganizationId = "organizationId", webhook_id: WebhookId = "webhookId", delivery_id: WebhookDeliveryId = "deliveryId" }
     /// A plan of changes in an organization.
     OfPlan { organization_id: OrganizationId = "organizationId", plan_id: PlanId = "planId" }
+    /// A set of declared resources of an organization.
+    OfDeclaredSet { organization_id: OrganizationId = "organizationId", declared_set_id: DeclaredSetId = "declaredSetId" }
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
 pub mod clusters;
+pub mod declared_sets;
 pub mod deploy_reports;
 pub mod deployment_logs;
 pub mod deployments;

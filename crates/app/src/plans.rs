@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::attempt::{Attempt, Ended};
-use self::outcome::{Expected, Outcome};
+use self::outcome::{Expected, MadeIds, Outcome};
 use crate::App;
 use crate::authority::Authority;
 use crate::cx::{Call, Cx};
@@ -139,7 +139,9 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Plan>>
 /// Stores a plan for its maker.
 async fn keep(cx: &Cx<Scope>, calls: &[PlannedCall], outcomes: &[Outcome]) -> Result<(PlanId, Timestamp)> {
     let (id, expires_at): (PlanId, _) = (cx.new_id(), cx.now() + LASTS);
-    let stored = Stored { calls: calls.to_vec(), expected: outcomes.iter().map(Outcome::expected).collect() };
+    let made = MadeIds::of(outcomes.iter());
+    let expected = outcomes.iter().map(|outcome| outcome.expected(&made)).collect();
+    let stored = Stored { calls: calls.to_vec(), expected };
     let document = to_json(&stored)?;
     if document.len() > MOST_BYTES {
         let message = format!(
@@ -192,8 +194,9 @@ pub async fn apply(cx: Cx<Scope>, call: Call<api::Apply>) -> Result<Many<Applied
                 Ended::Refused(index, outcome) => return Err(outcome.refusal(index)),
             };
             cx.expect_version(VERSION)?;
+            let made = MadeIds::of(outcomes.iter().map(|(_, outcome)| outcome));
             for ((index, outcome), planned) in outcomes.iter().zip(&stored.expected) {
-                outcome.is_as_planned(*index, planned)?;
+                outcome.is_as_planned(*index, planned, &made)?;
             }
             *collected.lock().unwrap_or_else(PoisonError::into_inner) = AFTER.take();
             let calls = outcomes.into_iter().map(|(_, outcome)| outcome.applied()).collect::<Result<_>>()?;

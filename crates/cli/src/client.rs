@@ -1,11 +1,14 @@
 //! Commands that call the API of a server.
 //!
 //! Each noun is one file in [`commands`], named as in the other layers, and is thin. What they share stands once: which
-//! server and as whom ([`session`], [`contexts`]), names for ids ([`names`]), changes ([`edit`], [`fields`]), output
+//! server and as whom ([`session`], [`contexts`]), names for ids ([`names`]), changes ([`edit`], [`fields`]), files that
+//! declare what there is ([`declared`]), output
 //! ([`output`], [`table`]), waiting ([`follow`]) and how a command ends ([`ending`]).
 
+mod airflow;
 pub(crate) mod commands;
 mod contexts;
+mod declared;
 mod edit;
 mod ending;
 mod fields;
@@ -13,6 +16,7 @@ mod follow;
 mod grants;
 mod names;
 mod output;
+mod planning;
 mod project;
 mod session;
 mod table;
@@ -23,9 +27,9 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    api, audit, clusters, completion, contexts as context, deployment_logs, deployments, deploys,
-    environment_objects, front_door, init, invites, login, manual, operations, organizations, roles, teams,
-    tokens, users, version, webhooks, workspaces,
+    api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations, deployment_logs,
+    deployments, deploys, dev, environment_objects, events, front_door, init, invites, login, manual,
+    operations, organizations, plans, roles, teams, tokens, users, version, webhooks, workspaces,
 };
 use ending::Outcome;
 
@@ -38,10 +42,14 @@ pub(crate) enum Command {
     /// Servers that you signed in to.
     Context(context::Contexts),
     Init(init::Init),
+    Dev(Box<dev::Dev>),
     Deploy(Box<deploys::Deploys>),
     #[command(alias = "log")]
     Logs(deployment_logs::Logs),
     Open(front_door::Open),
+    Plan(plans::Plan),
+    Apply(Box<plans::Apply>),
+    Export(declarations::Export),
     /// Apache Airflow environments.
     #[command(alias = "deployments")]
     Deployment(Box<deployments::Deployments>),
@@ -51,6 +59,15 @@ pub(crate) enum Command {
     /// Changes that take time: what they are doing, and how they ended.
     #[command(alias = "operations")]
     Operation(operations::Operations),
+    /// What happened in the organization.
+    #[command(alias = "events")]
+    Event(events::Events),
+    /// DAGs of a deployment.
+    #[command(alias = "dags")]
+    Dag(dags::Dags),
+    /// Runs of DAGs.
+    #[command(alias = "runs")]
+    Run(dag_runs::Runs),
     /// Where an organization's deployments live together.
     #[command(alias = "workspaces")]
     Workspace(workspaces::Workspaces),
@@ -122,12 +139,19 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Login(command) => Box::pin(command.run()),
         Command::Logout(command) => Box::pin(command.run()),
         Command::Whoami(command) => Box::pin(command.run()),
+        Command::Dev(command) => Box::pin(command.run()),
         Command::Deploy(command) => Box::pin(command.run()),
         Command::Logs(command) => Box::pin(command.run()),
         Command::Open(command) => Box::pin(command.run()),
+        Command::Plan(command) => Box::pin(command.run()),
+        Command::Apply(command) => Box::pin(command.run()),
+        Command::Export(command) => Box::pin(command.run()),
         Command::Deployment(command) => Box::pin(command.run()),
         Command::Env(command) => Box::pin(command.run()),
         Command::Operation(command) => Box::pin(command.run()),
+        Command::Event(command) => Box::pin(command.run()),
+        Command::Dag(command) => Box::pin(command.run()),
+        Command::Run(command) => Box::pin(command.run()),
         Command::Workspace(command) => Box::pin(command.run()),
         Command::Cluster(command) => Box::pin(command.run()),
         Command::Organization(command) => Box::pin(command.run()),

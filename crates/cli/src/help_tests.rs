@@ -164,10 +164,9 @@ const REACHED: &[(&str, &str)] = &[
     ("CancelOperation", "operation cancel"),
     ("ForceOperation", "operation force"),
     ("FollowOperation", "operation follow"),
-    ("ListEvents", "api"),
-    ("FollowEvents", "api"),
+    ("ListEvents", "event list"),
+    ("FollowEvents", "event follow"),
     ("GetDeployReport", "deploy report"),
-    ("CreatePlan", "api"),
     ("ListWebhooks", "webhook list"),
     ("CreateWebhook", "webhook create"),
     ("GetWebhook", "webhook get"),
@@ -178,7 +177,13 @@ const REACHED: &[(&str, &str)] = &[
     ("ListWebhookDeliveries", "webhook delivery list"),
     ("GetWebhookDelivery", "webhook delivery get"),
     ("RedeliverToWebhook", "webhook delivery redeliver"),
-    ("ApplyPlan", "api"),
+    ("CreatePlan", "plan"),
+    ("ApplyPlan", "apply"),
+    ("ListDeclaredSets", "apply"),
+    ("CreateDeclaredSet", "apply"),
+    ("GetDeclaredSet", "apply"),
+    ("UpdateDeclaredSet", "apply"),
+    ("DeleteDeclaredSet", "api"),
 ];
 
 #[test]

@@ -5,6 +5,7 @@ use podium_api::{Access, Endpoint, Method, openapi::PREFIX};
 use reqwest::Method as HttpMethod;
 use serde::Serialize;
 use serde_json::Value;
+use url::Url;
 
 use crate::retry::new_key;
 use crate::{Error, Result};
@@ -19,6 +20,7 @@ pub struct Call {
     pub(crate) if_match: Option<String>,
     pub(crate) idempotency_key: Option<String>,
     pub(crate) last_event_id: Option<String>,
+    pub(crate) accept: Option<&'static str>,
 }
 
 impl Call {
@@ -51,6 +53,25 @@ impl Call {
         Ok(Self { query: query.to_owned(), ..Self::new(method, path, true) })
     }
 
+    /// A call of the Airflow of an environment, through the front door. It is repeated only if it is a read.
+    pub fn airflow(method: &str, namespace: &str, path: &[&str]) -> Result<Self> {
+        let invalid = || Error::Invalid(format!("{method} {path:?} is no call of Airflow"));
+        let method = HttpMethod::from_bytes(method.as_bytes()).map_err(|_| invalid())?;
+        // What has only dots would be a step in the path.
+        if path.iter().any(|part| part.is_empty() || part.chars().all(|c| c == '.')) {
+            return Err(invalid());
+        }
+        let mut url = Url::parse("http://front.door").map_err(|_| invalid())?;
+        url.path_segments_mut().map_err(|()| invalid())?.extend(["airflow", namespace]).extend(path);
+        Ok(Self::new(method, url.path().to_owned(), false))
+    }
+
+    /// Wants the response in this media type.
+    pub fn accept(mut self, media_type: &'static str) -> Self {
+        self.accept = Some(media_type);
+        self
+    }
+
     fn new(method: HttpMethod, path: String, is_repeated: bool) -> Self {
         let idempotency_key = (method == HttpMethod::POST && is_repeated).then(new_key);
         Self {
@@ -61,6 +82,7 @@ impl Call {
             if_match: None,
             idempotency_key,
             last_event_id: None,
+            accept: None,
         }
     }
 
@@ -93,9 +115,26 @@ impl Call {
         self
     }
 
+    /// The call as part of a plan.
+    pub fn planned(&self) -> Value {
+        let mut planned = serde_json::json!({ "method": self.method.as_str(), "path": self.target() });
+        if let Some(body) = self.body.as_deref().and_then(|body| serde_json::from_str(body).ok()) {
+            planned["body"] = body;
+        }
+        if let Some(etag) = &self.if_match {
+            planned["ifMatch"] = etag.as_str().into();
+        }
+        planned
+    }
+
+    /// Whether it is a read.
+    pub fn is_read(&self) -> bool {
+        matches!(self.method, HttpMethod::GET | HttpMethod::HEAD)
+    }
+
     /// Whether it can be sent again without taking effect twice.
     pub(crate) fn is_repeatable(&self) -> bool {
-        matches!(self.method, HttpMethod::GET | HttpMethod::HEAD) || self.idempotency_key.is_some()
+        self.is_read() || self.idempotency_key.is_some()
     }
 
     /// Path and query.
@@ -176,6 +215,22 @@ mod tests {
         assert_eq!(call.body(&Nothing).unwrap().body, None);
         assert_eq!(Call::raw("GET", "/v1/users/self").unwrap().target(), "/v1/users/self");
         assert_eq!(Call::raw("GET", "/v1x").unwrap().target(), "/v1/v1x");
+    }
+
+    #[test]
+    fn names_of_airflow_stay_in_their_place() {
+        let run = "manual__2026-01-01T00:00:00+00:00/..?x#y";
+        let call =
+            Call::airflow("GET", "calm-comet-1", &["api", "v2", "dags", "a b", "dagRuns", run]).unwrap();
+        assert_eq!(
+            call.target(),
+            "/airflow/calm-comet-1/api/v2/dags/a%20b/dagRuns/manual__2026-01-01T00:00:00+00:00%2F..%3Fx%23y"
+        );
+        assert!(call.is_repeatable());
+        assert!(!Call::airflow("POST", "n", &["api"]).unwrap().is_repeatable());
+        for bad in ["", ".", ".."] {
+            assert!(Call::airflow("GET", "n", &["dags", bad]).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -199,6 +199,9 @@ impl Client {
         if let Some(key) = &call.idempotency_key {
             request = request.header(IDEMPOTENCY_KEY, key);
         }
+        if let Some(media_type) = call.accept {
+            request = request.header(reqwest::header::ACCEPT, media_type);
+        }
         if let Some(id) = &call.last_event_id {
             request = request.header("Last-Event-ID", id);
         }
@@ -236,13 +239,22 @@ impl Client {
         let request_id = text(response.headers(), &REQUEST_ID).to_owned();
         let bytes = read(response, MOST_BYTES).await?;
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| ErrorBody {
-            message: format!("the server answered {status} and did not say why"),
+            message: of_airflow(&bytes)
+                .unwrap_or_else(|| format!("the server answered {status} and did not say why")),
             request_id,
             status_code: status.as_u16(),
             field_errors: None,
         });
         Err(Attempt { error: Error::Refused(body), was_sent: true, retry_after })
     }
+}
+
+/// What Airflow says about a request that it refuses, which has another form than what the server says.
+fn of_airflow(bytes: &[u8]) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let detail = body.get("detail").or_else(|| body.get("title"))?;
+    let text = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
+    Some(format!("Airflow: {}", text.chars().take(2_000).collect::<String>()))
 }
 
 /// Why one attempt failed, and what the decision to try again needs.

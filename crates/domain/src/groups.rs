@@ -32,6 +32,7 @@ groups! {
     "organization.deployments" ("deployments across workspaces"): "get";
     "organization.deploymentConfigurations" ("what deployments can be made of"): "get";
     "organization.customRoles" ("custom roles"): "get" "create" "update" "delete";
+    "organization.declaredSets" ("sets of declared resources"): "get" "create" "update" "delete";
     "organization.allowedIpAddressRanges" ("allowed address ranges"): "get" "create" "delete";
     "organization.auditLogs" ("the audit log"): "get";
     "organization.apiTokens" ("API tokens of the organization"): "access" "get" "create" "update" "delete" "rotate";

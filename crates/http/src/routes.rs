@@ -91,6 +91,7 @@ routes! {
         RotateSecret => rotate_secret, Test => test, ListDeliveries => list_deliveries,
         GetDelivery => get_delivery, Redeliver => redeliver,
     }
+    declared_sets { List => list, Create => create, Get => get, Update => update, Delete => delete }
 }
 
 /// The paths of endpoints, and the indices of those at each.

@@ -19,6 +19,7 @@ pub mod changes;
 pub mod clusters;
 pub mod counters;
 pub mod credentials;
+pub mod declared_sets;
 pub mod deploy_reports;
 pub mod deployments;
 pub mod deploys;
@@ -86,6 +87,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0022_webhooks"),
     migration!("0023_rolled_back_from"),
     migration!("0024_event_spools"),
+    migration!("0026_declared_sets"),
     migration!("0027_applied_plans"),
 ];
 
@@ -104,6 +106,7 @@ fn all_statements() -> Vec<&'static Sql> {
         clusters::STATEMENTS,
         counters::STATEMENTS,
         credentials::STATEMENTS,
+        declared_sets::STATEMENTS,
         deployments::STATEMENTS,
         environment_objects::STATEMENTS,
         environment_objects::LINK_STATEMENTS,
@@ -140,6 +143,7 @@ fn all_statements() -> Vec<&'static Sql> {
         agent_tokens::TABLE,
         allowed_ip_address_ranges::TABLE,
         clusters::TABLE,
+        declared_sets::TABLE,
         deployments::TABLE,
         environment_objects::TABLE,
         deploys::TABLE,

@@ -86,7 +86,7 @@ impl Outcome {
 
     /// What is compared when the plan is applied. What a call makes gets other ids and times the next time, so of that
     /// only the resource that it acts on is compared.
-    pub(super) fn expected(&self) -> Expected {
+    pub(super) fn expected(&self, made: &MadeIds) -> Expected {
         let Done { version, changes, is_made, .. } = &self.done;
         let is_secret = self.endpoint.is_some_and(|endpoint| endpoint.secret_reply);
         let is_repeatable = !is_made && !is_secret && version.is_some();
@@ -94,16 +94,16 @@ impl Outcome {
             is_repeatable && !change.path.is_empty() && !change.path.ends_with("At")
         };
         let changes = changes.iter().filter(is_compared).map(|change| PlannedChange {
-            path: change.path.clone(),
-            from: change.from.as_ref().map(|from| repeatable(from, false)),
-            to: change.to.as_ref().map(|to| repeatable(to, change.from.is_none())),
+            path: made.named(&change.path),
+            from: change.from.as_ref().map(|from| repeatable(from, false, made)),
+            to: change.to.as_ref().map(|to| repeatable(to, change.from.is_none(), made)),
         });
         Expected { version: *version, changes: changes.collect() }
     }
 
     /// Refuses a call that would not do what it was planned to do.
-    pub(super) fn is_as_planned(&self, index: usize, planned: &Expected) -> Result<()> {
-        let now = self.expected();
+    pub(super) fn is_as_planned(&self, index: usize, planned: &Expected, made: &MadeIds) -> Result<()> {
+        let now = self.expected(made);
         if now == *planned {
             return Ok(());
         }
@@ -140,16 +140,62 @@ impl Outcome {
     }
 }
 
+/// The ids of what the calls of a plan make, which are others each time, and names for them that are not.
+pub(super) struct MadeIds(Vec<(String, String)>);
+
+impl MadeIds {
+    pub(super) fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Self {
+        let mut ids = Vec::new();
+        for (index, outcome) in outcomes.enumerate() {
+            let Done { version, result, .. } = &outcome.done;
+            // A call on a resource that was there before makes nothing that has an id of its own.
+            if let (None, Some(result)) = (version, result) {
+                collect(result, &index.to_string(), &mut ids);
+            }
+        }
+        Self(ids)
+    }
+
+    /// A text in which ids are replaced by their names.
+    fn named(&self, text: &str) -> String {
+        let replace = |text: String, (id, name): &(String, String)| match text.contains(id.as_str()) {
+            true => text.replace(id.as_str(), name),
+            false => text,
+        };
+        self.0.iter().fold(text.to_owned(), replace)
+    }
+}
+
+/// Collects the ids in a result, without those of the people who are named in it.
+fn collect(result: &Map<String, Value>, at: &str, ids: &mut Vec<(String, String)>) {
+    for (name, value) in result {
+        match value {
+            Value::String(id) if matches!(name.as_str(), "id" | "userId" | "inviteId") => {
+                ids.push((id.clone(), format!("{{{at}.{name}}}")));
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    if let Value::Object(item) = item {
+                        collect(item, &format!("{at}.{name}[{index}]"), ids);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// A value without what differs each time a call is made: times, and the ids of what is new.
-fn repeatable(value: &Value, is_new: bool) -> Value {
+fn repeatable(value: &Value, is_new: bool, made: &MadeIds) -> Value {
     let differs = |name: &str| name.ends_with("At") || (is_new && (name == "id" || name.ends_with("Id")));
     match value {
+        Value::String(text) => Value::String(made.named(text)),
         Value::Object(members) => members
             .iter()
             .filter(|(name, _)| !differs(name))
-            .map(|(name, value)| (name.clone(), repeatable(value, is_new)))
+            .map(|(name, value)| (name.clone(), repeatable(value, is_new, made)))
             .collect(),
-        Value::Array(items) => items.iter().map(|item| repeatable(item, is_new)).collect(),
+        Value::Array(items) => items.iter().map(|item| repeatable(item, is_new, made)).collect(),
         other => other.clone(),
     }
 }

@@ -19,7 +19,20 @@ impl Session {
 
     /// Sends a body, and gives what the server made of it.
     pub(crate) async fn post<E: Endpoint>(&self, path: &E::Path, body: &Value) -> Outcome<Value> {
-        Ok(self.client.send(Call::to::<E>(path).body(body)?).await?.body)
+        self.change(Call::to::<E>(path).body(body)?).await
+    }
+
+    /// Sends a call that changes something, and gives what the server made of it.
+    pub(crate) async fn change(&self, call: Call) -> Outcome<Value> {
+        match self.is_planned(&call).await? {
+            true => Ok(Value::Null),
+            false => Ok(self.client.send(call).await?.body),
+        }
+    }
+
+    /// Asks a person to agree; what is only planned needs no agreement.
+    pub(crate) fn agree(&self, question: &str, is_agreed: bool) -> Outcome {
+        agree(question, is_agreed || self.is_planning())
     }
 
     /// Reads, edits and writes; again if somebody else wrote in between.
@@ -37,6 +50,9 @@ impl Session {
             tries += 1;
             let Fetched { body, etag } = self.client.send::<Value>(Call::to::<G>(path)).await?;
             let call = Call::to::<U>(path).body(&change(&body)?)?.if_match(etag);
+            if self.is_planned(&call).await? {
+                return Ok(body);
+            }
             match self.client.send(call).await {
                 Err(error) if error.status() == Some(412) && tries < TRIES => {}
                 done => return Ok(done?.body),
@@ -63,21 +79,25 @@ impl Session {
         query: &Value,
     ) -> Outcome {
         let names: Vec<&str> = all.iter().map(|(_, label)| label.as_str()).collect();
-        agree(&format!("Delete {noun} {}?", names.join(", ")), is_agreed)?;
+        self.agree(&format!("Delete {noun} {}?", names.join(", ")), is_agreed)?;
+        self.hold_plan();
         for (path, label) in all {
             let call = match query.is_null() {
                 true => Call::to::<D>(path),
                 false => Call::to::<D>(path).query_params(query)?,
             };
+            if self.is_planned(&call).await? {
+                continue;
+            }
             self.client.send_for_nothing(call).await?;
             eprintln!("Deleted {noun} {label}.");
         }
-        Ok(())
+        self.show_plan().await
     }
 }
 
 /// Asks a person to agree; without a terminal `--yes` must say so.
-pub(crate) fn agree(question: &str, is_agreed: bool) -> Outcome {
+fn agree(question: &str, is_agreed: bool) -> Outcome {
     if is_agreed {
         return Ok(());
     }

@@ -27,6 +27,19 @@ pub(crate) enum Exit {
     OperationFailed = 7,
 }
 
+impl Exit {
+    /// The exit code of a command that was answered with this status.
+    pub(crate) fn of_status(status: u64) -> Self {
+        match status {
+            401 | 403 => Self::Refused,
+            404 => Self::NotFound,
+            409 | 412 => Self::Conflict,
+            429 | 502..=504 => Self::Unreachable,
+            _ => Self::Failed,
+        }
+    }
+}
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
@@ -113,13 +126,7 @@ impl From<Error> for Failed {
 
 impl From<ErrorBody> for Failed {
     fn from(body: ErrorBody) -> Self {
-        let exit = match body.status_code {
-            401 | 403 => Exit::Refused,
-            404 => Exit::NotFound,
-            409 | 412 => Exit::Conflict,
-            429 | 502..=504 => Exit::Unreachable,
-            _ => Exit::Failed,
-        };
+        let exit = Exit::of_status(body.status_code.into());
         let fields = body.field_errors.unwrap_or_default();
         let fields = fields.into_iter().map(|field| format!("{}: {}", field.field, field.message));
         let mut failed = Self::new(exit, body.message).details(fields);

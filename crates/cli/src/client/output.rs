@@ -84,6 +84,11 @@ pub(crate) struct View {
 }
 
 impl Format {
+    /// The format that was chosen.
+    pub(crate) fn output(&self) -> Output {
+        self.output
+    }
+
     /// Whether it is for people.
     pub(crate) fn is_table(&self) -> bool {
         matches!(self.output, Output::Table | Output::Wide) && self.columns.is_empty()

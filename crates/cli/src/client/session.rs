@@ -15,6 +15,7 @@ use super::contexts::{Context, Contexts};
 use super::ending::{Exit, Failed, Outcome};
 use super::names;
 use super::output::{Format, Listing, View};
+use super::planning::Planning;
 use crate::server::OWNER_TOKEN;
 
 /// Which server, and as whom.
@@ -45,6 +46,9 @@ pub(crate) struct Setup {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) format: Format,
+    /// Show what would change, and stop.
+    #[arg(long, global = true)]
+    plan: bool,
 }
 
 /// A server that is called, and how to show what it says.
@@ -53,6 +57,7 @@ pub(crate) struct Session {
     pub(crate) format: Format,
     organization: OnceCell<OrganizationId>,
     wanted_organization: Option<String>,
+    pub(super) planning: Option<Planning>,
 }
 
 impl Setup {
@@ -68,11 +73,30 @@ impl Setup {
             format: self.format.clone(),
             organization,
             wanted_organization: self.target.organization.clone(),
+            planning: self.plan.then(Planning::default),
+        })
+    }
+}
+
+impl Setup {
+    /// A session with this server, as whoever holds the token.
+    pub(crate) fn open_at(&self, url: &str, token: String) -> Outcome<Session> {
+        Ok(Session {
+            client: self.target.client(url, Some(token), None)?,
+            format: self.format.clone(),
+            organization: OnceCell::new(),
+            wanted_organization: None,
+            planning: self.plan.then(Planning::default),
         })
     }
 }
 
 impl Target {
+    /// Whether a server is named, in whatever way but the current context.
+    pub(crate) fn is_named(&self) -> bool {
+        self.context.is_some() || self.url.is_some()
+    }
+
     /// A client, and the organization that the context names.
     pub(crate) fn connect(&self) -> Outcome<(Client, Option<OrganizationId>)> {
         let token = std::env::var("PODIUM_TOKEN").ok().filter(|token| !token.is_empty());

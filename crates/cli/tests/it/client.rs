@@ -1,7 +1,13 @@
 //! Commands that call a server: what they print, where, and how they end.
 
+mod airflow;
 mod changes;
+mod declaring;
 mod deploying;
+#[cfg(target_os = "linux")]
+mod developing;
+mod events;
+mod planning;
 mod signing_in;
 #[cfg(target_os = "linux")]
 mod terminal;

@@ -10,6 +10,7 @@ mod captured_log;
 mod clusters;
 mod console;
 mod coverage;
+mod declared_sets;
 mod deployment_logs;
 mod deployments;
 mod deploys;

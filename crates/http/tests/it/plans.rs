@@ -117,6 +117,39 @@ on_both_engines! {
         apply(&app, &app.owner, &shown).await.refused(412);
     }
 
+    async fn ids_of_what_a_plan_makes_do_not_make_it_stale(app) {
+        let workspace = app.workspace("Analytics").await;
+        let cluster = json!({
+            "cloudProvider": "AWS", "name": "main", "region": "us-east-1", "type": "DEDICATED",
+            "vpcSubnetRange": "172.20.0.0/20",
+        });
+        let update = json!({
+            "name": "Analytics", "description": "", "cicdEnforcedDefault": false,
+            "defaultClusterId": { "$call": 0, "field": "id" },
+        });
+        let token = json!({ "name": "t", "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" });
+        let roles = json!({ "roles": [
+            { "entityType": "WORKSPACE", "entityId": { "$call": 2, "field": "id" }, "role": "WORKSPACE_MEMBER" },
+        ] });
+        let calls = [
+            call(&app, "POST", "/clusters", cluster),
+            call(&app, "POST", &format!("/workspaces/{workspace}"), update),
+            call(&app, "POST", "/workspaces", json!({ "name": "Made" })),
+            call(&app, "POST", "/tokens", token),
+            call(&app, "POST", "/tokens/{3.id}/roles", roles),
+        ];
+        let shown = plan(&app, &app.owner, &calls).await;
+        let applied = apply(&app, &app.owner, &shown).await.ok();
+        assert_eq!(applied["calls"][1]["result"]["defaultClusterId"], applied["calls"][0]["result"]["id"]);
+        // Another cluster than the planned one is another change.
+        let other = json!({
+            "name": "Analytics", "description": "", "cicdEnforcedDefault": false, "defaultClusterId": null,
+        });
+        let shown = plan(&app, &app.owner, &[call(&app, "POST", &format!("/workspaces/{workspace}"), other.clone())]).await;
+        app.post(&app.owner, &app.path(&format!("/workspaces/{workspace}")), other).await.ok();
+        apply(&app, &app.owner, &shown).await.refused(412);
+    }
+
     async fn all_calls_of_a_plan_are_made_or_none(app) {
         let calls = [
             call(&app, "POST", "/workspaces", json!({ "name": "One" })),

@@ -5,7 +5,6 @@ use podium_api::allowed_ip_address_ranges as api;
 use podium_client::Call;
 use serde_json::json;
 
-use crate::client::edit::agree;
 use crate::client::ending::Outcome;
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::Setup;
@@ -104,11 +103,11 @@ impl IpRanges {
                 if let [_] = all.as_slice() {
                     return session.delete::<api::Delete>("address range", &all, yes).await;
                 }
-                agree(&format!("Delete the address ranges {}?", ranges.join(", ")), yes)?;
+                session.agree(&format!("Delete the address ranges {}?", ranges.join(", ")), yes)?;
                 let path = session.in_organization().await?;
                 let ids: Vec<_> = all.iter().map(|(path, _)| path.allowed_ip_address_range_id).collect();
                 let body = json!({ "allowedIpAddressRangeIds": ids });
-                session.client.send_for_nothing(Call::to::<api::BulkDelete>(&path).body(&body)?).await?;
+                session.change(Call::to::<api::BulkDelete>(&path).body(&body)?).await?;
                 eprintln!("Deleted {}.", ranges.join(", "));
                 Ok(())
             }

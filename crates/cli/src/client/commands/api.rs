@@ -75,6 +75,7 @@ impl Api {
             }
             return session.list(call, &VIEW, &Listing::default()).await;
         }
+        session.is_planned(&call).await?;
         let (_, bytes) = session.client.send_for_bytes(&call).await?;
         let mut out = std::io::stdout().lock();
         match serde_json::from_slice::<Value>(&bytes) {

@@ -5,7 +5,7 @@ use podium_api::{clusters as api, options};
 use podium_client::Call;
 use serde_json::{Value, json};
 
-use crate::client::edit::{agree, pick};
+use crate::client::edit::pick;
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{Extra, merged};
 use crate::client::output::{Listing, View, column, wide};
@@ -166,12 +166,12 @@ impl Clusters {
                 session.delete::<api::Delete>("cluster", &all, yes).await
             }
             Verb::Failover { cluster, yes } => {
-                agree(&format!("Move all deployments of {cluster} to its standby region?"), yes)?;
+                session.agree(&format!("Move all deployments of {cluster} to its standby region?"), yes)?;
                 let changed = update(&session, &cluster, &json!({ "isFailedOver": true })).await?;
                 session.show(&changed, &VIEW)
             }
             Verb::Failback { cluster, yes } => {
-                agree(&format!("Move all deployments of {cluster} back?"), yes)?;
+                session.agree(&format!("Move all deployments of {cluster} back?"), yes)?;
                 let changed = update(&session, &cluster, &json!({ "isFailedOver": false })).await?;
                 session.show(&changed, &VIEW)
             }

@@ -182,13 +182,18 @@ impl Lines<'_> {
         }
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         for line in lines {
-            let at = Timestamp::from_millis(line["timestamp"].as_i64().unwrap_or_default());
-            let source = format!("{:<13}", text(&line["source"]));
-            let source = if self.is_styled { colored(&source) } else { source };
-            writeln!(out, "{at} {source} {}", printable(text(&line["raw"])))?;
+            writeln!(out, "{}", line_of(line, self.is_styled))?;
         }
         Ok(out.flush()?)
     }
+}
+
+/// A line for people: time, source and text.
+pub(crate) fn line_of(line: &Value, is_styled: bool) -> String {
+    let at = Timestamp::from_millis(line["timestamp"].as_i64().unwrap_or_default());
+    let source = format!("{:<13}", text(&line["source"]));
+    let source = if is_styled { colored(&source) } else { source };
+    format!("{at} {source} {}", printable(text(&line["raw"])))
 }
 
 /// A colour for each source.

@@ -13,6 +13,8 @@ use crate::client::follow::Wait;
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::{Session, Setup, text};
 
+pub(crate) use update::update_body;
+
 /// Apache Airflow environments.
 #[derive(Args)]
 #[command(after_help = "\
@@ -211,7 +213,7 @@ impl Deployments {
             Verb::Wake { one, until, wait } => sleep(&session, &one, false, until, &wait).await,
             Verb::EndOverride(one) => {
                 let path = one.find(&session).await?;
-                session.client.send_for_nothing(Call::to::<api::EndHibernationOverride>(&path)).await?;
+                session.change(Call::to::<api::EndHibernationOverride>(&path)).await?;
                 eprintln!("The schedules of {} decide again.", one.deployment);
                 Ok(())
             }

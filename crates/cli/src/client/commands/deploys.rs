@@ -16,7 +16,6 @@ use podium_api::{deploy_reports as reports, deployments, deploys as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
-use crate::client::edit::agree;
 use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::fields::given;
 use crate::client::follow::{Wait, pause};
@@ -24,6 +23,8 @@ use crate::client::output::{Listing, View, column, wide};
 use crate::client::project::{DeploymentFlags, FILE, Project};
 use crate::client::session::{Session, Setup, text};
 use crate::terminal;
+
+pub(crate) use report::lines as report_lines;
 
 /// Deploy a folder with DAGs: pack it, upload it, and wait until it is live.
 ///
@@ -205,7 +206,7 @@ impl Deploys {
                     Some(deploy) => deploy,
                     None => previous(&session, &path).await?,
                 };
-                agree(&format!("Go back to the deploy {target}?"), yes)?;
+                session.agree(&format!("Go back to the deploy {target}?"), yes)?;
                 let body = given(json!({ "description": description }));
                 let made = session.post::<api::Rollback>(&of_deploy(path, &target)?, &body).await?;
                 eprintln!("Going back to {target}.");
@@ -237,11 +238,8 @@ impl New {
                 .hint("Write a first project: podium init"));
         }
         let session = self.setup.open()?;
+        session.never_plans("To see what would go in: podium deploy --dry-run")?;
         let path = self.deployment(&session).await?;
-        let mut packed = tempfile::NamedTempFile::new()?;
-        archive::pack(&files, packed.as_file_mut())?;
-        let size = packed.as_file().metadata()?.len();
-        eprintln!("Packed {}, {size} bytes.", podium_api::counted(files.len() as u64, "file"));
         let git = match git::describe(&self.folder) {
             Ok(git) => Some(git),
             Err(reason) => {
@@ -249,15 +247,9 @@ impl New {
                 None
             }
         };
-        let wake = self.wake.then_some(true);
-        let body =
-            given(json!({ "type": "DAG_ONLY", "description": self.description, "git": git, "wake": wake }));
-        let deploy = session.post::<api::Create>(&path, &body).await?;
-        let version = upload(&session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
-        let of = of_deploy(path, text(&deploy["id"]))?;
-        let strict = self.strict.then_some(true);
-        let body = given(json!({ "dagTarballVersion": version, "strict": strict }));
-        let finalized = session.post::<api::Finalize>(&of, &body).await?;
+        let described = json!({ "description": self.description, "git": git });
+        let modes = Modes { strict: self.strict, wake: self.wake };
+        let finalized = hand_over(&session, path, &files, described, modes).await?;
         follow(&session, path, &finalized, &self.wait).await
     }
 
@@ -283,6 +275,65 @@ impl New {
         eprintln!("Created deployment {name}.");
         session.deployment(text(&made["id"]), None).await
     }
+}
+
+/// Deploys a folder; the id of the deploy.
+pub(crate) async fn send(
+    session: &Session,
+    path: OfDeployment,
+    folder: &std::path::Path,
+    description: Option<&str>,
+) -> Outcome<String> {
+    let files = archive::files(folder)?;
+    let described = json!({ "description": description });
+    let finalized = hand_over(session, path, &files, described, Modes::default()).await?;
+    Ok(text(&finalized["id"]).to_owned())
+}
+
+/// The report of a deploy whose rollout has ended; none while it is on its way.
+pub(crate) async fn ended(session: &Session, path: OfDeployment, id: &str) -> Outcome<Option<Value>> {
+    let report = session.get::<reports::Get>(&of_deploy(path, id)?).await?;
+    Ok(Some(report).filter(|report| !matches!(text(&report["state"]), "WAITING" | "ROLLING_OUT")))
+}
+
+/// The files of a folder that are deployed, with the time and size of each.
+pub(crate) fn stamps(folder: &std::path::Path) -> Outcome<Vec<archive::Stamped>> {
+    Ok(archive::files(folder)?.iter().map(archive::File::stamped).collect())
+}
+
+/// How a deploy is made.
+#[derive(Clone, Copy, Default)]
+struct Modes {
+    /// Whether it fails if it breaks a DAG.
+    strict: bool,
+    /// Whether it wakes a hibernating deployment.
+    wake: bool,
+}
+
+/// Packs files, uploads them and finalizes the deploy.
+async fn hand_over(
+    session: &Session,
+    path: OfDeployment,
+    files: &[archive::File],
+    described: Value,
+    modes: Modes,
+) -> Outcome<Value> {
+    let mut packed = tempfile::NamedTempFile::new()?;
+    archive::pack(files, packed.as_file_mut())?;
+    let size = packed.as_file().metadata()?.len();
+    eprintln!("Packed {}, {size} bytes.", podium_api::counted(files.len() as u64, "file"));
+    let mut body = given(described);
+    body["type"] = "DAG_ONLY".into();
+    if modes.wake {
+        body["wake"] = true.into();
+    }
+    let deploy = session.post::<api::Create>(&path, &body).await?;
+    let version = upload(session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
+    let of = of_deploy(path, text(&deploy["id"]))?;
+    let strict = modes.strict.then_some(true);
+    session
+        .post::<api::Finalize>(&of, &given(json!({ "dagTarballVersion": version, "strict": strict })))
+        .await
 }
 
 /// Uploads an archive and shows how far it is.

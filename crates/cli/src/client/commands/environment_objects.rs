@@ -184,7 +184,7 @@ impl EnvironmentObjects {
                 let path = session.object(&place.params(&session).await?, &key).await?;
                 let id = session.deployment(&excluded, None).await?.deployment_id;
                 let body = json!({ "scope": "DEPLOYMENT", "scopeEntityId": id });
-                session.client.send_for_nothing(Call::to::<api::ExcludeLinking>(&path).body(&body)?).await?;
+                session.change(Call::to::<api::ExcludeLinking>(&path).body(&body)?).await?;
                 eprintln!("{excluded} is no longer given {key}.");
                 Ok(())
             }

@@ -5,11 +5,12 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use podium_api::front_door as api;
+use podium_api::path::OfDeployment;
 use serde_json::Value;
 
 use crate::client::ending::Outcome;
 use crate::client::project::DeploymentFlags;
-use crate::client::session::{Setup, text};
+use crate::client::session::{Session, Setup, text};
 
 /// Open the Airflow of a deployment in a browser, signed in as you.
 #[derive(Args)]
@@ -34,15 +35,20 @@ impl Open {
         let session = self.setup.open()?;
         let here = std::path::Path::new(".");
         let path = self.flags.find(&session, self.deployment.as_deref(), here).await?;
-        let opened = session.post::<api::Open>(&path, &Value::Null).await?;
-        let url = text(&opened["url"]);
-        if !self.print && is_shown(url) {
-            eprintln!("Opened a browser.");
-            return Ok(());
-        }
-        writeln!(std::io::stdout(), "{url}")?;
-        Ok(())
+        show(&session, &path, self.print).await
     }
+}
+
+/// Opens a browser, or prints the link if that is wanted or there is no browser.
+pub(crate) async fn show(session: &Session, path: &OfDeployment, is_printed: bool) -> Outcome {
+    let opened = session.post::<api::Open>(path, &Value::Null).await?;
+    let url = text(&opened["url"]);
+    if !is_printed && is_shown(url) {
+        eprintln!("Opened a browser.");
+        return Ok(());
+    }
+    writeln!(std::io::stdout(), "{url}")?;
+    Ok(())
 }
 
 /// Whether a browser was started.

@@ -6,7 +6,6 @@ use podium_api::{auth, invites as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
-use crate::client::edit::agree;
 use crate::client::ending::{Failed, Outcome};
 use crate::client::grants::full_name;
 use crate::client::output::{View, column};
@@ -103,8 +102,8 @@ impl Invites {
             }
             Verb::Delete { invite, yes } => {
                 let path = of(&invite).await?;
-                agree(&format!("Withdraw the invite {invite}?"), yes)?;
-                session.client.send_for_nothing(Call::to::<api::Delete>(&path)).await?;
+                session.agree(&format!("Withdraw the invite {invite}?"), yes)?;
+                session.change(Call::to::<api::Delete>(&path)).await?;
                 eprintln!("Withdrew {invite}.");
                 Ok(())
             }

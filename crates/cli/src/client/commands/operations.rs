@@ -7,7 +7,6 @@ use podium_api::path::OfOperation;
 use podium_client::Call;
 use serde_json::{Value, json};
 
-use crate::client::edit::agree;
 use crate::client::ending::{Exit, Failed, Outcome, printable};
 use crate::client::follow::{Progress, pause};
 use crate::client::output::{Listing, View, column, wide};
@@ -122,7 +121,7 @@ impl Operations {
             Verb::Follow { operation } => follow(&session, of(&session, &operation).await?).await,
             Verb::Cancel { operation, yes } => {
                 let path = of(&session, &operation).await?;
-                agree(&format!("Cancel the operation {operation}?"), yes)?;
+                session.agree(&format!("Cancel the operation {operation}?"), yes)?;
                 let cancelled = session.post::<api::Cancel>(&path, &Value::Null).await?;
                 eprintln!("Cancelled {operation}: what was wanted before is wanted again.");
                 session.show(&cancelled, &VIEW)

@@ -157,6 +157,7 @@ impl Teams {
                     return Err(Failed::usage("nothing to change: give --name, --description or a role"));
                 }
                 let path = session.team(&team).await?;
+                session.hold_plan();
                 if has_settings {
                     let edit =
                         |current: &_| Ok(merged(pick(current, &["name", "description"]), change.clone()));
@@ -168,6 +169,7 @@ impl Teams {
                         .edit::<api::Get, api::UpdateRoles>(&path, |current| Ok(roles.body(current)))
                         .await?;
                 }
+                session.show_plan().await?;
                 eprintln!("Changed team {team}.");
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
             }
@@ -189,20 +191,23 @@ impl Teams {
                     ids.push(session.user(user).await?.user_id);
                 }
                 let call = Call::to::<api::AddMembers>(&path).body(&json!({ "memberIds": ids }))?;
-                session.client.send_for_nothing(call).await?;
+                session.change(call).await?;
                 eprintln!("Added {} to {team}.", users.join(", "));
                 Ok(())
             }
             Verb::Member(Member::Remove { team, users }) => {
                 let path = session.team(&team).await?;
+                session.hold_plan();
                 for user in &users {
                     let member_id = session.user(user).await?.user_id;
                     let (organization_id, team_id) = (path.organization_id, path.team_id);
                     let path = OfTeamMember { organization_id, team_id, member_id };
-                    session.client.send_for_nothing(Call::to::<api::RemoveMember>(&path)).await?;
-                    eprintln!("Removed {user} from {team}.");
+                    session.change(Call::to::<api::RemoveMember>(&path)).await?;
+                    if !session.is_planning() {
+                        eprintln!("Removed {user} from {team}.");
+                    }
                 }
-                Ok(())
+                session.show_plan().await
             }
         }
     }

@@ -5,7 +5,7 @@ use podium_api::{agent_tokens, tokens as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
-use crate::client::edit::{agree, pick};
+use crate::client::edit::pick;
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{given, merged};
 use crate::client::grants::full_name;
@@ -193,6 +193,7 @@ impl Tokens {
                     return Err(Failed::usage("nothing to change: see podium token update --help"));
                 }
                 let path = session.token(&token).await?;
+                session.hold_plan();
                 if change != json!({}) {
                     let edit =
                         |current: &_| Ok(merged(pick(current, &["name", "description"]), change.clone()));
@@ -211,12 +212,13 @@ impl Tokens {
                         |current: &Value| Ok(json!({ "roles": with_roles(&current["roles"], &added) }));
                     session.edit::<api::Get, api::UpdateRoles>(&path, edit).await?;
                 }
+                session.show_plan().await?;
                 eprintln!("Changed token {token}.");
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
             }
             Verb::Rotate { token, yes } => {
                 let path = session.token(&token).await?;
-                agree(
+                session.agree(
                     &format!("Replace the value of token {token}? The old one stops working at once."),
                     yes,
                 )?;

@@ -6,7 +6,6 @@ use podium_client::Call;
 use serde_json::json;
 
 use super::teams;
-use crate::client::edit::agree;
 use crate::client::ending::Outcome;
 use crate::client::grants::RoleChanges;
 use crate::client::output::{Listing, View, column, wide};
@@ -106,7 +105,7 @@ impl Users {
             }
             Verb::Remove { user, yes } => {
                 let path = session.user(&user).await?;
-                agree(&format!("Remove {user} from the organization?"), yes)?;
+                session.agree(&format!("Remove {user} from the organization?"), yes)?;
                 session.post::<api::UpdateRoles>(&path, &json!({ "organizationRole": null })).await?;
                 eprintln!("Removed {user}.");
                 Ok(())

@@ -253,6 +253,9 @@ impl Made<'_> {
                 self.read(&format!("/webhooks/{webhook}/deliveries/{id}")).await;
                 id.to_string()
             }
+            "declaredSetId" => {
+                self.post("/declared-sets", json!({ "name": name, "members": [] }), "id").await
+            }
             "planId" => {
                 let body = self.plan(&name).await;
                 let maker = owner(self.app).await;
@@ -344,6 +347,10 @@ impl Made<'_> {
             }
             "CreateUserInvite" => {
                 json!({ "inviteeEmail": format!("{name}@podium.test"), "role": "ORGANIZATION_MEMBER" })
+            }
+            "CreateDeclaredSet" => json!({ "name": name, "members": [] }),
+            "UpdateDeclaredSet" => {
+                json!({ "members": [{ "kind": "TEAM", "id": fresh(self.app) }] })
             }
             "CreatePlan" => self.plan(&name).await,
             "CreateWebhook" => webhook(&name),

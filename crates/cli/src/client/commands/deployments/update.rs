@@ -98,6 +98,11 @@ pub(super) async fn update(
     session.edit::<api::Get, api::Update>(&path, edit).await
 }
 
+/// The body of an update that changes some fields.
+pub(crate) fn update_body(current: &Value, change: &Value) -> Value {
+    changed(current, change, &[], &[])
+}
+
 /// The body of an update.
 fn changed(current: &Value, change: &Value, set: &[Value], removed: &[String]) -> Value {
     let mut kept = pick(

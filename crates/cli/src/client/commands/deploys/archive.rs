@@ -23,6 +23,18 @@ pub(super) struct File {
     is_link: bool,
 }
 
+/// The name of a file, with its time and size where they can be read.
+pub(crate) type Stamped = (String, Option<(std::time::SystemTime, u64)>);
+
+impl File {
+    /// What changes when the file is saved.
+    pub(super) fn stamped(&self) -> Stamped {
+        let read = fs::symlink_metadata(&self.path).ok();
+        let stamp = read.and_then(|meta| Some((meta.modified().ok()?, meta.len())));
+        (self.name.clone(), stamp)
+    }
+}
+
 /// The files of a folder that are not ignored, in the order of their names.
 pub(super) fn files(folder: &Path) -> Outcome<Vec<File>> {
     let walk = WalkBuilder::new(folder)

@@ -35,7 +35,7 @@ pub(super) async fn show(session: &Session, path: &OfDeploy) -> Outcome {
 }
 
 /// What changed and what is broken, a line each.
-pub(super) fn lines(report: &Value) -> Vec<String> {
+pub(crate) fn lines(report: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     for (what, changes) in [("Files", &report["files"]), ("DAGs", &report["dags"])] {
         for (how, count) in

@@ -1,0 +1,108 @@
+//! Sets of declared resources: what a file of declarations owns, and may delete again.
+//!
+//! A set is a record of its owners' tools. It gives no rights: whoever deletes a member needs the permission for that.
+
+use podium_api::declared_sets::{self as api, DeclaredMember, DeclaredSet, DeclaredSetsPaginated};
+use podium_api::{DeclaredSetId, Many, Nothing, One};
+use podium_db::Conn;
+use podium_domain::{Refusal, names};
+use podium_store::{Paging, Scope, Stamp, declared_sets};
+
+use crate::cx::{Call, Cx};
+use crate::error::{OrConflict, Result};
+
+const MAX_NAME: usize = 128;
+
+/// Lists sets.
+pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeclaredSetsPaginated>> {
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset) = (paging.limit, paging.offset);
+    let keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
+    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        Ok(declared_sets::list(conn, cx.scope(), &keys, &paging)?)
+    };
+    let (declared_sets, total_count) = cx.scan(page).await?;
+    Ok(Many(DeclaredSetsPaginated { declared_sets, limit, offset, total_count }))
+}
+
+/// Creates a set.
+pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<DeclaredSet>> {
+    let name = names::name("name", &call.body.name, MAX_NAME)?;
+    let stamp = Stamp::new(cx.profile(), cx.now());
+    let set = DeclaredSet {
+        id: cx.new_id(),
+        name: name.text,
+        members: each_once(call.body.members),
+        created_at: stamp.created_at,
+        created_by: stamp.created_by.clone(),
+        updated_at: stamp.updated_at,
+        updated_by: stamp.updated_by.clone(),
+    };
+    cx.mutate(move |cx, tx| {
+        let taken = || format!("A set named `{}` already exists: choose another name.", set.name);
+        declared_sets::insert(tx, cx.scope(), &set, &name.key, &stamp).or_conflict(taken)?;
+        cx.changed(tx, declared_sets::KIND, set.id.id(), stamp.version)?;
+        Ok(One { version: stamp.version, body: set.clone() })
+    })
+    .await
+}
+
+/// Reads a set.
+pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<DeclaredSet>> {
+    cx.read(move |cx, conn| find(conn, cx.scope(), call.path.declared_set_id)).await
+}
+
+/// Replaces the members of a set.
+pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<DeclaredSet>> {
+    let members = each_once(call.body.members);
+    let id = call.path.declared_set_id;
+    cx.mutate(move |cx, tx| {
+        let One { version, body: stored } = find(tx, cx.scope(), id)?;
+        cx.expect_version(version)?;
+        let stamp = stamp_of(&stored, version).changed(cx.profile(), cx.now());
+        let set = DeclaredSet {
+            members: members.clone(),
+            updated_at: stamp.updated_at,
+            updated_by: stamp.updated_by.clone(),
+            ..stored
+        };
+        declared_sets::update(tx, cx.scope(), &set, &stamp)?;
+        cx.changed(tx, declared_sets::KIND, id.id(), stamp.version)?;
+        Ok(One { version: stamp.version, body: set })
+    })
+    .await
+}
+
+/// Deletes a set; what it owned stays.
+pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
+    let id = call.path.declared_set_id;
+    cx.mutate(move |cx, tx| {
+        let One { version, .. } = find(tx, cx.scope(), id)?;
+        cx.expect_version(version)?;
+        declared_sets::delete(tx, cx.scope(), id, version)?;
+        cx.changed(tx, declared_sets::KIND, id.id(), version + 1)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+fn find(conn: &Conn, scope: &Scope, id: DeclaredSetId) -> Result<One<DeclaredSet>> {
+    declared_sets::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("declared set").into())
+}
+
+fn each_once(mut members: Vec<DeclaredMember>) -> Vec<DeclaredMember> {
+    members.sort_unstable();
+    members.dedup();
+    members
+}
+
+fn stamp_of(set: &DeclaredSet, version: i64) -> Stamp {
+    Stamp {
+        version,
+        created_at: set.created_at,
+        created_by: set.created_by.clone(),
+        updated_at: set.updated_at,
+        updated_by: set.updated_by.clone(),
+    }
+}

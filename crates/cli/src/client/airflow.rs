@@ -1,0 +1,126 @@
+//! The Airflow of a deployment, through the front door: `/api/v1` of Airflow 2, `/api/v2` of later versions.
+
+use std::path::Path;
+
+use clap::Args;
+use podium_api::deployments;
+use podium_api::path::OfDeployment;
+use podium_client::Call;
+use serde_json::{Value, json};
+
+use super::ending::{Exit, Failed, Outcome};
+use super::names::most_alike;
+use super::project::DeploymentFlags;
+use super::session::{Session, text};
+
+/// The largest page that Airflow gives.
+const PAGE: u64 = 100;
+/// How many DAGs are looked at for a suggestion.
+const MOST_NAMES: u64 = 2_000;
+
+/// Which deployment's Airflow.
+#[derive(Args, Clone)]
+pub(crate) struct AirflowFlags {
+    /// Name or id; the default is the deployment of podium.yaml, or the only one.
+    #[arg(long, short, global = true, env = "PODIUM_DEPLOYMENT")]
+    deployment: Option<String>,
+    #[command(flatten)]
+    flags: DeploymentFlags,
+}
+
+/// The Airflow of a deployment.
+pub(crate) struct Airflow<'a> {
+    pub(crate) session: &'a Session,
+    /// The name of the deployment.
+    pub(crate) name: String,
+    namespace: String,
+    is_old: bool,
+}
+
+impl AirflowFlags {
+    pub(crate) async fn find<'a>(&self, session: &'a Session) -> Outcome<Airflow<'a>> {
+        session.never_plans("What happens in Airflow is not part of plans.")?;
+        let path = self.flags.find(session, self.deployment.as_deref(), Path::new(".")).await?;
+        Airflow::of(session, &path).await
+    }
+}
+
+impl<'a> Airflow<'a> {
+    /// The Airflow of a deployment.
+    pub(crate) async fn of(session: &'a Session, path: &OfDeployment) -> Outcome<Self> {
+        let deployment = session.get::<deployments::Get>(path).await?;
+        Ok(Self {
+            session,
+            name: text(&deployment["name"]).to_owned(),
+            namespace: text(&deployment["namespace"]).to_owned(),
+            is_old: text(&deployment["airflowVersion"]).starts_with("2."),
+        })
+    }
+
+    /// Whether it is Airflow 2.
+    pub(crate) fn is_old(&self) -> bool {
+        self.is_old
+    }
+
+    /// A call of its API.
+    pub(crate) fn call(&self, method: &str, path: &[&str]) -> Outcome<Call> {
+        let version = if self.is_old { "v1" } else { "v2" };
+        let segments = [&["api", version], path].concat();
+        Ok(Call::airflow(method, &self.namespace, &segments)?)
+    }
+
+    /// Reads something.
+    pub(crate) async fn get(&self, path: &[&str]) -> Outcome<Value> {
+        self.send(self.call("GET", path)?).await
+    }
+
+    /// Sends a call.
+    pub(crate) async fn send(&self, call: Call) -> Outcome<Value> {
+        Ok(self.session.client.send(call).await?.body)
+    }
+
+    /// Up to a number of items of a list, page by page.
+    pub(crate) async fn pages(
+        &self,
+        path: &[&str],
+        (field, params): (&str, &Value),
+        most: u64,
+        mut page_of: impl FnMut(&[Value]) -> Outcome,
+    ) -> Outcome {
+        let mut offset = 0;
+        while offset < most {
+            let page = json!({ "limit": PAGE.min(most - offset), "offset": offset });
+            let call = self.call("GET", path)?.query_params(params)?.query_params(&page)?;
+            let mut body = self.send(call).await?;
+            let Value::Array(items) = body[field].take() else {
+                return Err(Failed::because(format!("Airflow's answer has no {field}")));
+            };
+            page_of(&items)?;
+            offset += items.len() as u64;
+            if items.is_empty() || body["total_entries"].as_u64().is_none_or(|total| offset >= total) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says which DAG may have been meant, where there is none of this name.
+    pub(crate) async fn explain(&self, failed: Failed, dag: &str) -> Failed {
+        if failed.exit != Exit::NotFound {
+            return failed;
+        }
+        let mut names = Vec::new();
+        let collect = |page: &[Value]| {
+            names.extend(page.iter().map(|dag| text(&dag["dag_id"]).to_owned()));
+            Ok(())
+        };
+        if self.pages(&["dags"], ("dags", &json!({})), MOST_NAMES, collect).await.is_err() {
+            return failed;
+        }
+        match most_alike(&names, dag) {
+            Some(name) if name != dag => failed.hint(format!("Did you mean {name:?}?")),
+            Some(_) => failed,
+            None => failed.hint(format!("Its DAGs: podium dag list --deployment {:?}", self.name)),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! `podium run`: runs of DAGs, through the front door.
+
+use std::io::Write as _;
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::client::airflow::{Airflow, AirflowFlags};
+use crate::client::ending::{Exit, Failed, Outcome, printable};
+use crate::client::follow::{Progress, Wait, pause};
+use crate::client::output::{View, column, wide};
+use crate::client::session::{Setup, text};
+
+/// The most tasks of a run whose logs are shown.
+const MOST_TASKS: u64 = 1_000;
+
+/// Runs of DAGs.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  podium run list load --deployment nightly
+  podium run get load
+  podium run logs load --task greet
+  podium run wait load manual__2026-01-01T00:00:00+00:00")]
+pub(crate) struct Runs {
+    #[command(flatten)]
+    airflow: AirflowFlags,
+    #[command(flatten)]
+    setup: Setup,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// List the runs of a DAG, newest first.
+    List {
+        /// Its id.
+        dag: String,
+        /// Maximum number of runs to show.
+        #[arg(long, default_value_t = 20, value_name = "NUMBER")]
+        limit: u64,
+    },
+    /// Show a run.
+    Get(One),
+    /// Wait until a run has ended; exits with 7 if it failed.
+    Wait {
+        #[command(flatten)]
+        one: One,
+        #[command(flatten)]
+        wait: Wait,
+    },
+    /// Show the logs of a run's tasks.
+    Logs {
+        #[command(flatten)]
+        one: One,
+        /// Only this task; can be repeated.
+        #[arg(long)]
+        task: Vec<String>,
+    },
+}
+
+/// Which run.
+#[derive(Args)]
+struct One {
+    /// Id of the DAG.
+    dag: String,
+    /// Id of the run; the default is the newest one.
+    run: Option<String>,
+}
+
+pub(crate) const VIEW: View = View {
+    name: "dag_run_id",
+    columns: &[
+        column("RUN", "dag_run_id"),
+        column("DAG", "dag_id"),
+        column("STATE", "state"),
+        column("TYPE", "run_type"),
+        column("STARTED", "start_date"),
+        column("ENDED", "end_date"),
+        wide("DATE", "logical_date"),
+        wide("CONF", "conf"),
+    ],
+};
+
+impl Runs {
+    pub(crate) async fn run(self) -> Outcome {
+        let session = self.setup.open()?;
+        let airflow = self.airflow.find(&session).await?;
+        match self.verb {
+            Verb::List { dag, limit } => {
+                let mut printer = session.format.printer(&VIEW)?;
+                let print = |page: &[Value]| Ok(printer.page(page)?);
+                list(&airflow, &dag, limit, print).await?;
+                Ok(printer.finish()?)
+            }
+            Verb::Get(one) => {
+                let run = one.find(&airflow).await?;
+                session.show(&airflow.get(&["dags", &one.dag, "dagRuns", &run]).await?, &VIEW)
+            }
+            Verb::Wait { one, wait } => {
+                let run = one.find(&airflow).await?;
+                session.show(&settle(&airflow, &one.dag, &run, &wait).await?, &VIEW)
+            }
+            Verb::Logs { one, task } => {
+                let run = one.find(&airflow).await?;
+                logs(&airflow, &one.dag, &run, &task).await
+            }
+        }
+    }
+}
+
+impl One {
+    /// The run that is named, or the newest.
+    async fn find(&self, airflow: &Airflow<'_>) -> Outcome<String> {
+        if let Some(run) = &self.run {
+            return Ok(run.clone());
+        }
+        let mut newest = None;
+        list(airflow, &self.dag, 1, |page| {
+            newest = page.first().map(|run| text(&run["dag_run_id"]).to_owned());
+            Ok(())
+        })
+        .await?;
+        newest.ok_or_else(|| {
+            Failed::new(Exit::NotFound, format!("{} has no runs", self.dag))
+                .hint(format!("Start one: podium dag trigger {:?}", self.dag))
+        })
+    }
+}
+
+async fn list(
+    airflow: &Airflow<'_>,
+    dag: &str,
+    limit: u64,
+    print: impl FnMut(&[Value]) -> Outcome,
+) -> Outcome {
+    let params = json!({ "order_by": "-start_date" });
+    match airflow.pages(&["dags", dag, "dagRuns"], ("dag_runs", &params), limit, print).await {
+        Ok(()) => Ok(()),
+        Err(failed) => Err(airflow.explain(failed, dag).await),
+    }
+}
+
+/// Waits until a run has ended; it is an error if it failed.
+pub(crate) async fn settle(airflow: &Airflow<'_>, dag: &str, run: &str, wait: &Wait) -> Outcome<Value> {
+    let deadline = wait.deadline();
+    let (mut progress, mut round) = (Progress::new(), 0);
+    loop {
+        let now = airflow.get(&["dags", dag, "dagRuns", run]).await?;
+        let state = text(&now["state"]);
+        let logs = format!("Its logs: podium run logs {dag:?} {run:?} --deployment {:?}", airflow.name);
+        match state {
+            "success" => {
+                drop(progress);
+                eprintln!("{run} is success.");
+                return Ok(now);
+            }
+            "failed" => {
+                return Err(Failed::new(Exit::OperationFailed, format!("{run} of {dag} failed")).hint(logs));
+            }
+            _ => progress.say(&format!("{run} is {state}")),
+        }
+        let again = format!("To wait for it again: podium run wait {dag:?} {run:?}");
+        if Instant::now() > deadline {
+            return Err(Failed::new(Exit::OperationFailed, format!("{run} is still {state}")).hint(again));
+        }
+        tokio::select! {
+            () = pause(round) => {}
+            _ = tokio::signal::ctrl_c() => {
+                let message = format!("{run} is still {state}; it goes on");
+                return Err(Failed::new(Exit::OperationFailed, message).hint(again));
+            }
+        }
+        round += 1;
+    }
+}
+
+/// Prints the logs of the last try of each task.
+async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> Outcome {
+    let mut tasks = Vec::new();
+    let path = ["dags", dag, "dagRuns", run, "taskInstances"];
+    airflow
+        .pages(&path, ("task_instances", &json!({})), MOST_TASKS, |page| {
+            let is_wanted = |task: &&Value| only.is_empty() || only.iter().any(|id| task["task_id"] == **id);
+            tasks.extend(page.iter().filter(is_wanted).cloned());
+            Ok(())
+        })
+        .await?;
+    tasks.sort_by(|one, other| text(&one["start_date"]).cmp(text(&other["start_date"])));
+    if tasks.is_empty() {
+        return Err(Failed::new(Exit::NotFound, format!("{run} has no such task yet")));
+    }
+    let mut out = std::io::stdout().lock();
+    for task in &tasks {
+        let (id, tries) = (text(&task["task_id"]), task["try_number"].as_u64().unwrap_or_default());
+        if tries == 0 {
+            eprintln!("{id} has not run yet.");
+            continue;
+        }
+        let index = task["map_index"].as_i64().unwrap_or(-1);
+        let label = if index < 0 { id.to_owned() } else { format!("{id}[{index}]") };
+        let tries = tries.to_string();
+        let path = ["dags", dag, "dagRuns", run, "taskInstances", id, "logs", &tries];
+        let call = airflow.call("GET", &path)?;
+        let call = call.query_params(&json!({ "full_content": true, "map_index": index }))?;
+        for line in lines(airflow, call).await? {
+            writeln!(out, "{label} {}", printable(&line))?;
+        }
+    }
+    Ok(())
+}
+
+async fn lines(airflow: &Airflow<'_>, call: podium_client::Call) -> Outcome<Vec<String>> {
+    let call = call.accept(if airflow.is_old() { "text/plain" } else { "application/json" });
+    let (_, bytes) = airflow.session.client.send_for_bytes(&call).await?;
+    let plain = || String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect();
+    match serde_json::from_slice::<Value>(&bytes) {
+        Ok(Value::Object(body)) if body.get("content").is_some_and(Value::is_array) => {
+            Ok(body["content"].as_array().into_iter().flatten().map(log_line).collect())
+        }
+        _ => Ok(plain()),
+    }
+}
+
+/// A line of a structured log.
+fn log_line(entry: &Value) -> String {
+    if let Some(line) = entry.as_str() {
+        return line.to_owned();
+    }
+    let words = ["timestamp", "level", "event"].into_iter().map(|field| text(&entry[field]));
+    let mut line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    for error in entry["error_detail"].as_array().into_iter().flatten() {
+        line += &format!(" {}: {}", text(&error["exc_type"]), text(&error["exc_value"]));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structured_lines_become_text() {
+        let entry = json!({ "timestamp": "t", "event": "Hello", "level": "info", "logger": "task" });
+        assert_eq!(log_line(&entry), "t info Hello");
+        let failed = json!({ "event": "Task failed", "error_detail": [{ "exc_type": "ValueError", "exc_value": "no" }] });
+        assert_eq!(log_line(&failed), "Task failed ValueError: no");
+        assert_eq!(log_line(&json!("::group::x")), "::group::x");
+    }
+}

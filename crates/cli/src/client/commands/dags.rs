@@ -1,0 +1,159 @@
+//! `podium dag`: DAGs of a deployment, through the front door.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::dag_runs;
+use crate::client::airflow::{Airflow, AirflowFlags};
+use crate::client::ending::{Failed, Outcome};
+use crate::client::follow::Wait;
+use crate::client::output::{View, column, wide};
+use crate::client::session::{Setup, text};
+
+/// DAGs of a deployment.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  podium dag list --deployment nightly
+  podium dag unpause load --deployment nightly
+  podium dag trigger load --conf '{\"day\": \"2026-01-01\"}' --wait")]
+pub(crate) struct Dags {
+    #[command(flatten)]
+    airflow: AirflowFlags,
+    #[command(flatten)]
+    setup: Setup,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// List DAGs.
+    List {
+        /// Maximum number of DAGs to show.
+        #[arg(long, default_value_t = 10_000, value_name = "NUMBER")]
+        limit: u64,
+    },
+    /// Show a DAG.
+    Get {
+        /// Its id.
+        dag: String,
+    },
+    /// Start no more runs of DAGs, except those that are running.
+    Pause {
+        /// Their ids.
+        #[arg(required = true)]
+        dags: Vec<String>,
+    },
+    /// Let DAGs run.
+    Unpause {
+        /// Their ids.
+        #[arg(required = true)]
+        dags: Vec<String>,
+    },
+    /// Start a run of a DAG; exits with 7 if it is followed and fails.
+    Trigger {
+        /// Its id.
+        dag: String,
+        /// Configuration of the run, a JSON object.
+        #[arg(long, value_name = "JSON")]
+        conf: Option<String>,
+        /// Id of the run; the default is made by Airflow.
+        #[arg(long, value_name = "ID")]
+        run_id: Option<String>,
+        #[command(flatten)]
+        wait: Wait,
+    },
+}
+
+const VIEW: View = View {
+    name: "dag_id",
+    columns: &[
+        column("DAG", "dag_id"),
+        column("PAUSED", "is_paused"),
+        column("SCHEDULE", "timetable_description"),
+        column("BROKEN", "has_import_errors"),
+        wide("OWNERS", "owners"),
+        wide("NEXT RUN", "next_dagrun_run_after"),
+        wide("DESCRIPTION", "description"),
+    ],
+};
+
+impl Dags {
+    pub(crate) async fn run(self) -> Outcome {
+        let session = self.setup.open()?;
+        let airflow = self.airflow.find(&session).await?;
+        match self.verb {
+            Verb::List { limit } => {
+                let mut printer = session.format.printer(&VIEW)?;
+                let print = |page: &[Value]| Ok(printer.page(page)?);
+                airflow.pages(&["dags"], ("dags", &json!({ "order_by": "dag_id" })), limit, print).await?;
+                Ok(printer.finish()?)
+            }
+            Verb::Get { dag } => session.show(&get(&airflow, &dag).await?, &VIEW),
+            Verb::Pause { dags } => pause(&airflow, &dags, true).await,
+            Verb::Unpause { dags } => pause(&airflow, &dags, false).await,
+            Verb::Trigger { dag, conf, run_id, wait } => {
+                let body = request(&airflow, conf.as_deref(), run_id)?;
+                let is_paused = get(&airflow, &dag).await?["is_paused"] == json!(true);
+                let call = airflow.call("POST", &["dags", &dag, "dagRuns"])?.body(&body)?;
+                let run = airflow.send(call).await?;
+                let id = text(&run["dag_run_id"]).to_owned();
+                eprintln!("Started {id}.");
+                if is_paused {
+                    eprintln!("The DAG is paused, so the run waits: podium dag unpause {dag:?}");
+                }
+                let run =
+                    if wait.is_wanted() { dag_runs::settle(&airflow, &dag, &id, &wait).await? } else { run };
+                session.show(&run, &dag_runs::VIEW)
+            }
+        }
+    }
+}
+
+async fn get(airflow: &Airflow<'_>, dag: &str) -> Outcome<Value> {
+    match airflow.get(&["dags", dag]).await {
+        Ok(found) => Ok(found),
+        Err(failed) => Err(airflow.explain(failed, dag).await),
+    }
+}
+
+async fn pause(airflow: &Airflow<'_>, dags: &[String], is_paused: bool) -> Outcome {
+    for dag in dags {
+        let call = airflow.call("PATCH", &["dags", dag])?;
+        let call = call.query_params(&json!({ "update_mask": "is_paused" }))?;
+        if let Err(failed) = airflow.send(call.body(&json!({ "is_paused": is_paused }))?).await {
+            return Err(airflow.explain(failed, dag).await);
+        }
+        eprintln!("{} {dag}.", if is_paused { "Paused" } else { "Unpaused" });
+    }
+    Ok(())
+}
+
+/// Lets a DAG run, and starts a run of it; the id of the run.
+pub(crate) async fn start_now(airflow: &Airflow<'_>, dag: &str) -> Outcome<String> {
+    if get(airflow, dag).await?["is_paused"] == json!(true) {
+        pause(airflow, &[dag.to_owned()], false).await?;
+    }
+    let body = request(airflow, None, None)?;
+    let run = airflow.send(airflow.call("POST", &["dags", dag, "dagRuns"])?.body(&body)?).await?;
+    Ok(text(&run["dag_run_id"]).to_owned())
+}
+
+/// The body that starts a run.
+fn request(airflow: &Airflow<'_>, conf: Option<&str>, run_id: Option<String>) -> Outcome<Value> {
+    let conf = match conf {
+        Some(conf) => serde_json::from_str::<Map<String, Value>>(conf)
+            .map_err(|error| Failed::usage(format!("--conf is no JSON object: {error}")))?,
+        None => Map::new(),
+    };
+    let mut body = json!({ "conf": conf });
+    if let Some(run_id) = run_id {
+        body["dag_run_id"] = run_id.into();
+    }
+    // Later versions want to be told that the run has no date of its own.
+    if !airflow.is_old() {
+        body["logical_date"] = Value::Null;
+    }
+    Ok(body)
+}

@@ -1,0 +1,327 @@
+//! `podium dev`: a project that runs while it is written.
+//!
+//! A server is started if none is named, the project gets a deployment of its own, and every saved file is deployed. At the end
+//! the deployment is put to sleep and the server stopped, also after Ctrl-C; what a kill leaves behind, the next `podium dev`
+//! finds and uses again.
+
+mod changes;
+mod logs;
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use podium_api::path::{InOrganization, OfDeployment};
+use podium_api::{deployments, workspaces};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use self::changes::Snapshot;
+use self::server::Server;
+use super::{dags, deploys, front_door};
+use crate::client::airflow::Airflow;
+use crate::client::ending::{Exit, Failed, Outcome, printable};
+use crate::client::follow::{Progress, pause};
+use crate::client::project::{FILE, Project};
+use crate::client::session::{Session, Setup, text};
+use crate::terminal;
+
+/// How long the deployment may take to fall asleep at the end.
+const FALLING_ASLEEP: Duration = Duration::from_secs(90);
+const HELP: &str = "o opens Airflow, t DAG starts a run, q stops; each with Enter.";
+
+/// Run a project while you write it: every saved file is live within seconds.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  podium dev
+  podium dev hello
+  podium dev hello --keep
+  podium dev hello --context staging")]
+pub(crate) struct Dev {
+    /// Folder of the project.
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// Name of the deployment; the default is that of podium.yaml, or the folder's.
+    #[arg(long, env = "PODIUM_DEPLOYMENT")]
+    deployment: Option<String>,
+    /// Leave the deployment and the server running at the end.
+    #[arg(long)]
+    keep: bool,
+    /// Directory of the server that is started if none is named; the default is in your state directory.
+    #[arg(long, env = "PODIUM_DEV_DIR", value_name = "DIRECTORY")]
+    dev_dir: Option<PathBuf>,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+/// A project and the deployment that runs it.
+struct Running<'a> {
+    session: &'a Session,
+    path: OfDeployment,
+    folder: PathBuf,
+    name: String,
+}
+
+impl Dev {
+    pub(crate) async fn run(self) -> Outcome {
+        if !self.folder.is_dir() {
+            return Err(Failed::usage(format!("{} is not a folder", self.folder.display()))
+                .hint("Write a first project: podium init hello"));
+        }
+        let (mut interrupted, mut terminated) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let server = match self.setup.target.is_named() {
+            true => None,
+            false => Some(Server::start(self.dev_dir.clone()).await?),
+        };
+        let session = match &server {
+            Some(server) => self.setup.open_at(server.url(), server.token()?)?,
+            None => self.setup.open()?,
+        };
+        session.never_plans("podium dev changes a deployment of its own only.")?;
+        let found = tokio::select! {
+            found = self.find(&session) => Some(found?),
+            _ = interrupted.recv() => None,
+            _ = terminated.recv() => None,
+        };
+        let worked = match &found {
+            Some(running) => tokio::select! {
+                done = running.work() => done,
+                _ = interrupted.recv() => Ok(()),
+                _ = terminated.recv() => Ok(()),
+            },
+            None => Ok(()),
+        };
+        let ended = tokio::select! {
+                    done = self.end(&session, found.as_ref(), server) => done,
+        stopped = is_stopped_again() => stopped,
+                };
+        worked.and(ended)
+    }
+
+    /// The deployment of the project: made if there is none, and awake.
+    async fn find<'a>(&self, session: &'a Session) -> Outcome<Running<'a>> {
+        let project = Project::read(&self.folder)?;
+        let folder = self.folder.canonicalize()?;
+        let of_folder = folder.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        let Some(name) = self.deployment.clone().or(project.deployment).or(of_folder) else {
+            return Err(Failed::usage(format!("name the deployment in {FILE}, or with --deployment")));
+        };
+        let organization = session.in_organization().await?;
+        let workspace_id = match &project.workspace {
+            Some(workspace) => workspace_of(session, &organization, workspace).await?,
+            None => session.chosen_workspace(None).await?,
+        };
+        let path = match session.deployment(&name, Some(&workspace_id)).await {
+            Ok(path) => path,
+            Err(failed) if failed.exit == Exit::NotFound => {
+                let body = json!({ "name": name, "workspaceId": workspace_id, "isDevelopmentMode": true });
+                let made = session.post::<deployments::Create>(&organization, &body).await?;
+                eprintln!("Created deployment {name}.");
+                session.deployment(text(&made["id"]), None).await?
+            }
+            Err(failed) => return Err(failed),
+        };
+        let deployment = session.get::<deployments::Get>(&path).await?;
+        let hibernation = &deployment["scalingSpec"]["hibernationSpec"]["override"];
+        if hibernation["isHibernating"] == json!(true) {
+            let body = json!({ "isHibernating": false });
+            session.post::<deployments::OverrideHibernation>(&path, &body).await?;
+        }
+        Ok(Running { session, path, folder: self.folder.clone(), name })
+    }
+
+    /// Puts the deployment to sleep and stops the server, unless they are to be kept.
+    async fn end(&self, session: &Session, running: Option<&Running<'_>>, server: Option<Server>) -> Outcome {
+        if self.keep {
+            if let Some(server) = &server {
+                eprintln!("The server goes on at {}. To stop it: podium dev, and then q.", server.url());
+            }
+            return Ok(());
+        }
+        if let Some(running) = running {
+            running.sleep().await?;
+        }
+        match server {
+            Some(server) if is_quiet(session).await? => server.stop().await,
+            Some(_) => {
+                eprintln!("The server goes on, because another project is running on it.");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Ends with an error when the person stops it once more, later than a moment after the first time.
+async fn is_stopped_again() -> Outcome {
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    signal(SignalKind::interrupt())?.recv().await;
+    Err(Failed::because("stopped before everything was put to sleep")
+        .hint("The next podium dev finds what is left, and goes on with it."))
+}
+
+/// The workspace that the project names; made if there is none.
+async fn workspace_of(session: &Session, path: &InOrganization, name: &str) -> Outcome<String> {
+    match session.workspace(name).await {
+        Ok(found) => Ok(found.workspace_id.to_string()),
+        Err(failed) if failed.exit == Exit::NotFound => {
+            let made = session.post::<workspaces::Create>(path, &json!({ "name": name })).await?;
+            eprintln!("Created workspace {name}.");
+            Ok(text(&made["id"]).to_owned())
+        }
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Whether no deployment is awake.
+async fn is_quiet(session: &Session) -> Outcome<bool> {
+    let call = podium_client::Call::to::<deployments::List>(&session.in_organization().await?);
+    let mut pages = session.client.pages(call, None);
+    while let Some(page) = pages.next().await? {
+        if page.iter().any(|deployment| text(&deployment["status"]) != "HIBERNATING") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl Running<'_> {
+    /// Deploys what is saved, shows logs and does what is typed, until somebody stops it.
+    async fn work(&self) -> Outcome {
+        tokio::select! {
+            done = self.watch() => done,
+            done = logs::show(self.session, &self.path) => done,
+            done = self.listen() => done,
+        }
+    }
+
+    /// Deploys the project, and again whenever a file was saved.
+    async fn watch(&self) -> Outcome {
+        let mut saved = Snapshot::take(&self.folder).await?;
+        loop {
+            let deployed = tokio::select! {
+                deployed = self.deploy() => Some(deployed),
+                // Something newer was saved: that is deployed instead.
+                () = saved.is_outdated(&self.folder) => None,
+            };
+            match deployed {
+                Some(Err(failed)) if failed.exit == Exit::Unreachable => return Err(failed),
+                Some(Err(failed)) => {
+                    failed.report();
+                }
+                Some(Ok(())) | None => {}
+            }
+            saved.is_outdated(&self.folder).await;
+            let newer = saved.settled(&self.folder).await?;
+            eprintln!("Saved: {}", printable(&newer.differences(&saved).join(", ")));
+            saved = newer;
+        }
+    }
+
+    /// Deploys the project and says what came of it.
+    async fn deploy(&self) -> Outcome {
+        let began = Instant::now();
+        let id = deploys::send(self.session, self.path, &self.folder, None).await?;
+        let (mut progress, mut round) = (Progress::new(), 0);
+        let report = loop {
+            if let Some(ended) = deploys::ended(self.session, self.path, &id).await? {
+                break ended;
+            }
+            let now = self.session.get::<deployments::Get>(&self.path).await?;
+            let (status, reason) = (text(&now["status"]), text(&now["statusReason"]));
+            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            progress.say(&format!("{} is {status}{why}", self.name));
+            pause(round).await;
+            round += 1;
+        };
+        drop(progress);
+        for line in deploys::report_lines(&report) {
+            eprintln!("{line}");
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        match text(&report["state"]) {
+            "FAILED" => Err(Failed::new(Exit::OperationFailed, "the deploy failed")
+                .details(report["reason"].as_str().map(str::to_owned))
+                .hint("What ran before still runs. Save a file to try again.")),
+            // Somebody else has deployed something newer.
+            "SUPERSEDED" => Ok(()),
+            _ => {
+                eprintln!("Live after {seconds:.1} s. Watching {}.", self.folder.display());
+                Ok(())
+            }
+        }
+    }
+
+    /// Does what is typed; without a terminal nothing is.
+    async fn listen(&self) -> Outcome {
+        if !terminal::is_interactive() {
+            return std::future::pending().await;
+        }
+        eprintln!("{HELP}");
+        let (typed, mut lines) = mpsc::channel(16);
+        // Nobody waits for this thread: it ends with the program.
+        std::thread::spawn(move || {
+            while let Ok(line) = terminal::line() {
+                if typed.blocking_send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        while let Some(line) = lines.recv().await {
+            let done = match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
+                ("q", _) => return Ok(()),
+                ("o", _) => front_door::show(self.session, &self.path, false).await,
+                ("t", dag) if !dag.trim().is_empty() => self.trigger(dag.trim()).await,
+                ("", _) => Ok(()),
+                _ => {
+                    eprintln!("{HELP}");
+                    Ok(())
+                }
+            };
+            if let Err(failed) = done {
+                failed.report();
+            }
+        }
+        Ok(())
+    }
+
+    async fn trigger(&self, dag: &str) -> Outcome {
+        let airflow = Airflow::of(self.session, &self.path).await?;
+        let run = dags::start_now(&airflow, dag).await?;
+        eprintln!("Started {}.", printable(&run));
+        Ok(())
+    }
+
+    /// Puts the deployment to sleep, and waits until it is.
+    async fn sleep(&self) -> Outcome {
+        let body = json!({ "isHibernating": true });
+        if let Err(failed) = self.session.post::<deployments::OverrideHibernation>(&self.path, &body).await {
+            // One that was made for something else does not hibernate.
+            return if failed.exit == Exit::Failed { Ok(()) } else { Err(failed) };
+        }
+        let (deadline, mut progress, mut round) = (Instant::now() + FALLING_ASLEEP, Progress::new(), 0);
+        loop {
+            let now: Value = self.session.get::<deployments::Get>(&self.path).await?;
+            if text(&now["status"]) == "HIBERNATING" || Instant::now() > deadline {
+                return Ok(());
+            }
+            progress.say(&format!("Putting {} to sleep; Ctrl-C leaves it", self.name));
+            pause(round).await;
+            round += 1;
+        }
+    }
+}
+
+/// Where the data of the server is: in the user's state directory.
+fn state_directory() -> Outcome<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    let base = etcetera::choose_base_strategy().map_err(|error| {
+        Failed::because(format!("there is no home directory: {error}")).hint("Use --dev-dir.")
+    })?;
+    let state = base.state_dir().unwrap_or_else(|| base.data_dir());
+    Ok(state.join(Path::new("podium/dev")))
+}

@@ -1,0 +1,307 @@
+//! `podium plan` and `podium apply`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use podium_api::path::OfPlan;
+use podium_api::{clusters, plans as api};
+use podium_client::Call;
+use serde_json::{Value, json};
+
+use crate::client::declared::calls::{Planned, Verb, rendered};
+use crate::client::declared::files::Declared;
+use crate::client::declared::keys::Kind;
+use crate::client::declared::planner::{Manner, kinds_of, plan};
+use crate::client::declared::printing::{self, Count};
+use crate::client::declared::sets::Sets;
+use crate::client::declared::state::State;
+use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::follow::{Progress, Wait, pause};
+use crate::client::output::{View, column};
+use crate::client::session::{Session, Setup, text};
+
+/// The most calls of a plan.
+const MOST_CALLS: usize = 100;
+/// The most plans that one command applies.
+const MOST_PARTS: usize = 100;
+
+/// Show what it takes to make what is there what files declare.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  podium plan -f production.yaml
+  podium plan -f environments/ --prune
+  podium plan -f production.yaml --output json")]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+/// Make what is there what files declare: all of it or nothing.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  podium apply -f production.yaml
+  podium apply -f environments/ --prune --yes
+  podium export | podium apply -f - --yes --context other
+  podium apply cmywpiww00004000000000000 --yes")]
+pub(crate) struct Apply {
+    /// Apply a plan that podium plan has made, by its id.
+    #[arg(value_name = "PLAN", conflicts_with_all = ["file", "prune", "update_secrets", "in_parts"])]
+    planned: Option<String>,
+    #[command(flatten)]
+    source: Source,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+/// What to apply.
+#[derive(Args)]
+struct Source {
+    /// File or folder of declarations (YAML or JSON); - is standard input. Can be repeated.
+    #[arg(long, short, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    /// Delete what the set of the files owns and they declare no more.
+    #[arg(long)]
+    prune: bool,
+    /// Send secrets again that are there already; otherwise they are kept.
+    #[arg(long)]
+    update_secrets: bool,
+    /// Apply several plans, one after the other, if one is not enough.
+    #[arg(long)]
+    in_parts: bool,
+}
+
+/// Calls, and what the server says that they would do.
+struct Made {
+    calls: Vec<Planned>,
+    plan: Value,
+    is_last: bool,
+    /// Names by id.
+    names: HashMap<String, String>,
+}
+
+const VIEW: View =
+    View { name: "planId", columns: &[column("PLAN", "planId"), column("EXPIRES", "expiresAt")] };
+
+impl Plan {
+    pub(crate) async fn run(self) -> Outcome {
+        let session = self.setup.open()?;
+        let made = self.source.plan(&session).await?;
+        let is_table = session.format.is_table();
+        let Some(made) = made else {
+            eprintln!("Nothing to change.");
+            return if is_table { Ok(()) } else { session.show(&json!({ "calls": [] }), &VIEW) };
+        };
+        if is_table {
+            made.show()?
+        } else {
+            session.show(&made.plan, &VIEW)?
+        }
+        printing::refusals(&made.calls, &made.plan["calls"])?;
+        if !made.is_last {
+            eprintln!("This is the first of several plans: podium apply --in-parts");
+        } else if is_table {
+            eprintln!("To apply exactly this: podium apply {}", text(&made.plan["planId"]));
+        }
+        Ok(())
+    }
+}
+
+impl Apply {
+    pub(crate) async fn run(self) -> Outcome {
+        let session = self.setup.open()?;
+        if session.is_planning() {
+            return Plan { source: self.source, setup: self.setup }.run().await;
+        }
+        if let Some(id) = &self.planned {
+            session.agree(&format!("Apply the plan {id}?"), self.yes)?;
+            let applied = apply(&session, id).await?;
+            eprintln!("Applied {} calls.", applied["calls"].as_array().map_or(0, Vec::len));
+            return if session.format.is_table() { Ok(()) } else { session.show(&applied, &VIEW) };
+        }
+        for _ in 0..MOST_PARTS {
+            let Some(made) = self.source.plan(&session).await? else {
+                eprintln!("Nothing to change.");
+                return Ok(());
+            };
+            let is_table = session.format.is_table();
+            if is_table {
+                made.show()?;
+            }
+            printing::refusals(&made.calls, &made.plan["calls"])?;
+            session.agree("Apply this plan?", self.yes)?;
+            let applied = apply(&session, text(&made.plan["planId"])).await?;
+            if is_table {
+                show_values(&made.calls, &applied)?
+            } else {
+                session.show(&applied, &VIEW)?
+            }
+            let count = Count::of(&made.calls).in_words(["created", "changed", "deleted"]);
+            eprintln!("Applied: {count}.");
+            if made.is_last {
+                return self.settle(&session, &made.calls, &applied).await;
+            }
+            self.clusters_are_ready(&session, &made.calls, &applied).await?;
+        }
+        Err(Failed::because(format!("{MOST_PARTS} plans were applied, and there is still more to change")))
+    }
+
+    /// Waits for the clusters that were made: the next plan creates deployments on them.
+    async fn clusters_are_ready(&self, session: &Session, calls: &[Planned], applied: &Value) -> Outcome {
+        let deadline = self.wait.deadline();
+        for (call, done) in calls.iter().zip(applied["calls"].as_array().into_iter().flatten()) {
+            if call.key.kind != Kind::Cluster || call.verb == Verb::Delete {
+                continue;
+            }
+            let path = session.cluster(text(&done["result"]["id"])).await?;
+            let (mut progress, mut round) = (Progress::new(), 0);
+            loop {
+                let cluster = session.get::<clusters::Get>(&path).await?;
+                let status = text(&cluster["status"]);
+                if status == "CREATED" {
+                    break;
+                }
+                let message = format!("the cluster {} is {status}", call.label);
+                if status.ends_with("FAILED") || Instant::now() > deadline {
+                    return Err(Failed::new(Exit::OperationFailed, message)
+                        .hint("When it is ready, apply the files again: what is there stays."));
+                }
+                progress.say(&message);
+                pause(round).await;
+                round += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the deployments that were made or changed, if that is wanted.
+    async fn settle(&self, session: &Session, calls: &[Planned], applied: &Value) -> Outcome {
+        for (call, done) in calls.iter().zip(applied["calls"].as_array().into_iter().flatten()) {
+            if call.key.kind == Kind::Deployment && call.verb != Verb::Delete {
+                let id = text(&done["result"]["id"]);
+                self.wait.settle(session, &session.deployment(id, None).await?).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a call creates a deployment on a cluster that another call creates.
+fn is_on_new_cluster(call: &Planned, calls: &[Planned]) -> bool {
+    let Some(body) =
+        call.body.as_ref().filter(|_| call.key.kind == Kind::Deployment && call.verb == Verb::Create)
+    else {
+        return false;
+    };
+    match body.get("clusterId") {
+        Some(cluster) => !cluster.is_string(),
+        None if body.get("cloudProvider").is_some() => false,
+        // The workspace decides.
+        None => calls.iter().any(|other| {
+            let is_home = other.key.kind == Kind::Workspace && other.is_about(&body["workspaceId"]);
+            let default = other.body.as_ref().and_then(|body| body.get("defaultClusterId"));
+            is_home && default.is_some_and(Value::is_object)
+        }),
+    }
+}
+
+/// Applies a plan, all of it or nothing.
+async fn apply(session: &Session, id: &str) -> Outcome<Value> {
+    let not_an_id = |_| Failed::usage(format!("{id:?} is no id of a plan"));
+    let path =
+        OfPlan { organization_id: session.organization().await?, plan_id: id.parse().map_err(not_an_id)? };
+    match session.client.send(Call::to::<api::Apply>(&path)).await {
+        Ok(done) => Ok(done.body),
+        Err(error) => {
+            let failed = Failed::from(error);
+            Err(match failed.exit {
+                Exit::Conflict => failed.hint("Make a new plan: podium plan -f FILE"),
+                _ => failed,
+            })
+        }
+    }
+}
+
+/// Shows what is shown only once: the values of new tokens.
+fn show_values(calls: &[Planned], applied: &Value) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    for (call, done) in calls.iter().zip(applied["calls"].as_array().into_iter().flatten()) {
+        let result = &done["result"];
+        if let (Kind::Token, Some(value)) = (call.key.kind, result["token"].as_str()) {
+            writeln!(out, "token {}: {value}", call.label)?;
+        }
+        if let Some(id) = result["inviteId"].as_str() {
+            eprintln!("Invited {}. A link to accept: podium invite link {id}", call.label);
+        }
+    }
+    Ok(())
+}
+
+impl Source {
+    /// Plans what it takes; none if everything is as declared.
+    async fn plan(&self, session: &Session) -> Outcome<Option<Made>> {
+        if self.file.is_empty() {
+            return Err(Failed::usage("there is nothing to read").hint("Name a file or a folder: -f FILE"));
+        }
+        let declared = Declared::read(&self.file)?;
+        if self.prune && declared.set.is_none() {
+            return Err(Failed::usage("--prune needs a set: add `set: NAME` to the file")
+                .hint("Only what the set owns is deleted, and it owns what the file has declared."));
+        }
+        let sets = Sets::read(session, declared.set.as_deref()).await?;
+        let names: BTreeSet<(Kind, String)> = declared
+            .entries
+            .iter()
+            .map(|entry| (entry.key.kind, entry.fields.get("name").map_or("", text).to_lowercase()))
+            .collect();
+        let is_declared = |kind: Kind, name: &str| names.contains(&(kind, name.to_lowercase()));
+        let state = State::read(session, &kinds_of(&declared, &sets), &is_declared).await?;
+        let manner = Manner { prunes: self.prune, updates_secrets: self.update_secrets };
+        let (mut calls, notes) = plan(session, &state, &declared, &sets, manner).await?;
+        for note in notes {
+            eprintln!("{note}");
+        }
+        let most = if declared.set.is_some() { MOST_CALLS - 1 } else { MOST_CALLS };
+        let waiting = calls.iter().position(|call| is_on_new_cluster(call, &calls));
+        let is_last = calls.len() <= most && waiting.is_none();
+        if !is_last && !self.in_parts {
+            let message = match waiting {
+                Some(index) => format!(
+                    "{} runs on a cluster that is new, and a cluster must be ready before deployments are created on it",
+                    calls[index].at
+                ),
+                None => format!("it takes {} calls, and a plan has at most {most}", calls.len()),
+            };
+            return Err(Failed::usage(message)
+                .hint("Apply fewer files at once, or several plans one after the other: --in-parts"));
+        }
+        calls.truncate(most.min(waiting.unwrap_or(most)));
+        calls.extend(sets.record(&state, &declared, &calls));
+        if calls.is_empty() {
+            return Ok(None);
+        }
+        let organization = session.in_organization().await?;
+        let body = json!({ "calls": rendered(&calls, organization.organization_id.as_str()) });
+        let plan = session.plan_of(&body).await?;
+        Ok(Some(Made { calls, plan, is_last, names: state.labels() }))
+    }
+}
+
+impl Made {
+    fn show(&self) -> Outcome {
+        let mut out = std::io::stdout().lock();
+        out.write_all(printing::plan(&self.calls, &self.plan["calls"], self.names.clone()).as_bytes())?;
+        Ok(())
+    }
+}

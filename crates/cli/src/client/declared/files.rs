@@ -1,0 +1,166 @@
+//! Files of declarations: YAML or JSON, one or a folder of them.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use podium_api::declarations::Declarations;
+use serde_json::Value;
+
+use super::keys::{Fields, Key, Kind};
+use crate::client::ending::{Failed, Outcome};
+
+/// The largest file.
+const MOST_BYTES: u64 = 8 << 20;
+/// The most files of a folder.
+const MOST_FILES: usize = 1_000;
+
+/// A resource that a file declares.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: Key,
+    pub(crate) fields: Fields,
+    /// Where, such as `prod.yaml: deployments[2]`.
+    pub(crate) at: String,
+}
+
+/// Everything that is declared.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    pub(crate) set: Option<String>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Declared {
+    /// The entries of a kind, in order.
+    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.key.kind == kind)
+    }
+
+    /// Reads files and folders.
+    pub(crate) fn read(paths: &[PathBuf]) -> Outcome<Self> {
+        let mut declared = Self::default();
+        for path in paths {
+            if path.is_dir() {
+                for file in files_of(path)? {
+                    declared.add(&file)?;
+                }
+            } else {
+                declared.add(path)?;
+            }
+        }
+        Ok(declared)
+    }
+
+    fn add(&mut self, path: &Path) -> Outcome {
+        let (name, text) = (path.display().to_string(), text_of(path)?);
+        self.add_text(&name, &text)
+    }
+
+    fn add_text(&mut self, name: &str, text: &str) -> Outcome {
+        let mut file: Declarations = serde_saphyr::from_str(text).map_err(|error| {
+            let place = error.location().map(|at| format!(":{}:{}", at.line(), at.column()));
+            let message = error.without_snippet().to_string();
+            Failed::usage(format!("{name}{}: {message}", place.unwrap_or_default()))
+                .hint("The fields of such a file: docs/guide/declarative.md")
+        })?;
+        if let Some(set) = file.set.take() {
+            match &self.set {
+                Some(known) if *known != set => {
+                    return Err(Failed::usage(format!(
+                        "{name}: set: is {set:?} here and {known:?} in another file: one command applies one set"
+                    )));
+                }
+                _ => self.set = Some(set),
+            }
+        }
+        let Ok(Value::Object(mut sections)) = serde_json::to_value(&file) else {
+            return Err(Failed::because(format!("{name} cannot be read as declarations")));
+        };
+        for kind in Kind::ALL {
+            let Some(Value::Array(items)) = sections.remove(kind.section()) else { continue };
+            for (index, item) in items.into_iter().enumerate() {
+                let Value::Object(fields) = item else { continue };
+                let at = format!("{name}: {}[{index}]", kind.section());
+                let key = Key::of(kind, &fields);
+                if let Some(other) = self.entries.iter().find(|other| other.key == key) {
+                    return Err(Failed::usage(format!("{at} is declared already at {}", other.at)));
+                }
+                self.entries.push(Entry { key, fields, at });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files of a folder, in order.
+fn files_of(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let is_read =
+        |path: &PathBuf| path.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
+    let entries = std::fs::read_dir(folder)
+        .map_err(|error| Failed::usage(format!("{} cannot be read: {error}", folder.display())))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(is_read)
+        .take(MOST_FILES + 1)
+        .collect();
+    if files.is_empty() {
+        return Err(Failed::usage(format!("{} has no .yaml, .yml or .json file", folder.display())));
+    }
+    if files.len() > MOST_FILES {
+        return Err(Failed::usage(format!("{} has more than {MOST_FILES} files", folder.display())));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn text_of(path: &Path) -> Outcome<String> {
+    let unreadable =
+        |why: &dyn std::fmt::Display| Failed::usage(format!("{} cannot be read: {why}", path.display()));
+    let mut text = String::new();
+    let source: Box<dyn std::io::Read> = match path.to_str() {
+        Some("-") => Box::new(std::io::stdin()),
+        _ => Box::new(std::fs::File::open(path).map_err(|error| unreadable(&error))?),
+    };
+    source.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(unreadable(&format!("it is larger than {MOST_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Declared, String> {
+        let mut declared = Declared::default();
+        declared.add_text("file.yaml", text).map(|()| declared).map_err(|failed| format!("{failed:?}"))
+    }
+
+    #[test]
+    fn yaml_and_json_are_read() {
+        let yaml =
+            read("set: prod\nworkspaces:\n  - name: Reports\n    cicdEnforcedDefault: true\n").unwrap();
+        let json =
+            read(r#"{ "set": "prod", "workspaces": [{ "name": "Reports", "cicdEnforcedDefault": true }] }"#)
+                .unwrap();
+        assert_eq!(yaml.set.as_deref(), Some("prod"));
+        assert_eq!(yaml.entries[0].fields, json.entries[0].fields);
+        assert_eq!(yaml.entries[0].at, "file.yaml: workspaces[0]");
+    }
+
+    #[test]
+    fn mistakes_are_found_where_they_are() {
+        for (text, place) in [
+            ("workspaces:\n  - name: a\n    descripton: b\n", "file.yaml:3:5: "),
+            ("workspaces:\n  - description: b\n", "file.yaml:2:5: "),
+            ("deployments:\n  - name: a\n    workspace: w\n    schedulerSize: HUGE\n", "file.yaml:4:20: "),
+            ("workspaces: [\n", "file.yaml:"),
+            ("workspaces:\n  - name: a\n  - name: A\n", "is declared already at file.yaml: workspaces[0]"),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(said.contains(place), "{text}: {said}");
+        }
+    }
+}

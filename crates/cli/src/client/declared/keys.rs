@@ -1,0 +1,144 @@
+//! What a declared resource is known by: its kind and its names.
+
+use podium_api::enums::DeclaredKind;
+use serde_json::{Map, Value};
+
+use crate::client::session::text;
+
+/// The fields of a resource, as files declare them.
+pub(crate) type Fields = Map<String, Value>;
+
+/// A kind of resources that files declare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    Workspace,
+    Cluster,
+    Role,
+    User,
+    Team,
+    Deployment,
+    EnvironmentObject,
+    Token,
+}
+
+impl Kind {
+    /// Every kind, in the order of a file.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Workspace,
+        Self::Cluster,
+        Self::Role,
+        Self::User,
+        Self::Team,
+        Self::Deployment,
+        Self::EnvironmentObject,
+        Self::Token,
+    ];
+
+    /// Its list in a file.
+    pub(crate) const fn section(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspaces",
+            Self::Cluster => "clusters",
+            Self::Role => "roles",
+            Self::User => "users",
+            Self::Team => "teams",
+            Self::Deployment => "deployments",
+            Self::EnvironmentObject => "environmentObjects",
+            Self::Token => "tokens",
+        }
+    }
+
+    /// Its list in the API.
+    pub(crate) const fn collection(self) -> &'static str {
+        match self {
+            Self::EnvironmentObject => "environment-objects",
+            other => other.section(),
+        }
+    }
+
+    /// One of them, in words.
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::Cluster => "cluster",
+            Self::Role => "role",
+            Self::User => "user",
+            Self::Team => "team",
+            Self::Deployment => "deployment",
+            Self::EnvironmentObject => "environment object",
+            Self::Token => "token",
+        }
+    }
+
+    /// What a set calls it; a set owns no users.
+    pub(crate) const fn owned(self) -> Option<DeclaredKind> {
+        Some(match self {
+            Self::Workspace => DeclaredKind::Workspace,
+            Self::Cluster => DeclaredKind::Cluster,
+            Self::Role => DeclaredKind::Role,
+            Self::Team => DeclaredKind::Team,
+            Self::Deployment => DeclaredKind::Deployment,
+            Self::EnvironmentObject => DeclaredKind::EnvironmentObject,
+            Self::Token => DeclaredKind::Token,
+            Self::User => return None,
+        })
+    }
+
+    /// The kind that a set calls so.
+    pub(crate) fn of_member(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.owned().is_some_and(|owned| owned.as_str() == word))
+    }
+
+    /// The field of an answer that holds the id of what was made.
+    pub(crate) const fn id_field(self) -> &'static str {
+        if matches!(self, Self::User) { "userId" } else { "id" }
+    }
+}
+
+/// What a resource is known by, whatever the case of its names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) kind: Kind,
+    names: Vec<String>,
+}
+
+impl Key {
+    /// The key of a resource in the form of the files.
+    pub(crate) fn of(kind: Kind, fields: &Fields) -> Self {
+        let names = names(kind, fields).into_iter().map(str::to_lowercase).collect();
+        Self { kind, names }
+    }
+
+    /// The key as a value that calls can carry.
+    pub(crate) fn to_value(&self) -> Value {
+        let words = std::iter::once(self.kind.section()).chain(self.names.iter().map(String::as_str));
+        words.collect()
+    }
+
+    /// The key of something with a name of its own.
+    pub(crate) fn named(kind: Kind, name: &str) -> Self {
+        Self { kind, names: vec![name.to_lowercase()] }
+    }
+
+    /// The key of a deployment.
+    pub(crate) fn deployment(workspace: &str, name: &str) -> Self {
+        Self { kind: Kind::Deployment, names: vec![workspace.to_lowercase(), name.to_lowercase()] }
+    }
+}
+
+fn names(kind: Kind, fields: &Fields) -> Vec<&str> {
+    let own: &[&str] = match kind {
+        Kind::User => &["email"],
+        Kind::Deployment => &["workspace", "name"],
+        Kind::EnvironmentObject => &["workspace", "deployment", "objectType", "objectKey"],
+        Kind::Token => &["workspace", "deployment", "name"],
+        Kind::Workspace | Kind::Cluster | Kind::Role | Kind::Team => &["name"],
+    };
+    own.iter().map(|field| fields.get(*field).map_or("", text)).collect()
+}
+
+/// What people call a resource, such as `Reports/nightly`.
+pub(crate) fn label(kind: Kind, fields: &Fields) -> String {
+    let shown = names(kind, fields).into_iter().filter(|name| !name.is_empty());
+    shown.collect::<Vec<_>>().join("/")
+}

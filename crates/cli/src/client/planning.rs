@@ -1,0 +1,86 @@
+//! `--plan`: shows what a command would change, and stops.
+//!
+//! Every change of a command passes through here. With `--plan` nothing is sent but a plan of the calls, so that a command that
+//! forgets to ask changes nothing either.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io::Write as _;
+
+use podium_api::plans as api;
+use podium_client::Call;
+use serde_json::{Value, json};
+
+use super::declared::printing;
+use super::ending::{Exit, Failed, Outcome};
+use super::output::{View, column};
+use super::session::Session;
+
+/// The calls of a command that are planned.
+#[derive(Default)]
+pub(crate) struct Planning {
+    calls: RefCell<Vec<Value>>,
+    is_held: Cell<bool>,
+}
+
+const VIEW: View =
+    View { name: "planId", columns: &[column("PLAN", "planId"), column("EXPIRES", "expiresAt")] };
+
+impl Session {
+    /// Whether changes are only planned.
+    pub(crate) fn is_planning(&self) -> bool {
+        self.planning.is_some()
+    }
+
+    /// Plans a call in the place of sending it. The command ends with that, unless the plan is held.
+    pub(crate) async fn is_planned(&self, call: &Call) -> Outcome<bool> {
+        let Some(planning) = self.planning.as_ref().filter(|_| !call.is_read()) else { return Ok(false) };
+        planning.calls.borrow_mut().push(call.planned());
+        // A version is good for one call; the plan itself pins what follows.
+        planning.calls.borrow_mut().iter_mut().skip(1).filter_map(Value::as_object_mut).for_each(|call| {
+            call.remove("ifMatch");
+        });
+        if !planning.is_held.get() {
+            self.show_plan().await?;
+        }
+        Ok(true)
+    }
+
+    /// Waits with the plan until a command has named all of its changes, and calls [`Session::show_plan`].
+    pub(crate) fn hold_plan(&self) {
+        if let Some(planning) = &self.planning {
+            planning.is_held.set(true);
+        }
+    }
+
+    /// Shows the plan and ends the command, if changes are only planned.
+    pub(crate) async fn show_plan(&self) -> Outcome {
+        let Some(planning) = &self.planning else { return Ok(()) };
+        let calls = planning.calls.take();
+        let plan = self.plan_of(&json!({ "calls": calls })).await?;
+        match self.format.is_table() {
+            true => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(printing::calls(&calls, &plan["calls"], &HashMap::new()).as_bytes())?;
+            }
+            false => self.show(&plan, &VIEW)?,
+        }
+        printing::refused(&calls, &plan["calls"])?;
+        eprintln!("Nothing was changed.");
+        Err(Failed::new(Exit::Fine, ""))
+    }
+
+    /// What the server says that calls would do.
+    pub(crate) async fn plan_of(&self, body: &Value) -> Outcome<Value> {
+        let path = self.in_organization().await?;
+        Ok(self.client.send(Call::to::<api::Create>(&path).body(body)?).await?.body)
+    }
+
+    /// Refuses to plan what cannot be planned.
+    pub(crate) fn never_plans(&self, instead: &str) -> Outcome {
+        match self.is_planning() {
+            true => Err(Failed::usage("this cannot be planned").hint(instead)),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `podium dev`: from an empty folder to a deployment that follows what is saved, and back to nothing that runs.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A folder, and a `podium dev` that works in it.
+struct Workbench {
+    folder: TempDir,
+}
+
+struct Developing {
+    child: Child,
+    said: BufReader<ChildStderr>,
+}
+
+impl Workbench {
+    fn new() -> Self {
+        let bench = Self { folder: tempfile::tempdir().unwrap() };
+        let mut init = bench.command(&["init", "hello"]);
+        assert!(init.stderr(Stdio::null()).status().unwrap().success());
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PODIUM_")) {
+            command.env_remove(name);
+        }
+        command.args(arguments).current_dir(self.folder.path()).env("PODIUM_DATA_PLANE", "simulated");
+        command.env("PODIUM_CONFIG_DIR", self.path("settings")).env("PODIUM_DEV_DIR", self.path("dev"));
+        command
+    }
+
+    fn develop(&self, more: &[&str]) -> Developing {
+        let mut command = self.command(&[&["dev", "hello"], more].concat());
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        Developing { child, said }
+    }
+
+    /// The process of the server, as it is recorded.
+    fn server(&self) -> u32 {
+        let known = fs::read(self.path("dev/server.json")).unwrap();
+        let known: serde_json::Value = serde_json::from_slice(&known).unwrap();
+        u32::try_from(known["pid"].as_u64().unwrap()).unwrap()
+    }
+}
+
+impl Developing {
+    /// Reads on to a line that begins so.
+    #[track_caller]
+    fn says(&mut self, beginning: &str) -> String {
+        let mut all = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "it ended before {beginning:?}: {all}");
+            if line.starts_with(beginning) {
+                return line;
+            }
+            all.push_str(&line);
+        }
+    }
+
+    /// Stops it as Ctrl-C does; what it says until its end.
+    fn interrupt(mut self) -> String {
+        signal("INT", self.child.id());
+        let said: Vec<String> = (&mut self.said).lines().map_while(Result::ok).collect();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{said:?}");
+        said.join("\n")
+    }
+}
+
+fn signal(name: &str, pid: u32) {
+    let kill = format!("kill -{name} {pid}");
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+fn runs(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[test]
+fn what_is_saved_is_deployed_and_nothing_is_left_at_the_end() {
+    let bench = Workbench::new();
+    let mut developing = bench.develop(&[]);
+    developing.says("Podium is at http://127.0.0.1:");
+    developing.says("Created deployment hello.");
+    developing.says("Live after ");
+    fs::write(bench.path("hello/dags/more.py"), "").unwrap();
+    assert_eq!(developing.says("Saved: "), "Saved: dags/more.py\n");
+    developing.says("Live after ");
+    fs::write(bench.path("hello/notes.md"), "Ignored.").unwrap();
+    fs::remove_file(bench.path("hello/dags/more.py")).unwrap();
+    assert_eq!(developing.says("Saved: "), "Saved: dags/more.py (deleted)\n");
+    developing.says("Live after ");
+    let server = bench.server();
+    let said = developing.interrupt();
+    assert!(said.ends_with("Stopped."), "{said}");
+    assert!(!runs(server), "the server has stopped");
+    // The next time everything is there already.
+    let mut again = bench.develop(&[]);
+    again.says("Podium is at http://127.0.0.1:");
+    assert_eq!(again.says("Packed "), "Packed 4 files, 498 bytes.\n");
+    again.says("Live after ");
+    again.interrupt();
+}
+
+#[test]
+fn a_kill_leaves_nothing_that_the_next_one_does_not_find() {
+    let bench = Workbench::new();
+    let mut killed = bench.develop(&[]);
+    killed.says("Live after ");
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+    let server = bench.server();
+    assert!(runs(server), "the server does not notice");
+    let mut next = bench.develop(&["--keep"]);
+    next.says("Podium is still at http://127.0.0.1:");
+    next.says("Live after ");
+    let said = next.interrupt();
+    assert!(said.contains("The server goes on at http://127.0.0.1:"), "{said}");
+    assert!(runs(server), "it is kept");
+    let mut last = bench.develop(&[]);
+    last.says("Podium is still at http://127.0.0.1:");
+    last.says("Live after ");
+    last.interrupt();
+    assert!(!runs(server));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let bench = Workbench::new();
+    let done = bench.command(&["dev", "nowhere"]).output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(
+        (done.status.code(), said.as_str()),
+        (Some(2), "podium: nowhere is not a folder\nWrite a first project: podium init hello\n")
+    );
+}
