@@ -64,7 +64,7 @@ on_both_engines! {
 
     async fn an_unchanged_resource_is_not_sent_again(app) {
         let reads: Vec<&Description> = ENDPOINTS.iter().filter(|endpoint| endpoint.reads_one()).collect();
-        assert_eq!(reads.len(), 15, "operations that read one resource");
+        assert_eq!(reads.len(), 16, "operations that read one resource");
         for endpoint in reads {
             let prepared = prepare(&app, endpoint).await;
             let caller = owner(&app).await;
