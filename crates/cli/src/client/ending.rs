@@ -146,6 +146,11 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
+/// The same on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    printable(text).replace('\n', " ")
+}
+
 #[cfg(test)]
 mod tests {
     use podium_api::FieldError;

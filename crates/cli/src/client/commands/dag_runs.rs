@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::client::airflow::{Airflow, AirflowFlags};
-use crate::client::ending::{Exit, Failed, Outcome, printable};
+use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::follow::{Progress, Wait, pause};
 use crate::client::output::{View, column, wide};
 use crate::client::session::{Setup, text};
@@ -154,13 +154,13 @@ pub(crate) async fn settle(airflow: &Airflow<'_>, dag: &str, run: &str, wait: &W
         match state {
             "success" => {
                 drop(progress);
-                eprintln!("{run} is success.");
+                eprintln!("{} is success.", one_line(run));
                 return Ok(now);
             }
             "failed" => {
                 return Err(Failed::new(Exit::OperationFailed, format!("{run} of {dag} failed")).hint(logs));
             }
-            _ => progress.say(&format!("{run} is {state}")),
+            _ => progress.say(&one_line(&format!("{run} is {state}"))),
         }
         let again = format!("To wait for it again: podium run wait {dag:?} {run:?}");
         if Instant::now() > deadline {
@@ -196,7 +196,7 @@ async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> O
     for task in &tasks {
         let (id, tries) = (text(&task["task_id"]), task["try_number"].as_u64().unwrap_or_default());
         if tries == 0 {
-            eprintln!("{id} has not run yet.");
+            eprintln!("{} has not run yet.", one_line(id));
             continue;
         }
         let index = task["map_index"].as_i64().unwrap_or(-1);
@@ -206,7 +206,7 @@ async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> O
         let call = airflow.call("GET", &path)?;
         let call = call.query_params(&json!({ "full_content": true, "map_index": index }))?;
         for line in lines(airflow, call).await? {
-            writeln!(out, "{label} {}", printable(&line))?;
+            writeln!(out, "{} {}", one_line(&label), one_line(&line))?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::dag_runs;
 use crate::client::airflow::{Airflow, AirflowFlags};
-use crate::client::ending::{Failed, Outcome};
+use crate::client::ending::{Failed, Outcome, one_line};
 use crate::client::follow::Wait;
 use crate::client::output::{View, column, wide};
 use crate::client::session::{Setup, text};
@@ -99,7 +99,7 @@ impl Dags {
                 let call = airflow.call("POST", &["dags", &dag, "dagRuns"])?.body(&body)?;
                 let run = airflow.send(call).await?;
                 let id = text(&run["dag_run_id"]).to_owned();
-                eprintln!("Started {id}.");
+                eprintln!("Started {}.", one_line(&id));
                 if is_paused {
                     eprintln!("The DAG is paused, so the run waits: podium dag unpause {dag:?}");
                 }

@@ -81,19 +81,25 @@ impl Dev {
             Some(server) => self.setup.open_at(server.url(), server.token()?)?,
             None => self.setup.open()?,
         };
-        session.never_plans("podium dev changes a deployment of its own only.")?;
-        let found = tokio::select! {
-            found = self.find(&session) => Some(found?),
-            _ = interrupted.recv() => None,
-            _ = terminated.recv() => None,
-        };
-        let worked = match &found {
-            Some(running) => tokio::select! {
-                done = running.work() => done,
-                _ = interrupted.recv() => Ok(()),
-                _ = terminated.recv() => Ok(()),
+        let found = match session.never_plans("podium dev changes a deployment of its own only.") {
+            Ok(()) => tokio::select! {
+                found = self.find(&session) => found.map(Some),
+                _ = interrupted.recv() => Ok(None),
+                _ = terminated.recv() => Ok(None),
             },
-            None => Ok(()),
+            Err(failed) => Err(failed),
+        };
+        let (found, worked) = match found {
+            Ok(Some(running)) => {
+                let worked = tokio::select! {
+                    done = running.work() => done,
+                    _ = interrupted.recv() => Ok(()),
+                    _ = terminated.recv() => Ok(()),
+                };
+                (Some(running), worked)
+            }
+            Ok(None) => (None, Ok(())),
+            Err(failed) => (None, Err(failed)),
         };
         let ended = tokio::select! {
                     done = self.end(&session, found.as_ref(), server) => done,
@@ -126,6 +132,13 @@ impl Dev {
             Err(failed) => return Err(failed),
         };
         let deployment = session.get::<deployments::Get>(&path).await?;
+        if deployment["isDevelopmentMode"] != json!(true) {
+            let message = format!(
+                "deployment {name} is not for development: podium dev would overwrite what runs there"
+            );
+            return Err(Failed::new(Exit::Refused, message)
+                .hint("Name another one, which is created: podium dev --deployment NAME. Or deploy once: podium deploy"));
+        }
         let hibernation = &deployment["scalingSpec"]["hibernationSpec"]["override"];
         if hibernation["isHibernating"] == json!(true) {
             let body = json!({ "isHibernating": false });

@@ -18,7 +18,7 @@ use crate::client::declared::planner::{Manner, kinds_of, plan};
 use crate::client::declared::printing::{self, Count};
 use crate::client::declared::sets::Sets;
 use crate::client::declared::state::State;
-use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::follow::{Progress, Wait, pause};
 use crate::client::output::{View, column};
 use crate::client::session::{Session, Setup, text};
@@ -128,7 +128,11 @@ impl Apply {
             session.agree(&format!("Apply the plan {id}?"), self.yes)?;
             let applied = apply(&session, id).await?;
             eprintln!("Applied {} calls.", applied["calls"].as_array().map_or(0, Vec::len));
-            return if session.format.is_table() { Ok(()) } else { session.show(&applied, &VIEW) };
+            return if session.format.is_table() {
+                show_secrets(&applied)
+            } else {
+                session.show(&applied, &VIEW)
+            };
         }
         for _ in 0..MOST_PARTS {
             let Some(made) = self.source.plan(&session).await? else {
@@ -234,6 +238,22 @@ async fn apply(session: &Session, id: &str) -> Outcome<Value> {
 }
 
 /// Shows what is shown only once: the values of new tokens.
+/// Prints what is shown only once, of a plan whose calls are not known here.
+fn show_secrets(applied: &Value) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    for result in applied["calls"].as_array().into_iter().flatten().map(|call| &call["result"]) {
+        for name in ["token", "secret"] {
+            if let Some(value) = result[name].as_str().filter(|value| !value.is_empty()) {
+                writeln!(out, "{name} {}: {value}", one_line(text(&result["name"])))?;
+            }
+        }
+        if let Some(id) = result["inviteId"].as_str() {
+            eprintln!("Invited somebody. A link to accept: podium invite link {id}");
+        }
+    }
+    Ok(())
+}
+
 fn show_values(calls: &[Planned], applied: &Value) -> Outcome {
     let mut out = std::io::stdout().lock();
     for (call, done) in calls.iter().zip(applied["calls"].as_array().into_iter().flatten()) {

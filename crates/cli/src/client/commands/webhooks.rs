@@ -218,7 +218,11 @@ impl Webhooks {
             }
             Verb::Test { webhook } => {
                 let path = session.webhook(&webhook).await?;
-                session.client.send_for_nothing(Call::to::<api::Test>(&path)).await?;
+                let call = Call::to::<api::Test>(&path);
+                if session.is_planned(&call).await? {
+                    return Ok(());
+                }
+                session.client.send_for_nothing(call).await?;
                 eprintln!("A test event is on its way: see podium webhook delivery list {webhook}");
                 Ok(())
             }

@@ -19,6 +19,8 @@ const NAMES: &[&str] = &[
     "excludedDeployments",
     "members",
 ];
+/// Fields whose members are declared all or not at all.
+const WHOLE: &[&str] = &["extra", "headers", "labels"];
 /// What items of a list are told apart by.
 const KEYS: &[&str] = &["key", "deployment", "name"];
 
@@ -32,8 +34,11 @@ pub(super) fn has(name: &str, declared: &Value, current: Option<&Value>) -> bool
         (Value::String(declared), Some(Value::String(current))) if NAMES.contains(&name) => {
             declared.to_lowercase() == current.to_lowercase()
         }
-        (Value::Object(declared), Some(current @ Value::Object(_))) => {
+        (Value::Object(declared), Some(Value::Object(current))) => {
+            let is_named =
+                |(member, value): (&String, &Value)| declared.contains_key(member) || is_empty(value);
             declared.iter().all(|(name, value)| has(name, value, current.get(name)))
+                && (!WHOLE.contains(&name) || current.iter().all(is_named))
         }
         (Value::Array(declared), Some(Value::Array(current))) => has_items(name, declared, current),
         (declared, Some(current)) => declared == current,
@@ -102,6 +107,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_member_that_is_declared_no_more_is_a_difference() {
+        let current = json!({ "region": "eu", "timeout": 3 });
+        assert!(has("extra", &json!({ "region": "eu", "timeout": 3 }), Some(&current)));
+        assert!(!has("extra", &json!({ "region": "eu" }), Some(&current)));
+        assert!(has("connection", &json!({ "region": "eu" }), Some(&current)));
+    }
 
     #[test]
     fn only_what_is_named_is_compared() {

@@ -82,6 +82,11 @@ impl Declared {
                 let Value::Object(fields) = item else { continue };
                 let at = format!("{name}: {}[{index}]", kind.section());
                 let key = Key::of(kind, &fields);
+                if key.has_reference() {
+                    return Err(Failed::usage(format!(
+                        "{at}: what it is called by cannot be a reference: write it out"
+                    )));
+                }
                 if let Some(other) = self.entries.iter().find(|other| other.key == key) {
                     return Err(Failed::usage(format!("{at} is declared already at {}", other.at)));
                 }

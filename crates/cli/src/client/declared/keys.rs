@@ -109,6 +109,11 @@ impl Key {
         Self { kind, names }
     }
 
+    /// Whether one of its names refers to the environment, so that it is not known before that is read.
+    pub(crate) fn has_reference(&self) -> bool {
+        self.names.iter().any(|name| name.contains("${"))
+    }
+
     /// The key as a value that calls can carry.
     pub(crate) fn to_value(&self) -> Value {
         let words = std::iter::once(self.kind.section()).chain(self.names.iter().map(String::as_str));

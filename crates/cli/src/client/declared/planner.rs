@@ -12,7 +12,7 @@ use super::kinds;
 use super::references::Resolving;
 use super::sets::Sets;
 use super::state::{Existing, State};
-use crate::client::ending::{Failed, Outcome};
+use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::names::most_alike;
 use crate::client::session::{Session, text};
 
@@ -139,7 +139,7 @@ pub(crate) async fn plan(
         }
     }
     if manner.prunes {
-        planner.prune();
+        planner.prune()?;
     }
     Ok((planner.calls, planner.notes))
 }
@@ -270,13 +270,29 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Deletes what the set owns and the files declare no more.
-    fn prune(&mut self) {
+    /// Deletes what the set owns and the files declare no more. What somebody else has edited while the files declare
+    /// something new of its kind may be that under another name, and is not deleted.
+    fn prune(&mut self) -> Outcome {
         for kind in DELETED {
             for (_, id) in self.sets.own_members().filter(|(member, _)| *member == kind) {
                 let Some((key, label)) = self.state.by_id(id) else { continue };
                 if self.declared.entries.iter().any(|entry| entry.key == *key) {
                     continue;
+                }
+                let drift = self.state.get(key).and_then(|existing| self.sets.drift(existing));
+                let made = self.calls.iter().find(|call| call.verb == Verb::Create && call.key.kind == kind);
+                if let (Some(drift), Some(made)) = (&drift, made) {
+                    let noun = kind.noun();
+                    return Err(Failed::new(
+                        Exit::Conflict,
+                        format!(
+                            "the {noun} {label} was {drift}, and {} would be created: it may be the same",
+                            made.label
+                        ),
+                    )
+                    .hint(format!(
+                        "Declare the {noun} as it is called now, or delete it by hand, and apply again."
+                    )));
                 }
                 self.calls.push(Planned {
                     verb: Verb::Delete,
@@ -288,10 +304,11 @@ impl Planner<'_> {
                     member: None,
                     body: None,
                     if_match: None,
-                    drift: self.state.get(key).and_then(|existing| self.sets.drift(existing)),
+                    drift,
                     details: Vec::new(),
                 });
             }
         }
+        Ok(())
     }
 }

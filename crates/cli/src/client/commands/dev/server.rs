@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -114,8 +115,24 @@ impl Known {
     /// The server that is recorded, if it answers to the token of this directory.
     async fn read(directory: &Path) -> Option<Self> {
         let known: Self = serde_json::from_slice(&fs::read(Self::file(directory)).ok()?).ok()?;
+        if !known.serves(directory) {
+            let _ = fs::remove_file(Self::file(directory));
+            return None;
+        }
         let client = Client::new(&known.url, Some(token(directory).ok()?)).ok()?;
         client.send::<Value>(Call::to::<users::GetSelf>(&())).await.is_ok().then_some(known)
+    }
+}
+
+impl Known {
+    /// Whether its process still is a server of this directory, of the same user. Somebody else may have got its port since,
+    /// and must not be sent the token.
+    fn serves(&self, directory: &Path) -> bool {
+        let process = PathBuf::from(format!("/proc/{}", self.pid));
+        let is_own = fs::metadata(&process).is_ok_and(|of| of.uid() == rustix::process::getuid().as_raw());
+        let data = directory.join("data");
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        is_own && line.split(|byte| *byte == 0).any(|word| word == data.as_os_str().as_encoded_bytes())
     }
 }
 
