@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use podium_api::{DeploymentId, Id};
 use podium_domain::Reason;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, Semaphore};
 
@@ -368,9 +367,12 @@ fn make_desk(directory: &Path, isolation: &Isolation) -> io::Result<()> {
 
 /// Ends jobs that outlived an earlier control plane: they would write on into directories that are about to go.
 async fn end_leftovers(layout: &Layout, user: Option<u32>) {
-    // Jobs belong to no environment, and are in no control group.
-    let none = DeploymentId::from_raw(Id::from_parts(0, 0, 0));
-    OrphanProcesses::of(none, user, &Cgroups::None).using(layout.jobs()).end().await;
+    // Jobs are in no control group, and those of other planes on this machine have the same marker.
+    let jobs = OrphanProcesses::of(job::owner(), user, &Cgroups::None).using(layout.jobs());
+    jobs.clone().kill_in_directory(layout.jobs()).await;
+    if user.is_some() {
+        jobs.end().await;
+    }
 }
 
 /// A name that no job had before, also under an earlier control plane.

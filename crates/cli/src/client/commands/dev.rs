@@ -241,11 +241,14 @@ impl Running<'_> {
         let id = deploys::send(self.session, self.path, &self.folder, None).await?;
         let (mut progress, mut round) = (Progress::new(), 0);
         let report = loop {
-            if let Some(ended) = deploys::ended(self.session, self.path, &id).await? {
-                break ended;
-            }
+            let ended = deploys::ended(self.session, self.path, &id).await?;
             let now = self.session.get::<deployments::Get>(&self.path).await?;
             let (status, reason) = (text(&now["status"]), text(&now["statusReason"]));
+            // The code can be there before everything that serves it is.
+            let is_starting = matches!(status, "CREATING" | "DEPLOYING" | "HIBERNATING");
+            if let Some(report) = ended.filter(|report| text(&report["state"]) != "LIVE" || !is_starting) {
+                break report;
+            }
             let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             progress.say(&format!("{} is {status}{why}", self.name));
             pause(round).await;

@@ -104,9 +104,9 @@ impl Plan {
             return if is_table { Ok(()) } else { session.show(&json!({ "calls": [] }), &VIEW) };
         };
         if is_table {
-            made.show()?
+            made.show()?;
         } else {
-            session.show(&made.plan, &VIEW)?
+            session.show(&made.plan, &VIEW)?;
         }
         printing::refusals(&made.calls, &made.plan["calls"])?;
         if !made.is_last {
@@ -147,9 +147,9 @@ impl Apply {
             session.agree("Apply this plan?", self.yes)?;
             let applied = apply(&session, text(&made.plan["planId"])).await?;
             if is_table {
-                show_values(&made.calls, &applied)?
+                show_values(&made.calls, &applied)?;
             } else {
-                session.show(&applied, &VIEW)?
+                session.show(&applied, &VIEW)?;
             }
             let count = Count::of(&made.calls).in_words(["created", "changed", "deleted"]);
             eprintln!("Applied: {count}.");

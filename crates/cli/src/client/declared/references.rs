@@ -51,7 +51,12 @@ impl Resolving<'_> {
                 });
                 Value::Array(resolved.collect::<Outcome<_>>()?)
             }
-            Value::Object(fields) => Value::Object(self.fields(fields, current, at)?),
+            Value::Object(fields) => {
+                // What is to be a secret no more needs its value.
+                let is_revealed = fields.get("isSecret") == Some(&Value::Bool(false));
+                let current = current.filter(|current| !is_revealed || current["isSecret"] != json!(true));
+                Value::Object(self.fields(fields, current, at)?)
+            }
             other => other.clone(),
         })
     }
@@ -164,5 +169,8 @@ mod tests {
         let declared = json!([{ "key": "A", "value": "${env:KEY}" }]);
         assert!(is_kept(&resolve(&declared, Some(&current), false).unwrap()[0]["value"]));
         assert_eq!(resolve(&declared, Some(&current), true).unwrap()[0]["value"], "value");
+        let current = json!([{ "key": "A", "value": { SECRET: "A" }, "isSecret": true }]);
+        let declared = json!([{ "key": "A", "value": "${env:KEY}", "isSecret": false }]);
+        assert_eq!(resolve(&declared, Some(&current), false).unwrap()[0]["value"], "value", "revealed");
     }
 }

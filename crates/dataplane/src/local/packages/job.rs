@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use podium_api::{DeploymentId, Id};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, sleep_until};
@@ -19,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
 use crate::local::isolation::Isolation;
-use crate::local::settings::Variables;
+use crate::local::settings::{Variables, marker};
 use crate::local::trees::Walk;
 
 /// How long a job may take.
@@ -175,6 +176,11 @@ fn limited(arguments: &[OsString]) -> Vec<OsString> {
     ["/bin/sh".into(), "-c".into(), script.into()].into_iter().chain(arguments.iter().cloned()).collect()
 }
 
+/// The environment that jobs belong to: none.
+pub(super) fn owner() -> DeploymentId {
+    DeploymentId::from_raw(Id::from_parts(0, 0, 0))
+}
+
 /// The variables of the installer, all of them.
 fn variables(directory: &Path) -> Variables {
     let text = |path: &Path| Secret::new(path.display().to_string());
@@ -191,6 +197,8 @@ fn variables(directory: &Path) -> Variables {
     ] {
         all.insert(name.into(), Secret::new(value.into()));
     }
+    let (marker, owner) = marker(owner());
+    all.insert(marker, Secret::new(owner));
     all.insert("HOME".into(), text(directory));
     all.insert("TMPDIR".into(), text(&directory.join("tmp")));
     all.insert("UV_CACHE_DIR".into(), text(&directory.join("cache")));
@@ -287,9 +295,13 @@ mod tests {
             Err(JobError::Failed { said, .. }) => said,
             other => panic!("{other:?}"),
         };
-        let ours = ["HOME", "LANG", "NO_COLOR", "PATH", "PWD", "TMPDIR", "_", "OLDPWD", "SHLVL"];
+        let shell = ["PWD", "_", "OLDPWD", "SHLVL"];
+        let ours = ["HOME", "LANG", "NO_COLOR", "PATH", "PODIUM_ENVIRONMENT", "TMPDIR"];
         for name in said.lines() {
-            let is_known = ours.contains(&name) || name.starts_with("UV_") || PASSED_ON.contains(&name);
+            let is_known = ours.contains(&name)
+                || shell.contains(&name)
+                || name.starts_with("UV_")
+                || PASSED_ON.contains(&name);
             assert!(is_known, "{name}");
         }
     }

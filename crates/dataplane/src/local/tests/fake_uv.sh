@@ -16,10 +16,10 @@ case "$2" in
         echo install >>'@JOURNAL@'
         mkdir site
         while read -r line; do echo >"site/${line%%==*}.py"; done <pins.txt
-        # One that outlives its job, as after the end of the control plane.
+        # One that outlives its job, as after the end of the control plane, once it is in a session of its own.
         if grep -q lingering pins.txt; then
-            setsid sleep 100000 </dev/null >/dev/null 2>&1 &
-            echo $! >>'@JOURNAL@.lingering'
+            setsid sh -c "echo \$\$ >'@JOURNAL@.lingering'; exec sleep 100000" </dev/null >/dev/null 2>&1 &
+            until [ -s '@JOURNAL@.lingering' ]; do sleep 0.01; done
         fi
         ;;
 esac

@@ -160,11 +160,11 @@ fn parts(planner: &Planner<'_>, entry: &Entry, declared: &Value, cluster: Option
     }
     if let Some(variables) = declared["environmentVariables"].as_array() {
         let request = |variable: &Value| {
-            let mut request = fields(json!({
-                "key": variable["key"], "isSecret": variable["isSecret"] == json!(true),
-            }));
+            let is_kept = variable.get("value").is_some_and(is_kept);
+            let is_secret = is_kept || variable["isSecret"] == json!(true);
+            let mut request = fields(json!({ "key": variable["key"], "isSecret": is_secret }));
             // A secret without a value keeps the stored one.
-            if let Some(value) = variable.get("value").filter(|value| !is_kept(value)) {
+            if let Some(value) = variable.get("value").filter(|_| !is_kept) {
                 request.insert("value".into(), value.clone());
             }
             Value::Object(request)

@@ -69,7 +69,7 @@ pub(super) fn lists(planner: &Planner<'_>, grants: &Value, at: &str) -> Outcome<
         match (grant.get("dag"), grant.get("dagTag")) {
             (None, None) => deployments.push(json!({ "deploymentId": id, "role": role })),
             (dag, tag) => {
-                dags.push(given(json!({ "dagId": dag, "dagTag": tag, "deploymentId": id, "role": role })))
+                dags.push(given(json!({ "dagId": dag, "dagTag": tag, "deploymentId": id, "role": role })));
             }
         }
     }
