@@ -125,7 +125,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, user_id: UserId, problem
     let path = OfUser { organization_id: visit.organization_id, user_id };
     let read = visit.calls().get_versioned::<users::Get>(path, &[]).await?;
     let of = read.value;
-    let role = of.organization_role.map(|role| role.as_str()).unwrap_or_default();
+    let role = of.organization_role.map(OrganizationRole::as_str).unwrap_or_default();
     let may_change = visit.is_owner().await;
     let form = Form {
         action: visit.link(&format!("/users/{user_id}")),
