@@ -82,10 +82,10 @@ impl FrontDoor {
         self.check_cookies(&inbound).await?;
         match method {
             VisitMethod::Read => {
-                isolation::check(&inbound.parts.headers, &inbound.parts.method, false, &origin)?
+                isolation::check(&inbound.parts.headers, &inbound.parts.method, false, &origin)?;
             }
             VisitMethod::Send => {
-                isolation::check_form(&inbound.parts.headers, &origin, podium_console::ROOT)?
+                isolation::check_form(&inbound.parts.headers, &origin, podium_console::ROOT)?;
             }
         }
         let opened = match self.app.open_session(&cookie, inbound.now).await {
