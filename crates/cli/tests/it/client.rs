@@ -5,7 +5,7 @@ mod changes;
 mod declaring;
 mod deploying;
 #[cfg(target_os = "linux")]
-pub(crate) mod developing;
+mod developing;
 mod events;
 mod planning;
 mod signing_in;

@@ -8,34 +8,24 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use tempfile::TempDir;
 
 /// A folder, and a `podium dev` that works in it.
-pub(crate) struct Workbench {
+struct Workbench {
     folder: TempDir,
-    data_plane: Option<&'static str>,
 }
 
-pub(crate) struct Developing {
+struct Developing {
     child: Child,
     said: BufReader<ChildStderr>,
 }
 
 impl Workbench {
     fn new() -> Self {
-        Self::on(Some("simulated"))
-    }
-
-    /// A project that really runs.
-    pub(crate) fn on_this_machine() -> Self {
-        Self::on(None)
-    }
-
-    fn on(data_plane: Option<&'static str>) -> Self {
-        let bench = Self { folder: tempfile::tempdir().unwrap(), data_plane };
+        let bench = Self { folder: tempfile::tempdir().unwrap() };
         let mut init = bench.command(&["init", "hello"]);
         assert!(init.stderr(Stdio::null()).status().unwrap().success());
         bench
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -44,13 +34,12 @@ impl Workbench {
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PODIUM_")) {
             command.env_remove(name);
         }
-        command.args(arguments).current_dir(self.folder.path());
-        command.envs(self.data_plane.map(|plane| ("PODIUM_DATA_PLANE", plane)));
+        command.args(arguments).current_dir(self.folder.path()).env("PODIUM_DATA_PLANE", "simulated");
         command.env("PODIUM_CONFIG_DIR", self.path("settings")).env("PODIUM_DEV_DIR", self.path("dev"));
         command
     }
 
-    pub(crate) fn develop(&self, more: &[&str]) -> Developing {
+    fn develop(&self, more: &[&str]) -> Developing {
         let mut command = self.command(&[&["dev", "hello"], more].concat());
         let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -58,32 +47,18 @@ impl Workbench {
         Developing { child, said }
     }
 
-    /// What is recorded of the server.
-    fn known(&self) -> serde_json::Value {
-        let known = fs::read(self.path("dev/server.json")).unwrap();
-        serde_json::from_slice(&known).unwrap()
-    }
-
-    /// The process of the server.
+    /// The process of the server, as it is recorded.
     fn server(&self) -> u32 {
-        u32::try_from(self.known()["pid"].as_u64().unwrap()).unwrap()
-    }
-
-    /// Standard output of a command that calls the server and must succeed.
-    pub(crate) fn shown(&self, arguments: &[&str]) -> String {
-        let token = fs::read_to_string(self.path("dev/data/owner-token")).unwrap();
-        let mut command = self.command(arguments);
-        command.env("PODIUM_URL", self.known()["url"].as_str().unwrap()).env("PODIUM_TOKEN", token.trim());
-        let done = command.output().unwrap();
-        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8(done.stdout).unwrap()
+        let known = fs::read(self.path("dev/server.json")).unwrap();
+        let known: serde_json::Value = serde_json::from_slice(&known).unwrap();
+        u32::try_from(known["pid"].as_u64().unwrap()).unwrap()
     }
 }
 
 impl Developing {
     /// Reads on to a line that begins so.
     #[track_caller]
-    pub(crate) fn says(&mut self, beginning: &str) -> String {
+    fn says(&mut self, beginning: &str) -> String {
         let mut all = String::new();
         loop {
             let mut line = String::new();
@@ -96,7 +71,7 @@ impl Developing {
     }
 
     /// Stops it as Ctrl-C does; what it says until its end.
-    pub(crate) fn interrupt(mut self) -> String {
+    fn interrupt(mut self) -> String {
         signal("INT", self.child.id());
         let said: Vec<String> = (&mut self.said).lines().map_while(Result::ok).collect();
         assert_eq!(self.child.wait().unwrap().code(), Some(0), "{said:?}");
