@@ -128,7 +128,10 @@ impl Operations {
             }
             Verb::Force { operation, yes } => {
                 let path = of(&session, &operation).await?;
-                agree(&format!("End the running tasks that the operation {operation} waits for?"), yes)?;
+                session.agree(
+                    &format!("End the running tasks that the operation {operation} waits for?"),
+                    yes,
+                )?;
                 let forced = session.post::<api::Force>(&path, &Value::Null).await?;
                 eprintln!("The operation {operation} goes on without waiting for running tasks.");
                 session.show(&forced, &VIEW)

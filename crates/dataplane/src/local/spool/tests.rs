@@ -83,7 +83,7 @@ impl Fixture {
     async fn read(&self) -> (Vec<String>, u64) {
         let (reader, before) = (self.reader(), *self.kept.dropped.lock().unwrap());
         let mut state = reader.claims.state(reader.id).await.unwrap();
-        while let Some(next) = reader.step(state).await.unwrap() {
+        while let Some((next, _)) = reader.step(state).await.unwrap() {
             state = next;
         }
         let claims = std::mem::take(&mut *self.kept.claims.lock().unwrap());

@@ -114,7 +114,7 @@ async fn the_report_has_files_dags_and_steps() {
 
 #[tokio::test]
 async fn an_installation_that_waits_for_others_says_so() {
-    let fixture = fixture();
+    let fixture = with_installer();
     let plane = fixture.open();
     fixture.bring_up(&plane, &at(&fixture, 1, "bare")).await;
     let occupied = plane.plane.packages.occupy().await;
@@ -131,7 +131,7 @@ async fn an_installation_that_waits_for_others_says_so() {
 
 #[tokio::test]
 async fn packages_count_for_the_disk_quota_of_each_environment_that_uses_them() {
-    let fixture = fixture();
+    let fixture = with_installer();
     let plane = fixture.open();
     fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
     let layer = fixture.plane().join("runtimes/layers").join(fixture.state().layers.first().unwrap());
@@ -144,7 +144,7 @@ async fn packages_count_for_the_disk_quota_of_each_environment_that_uses_them() 
 
 #[tokio::test]
 async fn what_an_earlier_installation_left_running_is_ended_before_the_next() {
-    let fixture = fixture();
+    let fixture = with_installer();
     let plane = fixture.open();
     fixture.bring_up(&plane, &at(&fixture, 1, "project-1-lingeringpackage")).await;
     let pid = fs::read_to_string(fixture.path("uv-journal.lingering")).unwrap();
@@ -159,7 +159,7 @@ async fn what_an_earlier_installation_left_running_is_ended_before_the_next() {
 
 #[tokio::test]
 async fn packages_that_nobody_uses_make_room_for_others() {
-    let fixture = fixture();
+    let fixture = with_installer();
     let plane = fixture.open();
     fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
     fixture.bring_up(&plane, &at(&fixture, 2, "project-2-otherpackage")).await;
