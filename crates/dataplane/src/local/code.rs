@@ -179,9 +179,11 @@ async fn switch_version(
     current: CurrentFolder,
 ) -> Result<(), CodeError> {
     let (own, name) = (folder.to_owned(), version.unwrap_or(EMPTY).to_owned());
+    // What is in the way of that is on this machine, and not in the code.
+    let why = |error: io::Error| Reason::new("the code cannot be made current", with_causes(&error));
     blocking_exclusive(folder, move || switch(&own, &name, current))
         .await
-        .map_err(|error| not_unpacked(&error))
+        .map_err(|error| CodeError::Broken(why(error)))
 }
 
 fn not_unpacked(error: &io::Error) -> CodeError {

@@ -226,13 +226,15 @@ mod tests {
         let organization_id = OrganizationId::from_raw(podium_api::Id::from_parts(4, 5, 6));
         let about = Resource::new(d1().id(), deployment(d1())).named("Nightly");
         let event = Claim::parse(RUN.as_bytes()).unwrap().event(organization_id, about);
-        assert_eq!((event.event_type, event.audience.as_str()), (EventType::DagRunFailed, "deployment.get"));
+        let audience = "deployment.airflow.dagRun.get";
+        assert_eq!((event.event_type, event.audience.as_str()), (EventType::DagRunFailed, audience));
         let data = serde_json::to_value(&event.data).unwrap();
         assert_eq!(data["resource"]["type"], "deployment");
         assert_eq!((&data["claimed"], &data["dagRun"]["dagId"]), (&true.into(), &"daily".into()));
         assert_eq!(data["dagRun"]["startedAt"], "2027-01-15T08:00:00.123Z");
         assert_eq!(data.get("task"), None);
         let event = Claim::parse(TASK.as_bytes()).unwrap().event(organization_id, about);
+        assert_eq!(event.audience.as_str(), "deployment.airflow.taskInstance.get");
         let data = serde_json::to_value(&event.data).unwrap();
         assert_eq!((&data["task"]["taskId"], &data["task"]["tryNumber"]), (&"load".into(), &2.into()));
         let event = NewEvent::dropped(organization_id, about, 7);

@@ -63,7 +63,7 @@ fn field(page: &str, name: &str) -> String {
 }
 
 async fn deployment(app: &TestApp, name: &str) -> Value {
-    let workspace = app.workspace(&format!("space of {name}")).await;
+    let workspace = app.workspace(&format!("space {}", name.len())).await;
     let body = json!({ "name": name, "workspaceId": workspace });
     app.post(&app.owner, &app.path("/deployments"), body).await.ok()
 }

@@ -229,7 +229,7 @@ on_both_engines! {
                 "RotateApiToken" => ("DELETE", keyed.prepared.path.replace("/rotate", "")),
                 "CreateUserInviteLink" => ("POST", keyed.prepared.path.clone()),
                 "CreateWebhook" => ("DELETE", format!("{}/{id}", keyed.prepared.path)),
-                "RotateWebhookSecret" => ("POST", keyed.prepared.path.clone()),
+                "RotateWebhookSecret" => ("DELETE", keyed.prepared.path.replace("/rotate-secret", "")),
                 "RenewSession" => ("POST", "/v1/auth/sign-out".to_owned()),
                 unknown => panic!("how does the secret of {unknown} end?"),
             };
@@ -240,8 +240,9 @@ on_both_engines! {
             }
             assert!(ends.send().await.status.is_success());
             let refused = keyed.again("k").await.code();
-            // A token that was deleted is not there to be rotated.
-            assert_eq!(refused, if endpoint.id == "RotateApiToken" { 404 } else { 409 }, "{}", endpoint.id);
+            // What was deleted is not there to be rotated.
+            let is_gone = ["RotateApiToken", "RotateWebhookSecret"].contains(&endpoint.id);
+            assert_eq!(refused, if is_gone { 404 } else { 409 }, "{}", endpoint.id);
         }
     }
 

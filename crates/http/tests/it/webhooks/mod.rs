@@ -113,6 +113,8 @@ on_both_engines! {
         let new = rotated["secret"].as_str().unwrap();
         assert_ne!(old, new);
         assert_eq!(rotated["previousSecretExpiresAt"], json!("2027-01-16T08:00:00.000Z"));
+        let again = app.post(&app.owner, &format!("{}/rotate-secret", of(&app, &made)), Value::Null).await.refused(409);
+        assert!(again.ends_with("rotate again after 2027-01-16T08:00:00.000Z."), "{again}");
         send(&app).await;
         for received in receiver.received() {
             assert!(received.is_signed_with(new) && received.is_signed_with(old));
