@@ -10,12 +10,13 @@ use crate::postgres::{Postgres, VARIABLE};
 use crate::system;
 use crate::workspace::{cargo, must, scratch, works};
 
-const TESTS: &[&str] = &[
-    "airflow::deployments_really_run",
-    "airflow::an_environment_runs_on_one_of_several_nodes",
-    "airflow::a_project_with_packages",
+/// Those of a row run one after the other, the rows side by side.
+const TESTS: &[&[&str]] = &[
+    &["airflow::deployments_really_run"],
+    &["airflow::an_environment_runs_on_one_of_several_nodes", "airflow::strict_deploys_and_forced_drains"],
+    &["airflow::a_project_with_packages"],
 ];
-const ALL_RUNTIMES: &[&str] = &["airflow::runtimes::"];
+const ALL_RUNTIMES: &[&[&str]] = &[&["airflow::runtimes::"]];
 
 /// The outcome of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(crate) fn all_runtimes(only: &[&str]) -> Outcome<Ran> {
     run_tests(ALL_RUNTIMES, only)
 }
 
-fn run_tests(tests: &[&str], runtimes: &[&str]) -> Outcome<Ran> {
+fn run_tests(tests: &[&[&str]], runtimes: &[&str]) -> Outcome<Ran> {
     if !cfg!(target_os = "linux") {
         println!("SKIPPED: deployments run on this machine only where that is Linux");
         return Ok(Ran::Skipped);
@@ -71,7 +72,8 @@ fn run_tests(tests: &[&str], runtimes: &[&str]) -> Outcome<Ran> {
     };
     // They mostly wait, so they run in parallel.
     std::thread::scope(|scope| {
-        let running: Vec<_> = tests.iter().map(|test| scope.spawn(|| run(test))).collect();
+        let in_order = |row: &[&str]| row.iter().try_for_each(|test| run(test));
+        let running: Vec<_> = tests.iter().map(|row| scope.spawn(move || in_order(row))).collect();
         running.into_iter().try_for_each(|test| test.join().expect("it does not panic"))
     })?;
     Ok(if browser.is_ok() { Ran::Passed } else { Ran::WithoutBrowser })
