@@ -139,6 +139,14 @@ impl Form {
         self.settled()
     }
 
+    /// The form as it is shown first, or after it was refused.
+    pub(crate) fn after(self, sent: &Params, problem: Option<Problem>) -> Self {
+        match problem {
+            Some(problem) => self.refused(sent, problem),
+            None => self.settled(),
+        }
+    }
+
     /// Marks the choices that are chosen.
     pub(crate) fn settled(mut self) -> Self {
         for field in self.fields.iter_mut().chain(&mut self.more) {

@@ -1,6 +1,8 @@
 //! Pages that list resources: a table, filters, pages.
 
 use askama::Template;
+use podium_api::{Endpoint, Reply};
+use serde::de::DeserializeOwned;
 
 use crate::answer::{Answer, Result};
 use crate::form::Choice;
@@ -147,8 +149,18 @@ impl ListPage {
 }
 
 impl OrganizationVisit<'_> {
-    /// The query of a page of a list.
-    pub(crate) fn page_query(&self) -> [(&'static str, String); 2] {
-        [("offset", self.query().number("offset").to_string()), ("limit", PAGE.to_string())]
+    /// Reads the page of a list that the query names; `more` is what else is asked, and what is empty is not.
+    pub(crate) async fn list<E: Endpoint>(
+        &self,
+        path: E::Path,
+        more: &[(&str, &str)],
+    ) -> Result<<E::Reply as Reply>::Body>
+    where
+        <E::Reply as Reply>::Body: DeserializeOwned,
+    {
+        let (offset, limit) = (self.query().number("offset").to_string(), PAGE.to_string());
+        let mut query = vec![("offset", offset.as_str()), ("limit", limit.as_str())];
+        query.extend(more.iter().copied().filter(|(_, value)| !value.is_empty()));
+        self.calls().get::<E>(path, &query).await
     }
 }

@@ -35,9 +35,9 @@ pub(crate) use own_origin::OwnOrigin;
 
 use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
+use crate::in_process::InProcessCalls;
 use crate::incoming::bearer;
 use crate::peer::Peer;
-use crate::plans::InProcessCalls;
 
 const LONGEST_USER_AGENT: usize = 512;
 

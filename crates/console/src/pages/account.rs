@@ -19,10 +19,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>
         submit: "Change the password".to_owned(),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let lead =
         format!("You are signed in as {}. A new password ends every other session.", visit.visit.person);
     FormPage { shell: visit.shell("Your account").await?, lead, form }.answer()

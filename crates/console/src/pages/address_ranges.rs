@@ -52,10 +52,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>, problem: Option<Problem>
         submit: "Add the range".to_owned(),
         ..Form::default()
     });
-    let form = form.map(|form| match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    });
+    let form = form.map(|form| form.after(visit.form(), problem));
     let any_path = |id| OfAllowedIpAddressRange {
         organization_id: visit.organization_id,
         allowed_ip_address_range_id: id,

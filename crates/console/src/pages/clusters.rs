@@ -37,10 +37,7 @@ fn status(of: &Cluster) -> Html {
 
 /// The clusters.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let page = visit.page_query();
-    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    query.push(("sorts", "name:asc"));
-    let found = visit.calls().get::<clusters::List>(visit.here(), &query).await?;
+    let found = visit.list::<clusters::List>(visit.here(), &[("sorts", "name:asc")]).await?;
     let row = |of: &Cluster| Row {
         cells: vec![
             Cell::link(of.name.clone(), visit.link(&format!("/clusters/{}", of.id))),

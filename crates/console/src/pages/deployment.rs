@@ -125,10 +125,7 @@ pub(crate) async fn ask_to_delete(
         cancel: href.clone(),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let shell = visit
         .shell(format!("Delete {}", of.name))
         .await?

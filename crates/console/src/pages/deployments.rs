@@ -54,13 +54,8 @@ pub(crate) async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
 /// The deployments.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let workspace_id = visit.query().get("workspaceIds");
-    let page = visit.page_query();
-    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    query.push(("sorts", "name:asc"));
-    if !workspace_id.is_empty() {
-        query.push(("workspaceIds", workspace_id));
-    }
-    let found = visit.calls().get::<deployments::List>(visit.here(), &query).await?;
+    let query = [("sorts", "name:asc"), ("workspaceIds", workspace_id)];
+    let found = visit.list::<deployments::List>(visit.here(), &query).await?;
     let read: Vec<Deployment> =
         found.deployments.into_iter().filter_map(|shown| shown.into_value().ok()).collect();
     let spaces = workspace_choices(visit).await.unwrap_or_default();
@@ -84,10 +79,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 /// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
     let form = form(visit).await?;
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let lead = "A name and a workspace are enough. It runs the newest stable Apache Airflow, and you can change everything later.";
     let shell = visit.shell("Create a deployment").await?.below("Deployments", visit.link("/deployments"));
     FormPage { shell, lead: lead.to_owned(), form }.answer()

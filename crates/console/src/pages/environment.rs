@@ -16,14 +16,9 @@ use crate::visit::OrganizationVisit;
 
 /// The objects.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let page = visit.page_query();
     let kind = visit.query().get("objectType");
-    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    query.push(("sorts", "objectKey:asc"));
-    if !kind.is_empty() {
-        query.push(("objectType", kind));
-    }
-    let found = visit.calls().get::<environment_objects::List>(visit.here(), &query).await?;
+    let query = [("sorts", "objectKey:asc"), ("objectType", kind)];
+    let found = visit.list::<environment_objects::List>(visit.here(), &query).await?;
     let rows: Vec<Row> = found.environment_objects.iter().map(|of| row(visit, of)).collect();
     ListPage {
         shell: visit.shell("Environment").await?.live(""),
@@ -106,10 +101,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         cancel: visit.link("/environment"),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let shell =
         visit.shell("Create an environment object").await?.below("Environment", visit.link("/environment"));
     FormPage { shell, lead: String::new(), form }.answer()

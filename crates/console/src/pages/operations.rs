@@ -101,10 +101,8 @@ fn step_view(step: &operations::OperationStep, has_ended: bool, now: Timestamp) 
 /// The operations, the newest first.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let (state, kind) = (visit.query().get("states"), visit.query().get("kinds"));
-    let page = visit.page_query();
-    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    query.extend([("states", state), ("kinds", kind)].into_iter().filter(|(_, value)| !value.is_empty()));
-    let found = visit.calls().get::<operations::List>(visit.here(), &query).await?;
+    let query = [("states", state), ("kinds", kind)];
+    let found = visit.list::<operations::List>(visit.here(), &query).await?;
     let rows = found.operations.iter().map(|of| row(visit, of)).collect::<Vec<_>>();
     let pager = Pager::new(visit, rows.len(), found.total_count);
     let empty = Empty {

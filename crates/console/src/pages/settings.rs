@@ -24,10 +24,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>
         submit: "Save the settings".to_owned(),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     FormPage { shell: visit.shell("Settings").await?, lead: "The organization.".to_owned(), form }.answer()
 }
 

@@ -27,10 +27,7 @@ struct TeamPage {
 
 /// The teams.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let page = visit.page_query();
-    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    query.push(("sorts", "name:asc"));
-    let found = visit.calls().get::<teams::List>(visit.here(), &query).await?;
+    let found = visit.list::<teams::List>(visit.here(), &[("sorts", "name:asc")]).await?;
     let row = |of: &teams::Team| Row {
         cells: vec![
             Cell::named(
@@ -74,10 +71,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         cancel: visit.link("/teams"),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let shell = visit.shell("Create a team").await?.below("Teams", visit.link("/teams"));
     FormPage { shell, lead: String::new(), form }.answer()
 }

@@ -41,9 +41,7 @@ struct MadePage {
 
 /// The tokens.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let page = visit.page_query();
-    let query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let found = visit.calls().get::<tokens::List>(visit.here(), &query).await?;
+    let found = visit.list::<tokens::List>(visit.here(), &[]).await?;
     let rows: Vec<Row> = found.tokens.iter().map(|of| row(visit, of)).collect();
     ListPage {
         shell: visit.shell("API tokens").await?.live(""),
@@ -115,10 +113,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         cancel: visit.link("/tokens"),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let shell = visit.shell("Create an API token").await?.below("API tokens", visit.link("/tokens"));
     FormPage { shell, lead: "Its value is shown once, on the next page.".to_owned(), form }.answer()
 }

@@ -28,10 +28,7 @@ struct InvitedPage {
 
 /// The users.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let page = visit.page_query();
-    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    query.push(("sorts", "username:asc"));
-    let found = visit.calls().get::<users::List>(visit.here(), &query).await?;
+    let found = visit.list::<users::List>(visit.here(), &[("sorts", "username:asc")]).await?;
     let rows: Vec<Row> = found.users.iter().map(|of| row(visit, of)).collect();
     let may_invite = visit.is_owner().await;
     ListPage {
@@ -92,10 +89,7 @@ pub(crate) async fn ask_whom(visit: &OrganizationVisit<'_>, problem: Option<Prob
         cancel: visit.link("/users"),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let shell = visit.shell("Invite somebody").await?.below("Users", visit.link("/users"));
     FormPage { shell, lead: String::new(), form }.answer()
 }
@@ -134,10 +128,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, user_id: UserId, problem
         cancel: visit.link("/users"),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let shell = visit.shell(of.username.clone()).await?.below("Users", visit.link("/users"));
     let spaces = of.workspace_roles.iter().flatten().map(|role| view::words(role.role.as_str()));
     let roles: Vec<String> =

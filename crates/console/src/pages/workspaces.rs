@@ -14,10 +14,7 @@ use crate::visit::OrganizationVisit;
 
 /// The workspaces.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let page = visit.page_query();
-    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    query.push(("sorts", "name:asc"));
-    let found = visit.calls().get::<workspaces::List>(visit.here(), &query).await?;
+    let found = visit.list::<workspaces::List>(visit.here(), &[("sorts", "name:asc")]).await?;
     let read: Vec<Workspace> =
         found.workspaces.into_iter().filter_map(|shown| shown.into_value().ok()).collect();
     let mut rows = Vec::new();
@@ -84,10 +81,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         cancel: visit.link("/workspaces"),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let shell = visit.shell("Create a workspace").await?.below("Workspaces", visit.link("/workspaces"));
     FormPage { shell, lead: String::new(), form }.answer()
 }
@@ -133,10 +127,7 @@ pub(crate) async fn edit(
         cancel: visit.link("/workspaces"),
         ..Form::default()
     };
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    };
+    let form = form.after(visit.form(), problem);
     let shell = visit.shell(of.name).await?.below("Workspaces", visit.link("/workspaces"));
     FormPage { shell, lead: String::new(), form }.answer()
 }

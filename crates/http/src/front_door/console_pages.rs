@@ -21,8 +21,8 @@ use serde_json::Value;
 use super::{FrontDoor, HttpResult, InboundRequest, headers, isolation, notice};
 use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
+use crate::in_process::InProcessCalls;
 use crate::incoming::{Incoming, read_whole};
-use crate::plans::InProcessCalls;
 
 const LARGEST_FORM: usize = 256 * 1024;
 /// How much of a streamed reply a page keeps.

@@ -47,9 +47,7 @@ struct Changes {
 pub(crate) async fn list(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = super::read(visit, id).await?;
     let head = Head::new(visit, &of, "deploys").await?;
-    let page = visit.page_query();
-    let query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let found = visit.calls().get::<deploys::List>(visit.deployment(id), &query).await?;
+    let found = visit.list::<deploys::List>(visit.deployment(id), &[]).await?;
     let rows: Vec<Row> = found
         .deploys
         .iter()

@@ -72,10 +72,8 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
 pub(crate) async fn operations(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = super::read(visit, id).await?;
     let head = Head::new(visit, &of, "operations").await?;
-    let (page, target) = (visit.page_query(), id.to_string());
-    let mut query: Vec<(&str, &str)> = page.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    query.push(("targetIds", &target));
-    let found = visit.calls().get::<operations::List>(visit.here(), &query).await?;
+    let target = id.to_string();
+    let found = visit.list::<operations::List>(visit.here(), &[("targetIds", &target)]).await?;
     let rows: Vec<_> = found.operations.iter().map(|of| row(visit, of)).collect();
     let pager = Pager::new(visit, rows.len(), found.total_count);
     let empty = Empty {

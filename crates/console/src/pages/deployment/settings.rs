@@ -34,10 +34,7 @@ pub(crate) async fn show(
     let head = Head::new(visit, &of, "settings").await?;
     let status = problem.as_ref().map_or(200, |problem| problem.status);
     let form = form(&head.href, &of);
-    let form = match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form.settled(),
-    };
+    let form = form.after(visit.form(), problem);
     let spec = of.scaling_spec.as_ref().and_then(|spec| spec.hibernation_spec.as_ref());
     let schedules = spec.and_then(|spec| spec.schedules.clone()).unwrap_or_default();
     let schedules = schedules.into_iter().filter(|schedule| schedule.is_enabled).map(|schedule| {

@@ -50,10 +50,7 @@ pub(crate) async fn show(
         text: "Set a variable below, or create an environment object that is linked to this deployment.",
         command: String::new(),
     };
-    let form = may_change.then(|| form(&head.href)).map(|form| match problem {
-        Some(problem) => form.refused(visit.form(), problem),
-        None => form,
-    });
+    let form = may_change.then(|| form(&head.href).after(visit.form(), problem));
     let columns = vec!["Key", "Kind", "Value", "Comes from", "Changed"];
     let remove = format!("{}/variables/remove", head.href);
     let own = if may_change { own } else { Vec::new() };

@@ -1,4 +1,5 @@
-//! Calls that are part of a plan: routed and handled like those that come over a connection.
+//! Calls that are made in this process, by plans and by the console: routed and handled like those that come over a
+//! connection.
 
 use std::pin::Pin;
 use std::sync::Arc;
