@@ -36,9 +36,8 @@ async fn waits(app: &TestApp, id: DeploymentId) {
 
 /// The types of the events about an operation.
 async fn events(app: &TestApp, operation: &str) -> Vec<String> {
-    let page = app.get(&app.owner, &app.path("/events?limit=1000")).await.ok();
-    let all = page["events"].as_array().expect("a list").iter();
-    let about = all.filter(|event| event["data"]["resource"]["id"] == operation);
+    let all = crate::events::settled(app).await;
+    let about = all.iter().filter(|event| event["data"]["resource"]["id"] == operation);
     about.map(|event| event["type"].as_str().expect("a type").to_owned()).collect()
 }
 
