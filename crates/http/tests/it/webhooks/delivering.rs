@@ -49,6 +49,8 @@ on_both_engines! {
         let two = app.workspace("Two").await;
         let body = json!({ "name": "Nightly", "workspaceId": one });
         let deployment = app.post(&app.owner, &app.path("/deployments"), body).await.id();
+        // A webhook begins after the events that can be read when it is created.
+        crate::events::settled(&app).await;
         let filter = |name: &str, receiver: &Receiver, field: &str, id: &str| {
             json!({ "name": name, "url": receiver.url(), field: [id] })
         };
