@@ -224,6 +224,10 @@ pub struct Deployment {
     pub drain_grace_seconds: Option<u32>,
     /// Whether a deploy fails that breaks a DAG which could be imported before, where that is set.
     pub is_strict_deploy_enabled: Option<bool>,
+    /// For how many days DAG runs, their tasks and the logs of these are kept, where that is set; 0 means for good.
+    pub history_retention_days: Option<u32>,
+    /// When what is older is removed, where that is set.
+    pub clean_up_cron: Option<String>,
     /// Addresses that it calls from.
     #[serde(rename = "externalIPs")]
     pub external_ips: Option<Vec<String>>,

@@ -289,6 +289,7 @@ wire_enum! {
         Failover = "FAILOVER",
         Failback = "FAILBACK",
         Delete = "DELETE",
+        CleanUp = "CLEAN_UP",
     }
     /// Why an operation was started.
     OperationCause {
@@ -318,6 +319,7 @@ wire_enum! {
         Start = "START",
         Parse = "PARSE",
         Remove = "REMOVE",
+        CleanUp = "CLEAN_UP",
     }
     /// What an operation changes.
     OperationTargetType { Deployment = "DEPLOYMENT", Cluster = "CLUSTER" }

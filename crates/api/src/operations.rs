@@ -124,6 +124,8 @@ pub struct Operation {
     pub progress: Option<OperationProgress>,
     /// Why it failed, if it did.
     pub failure: Option<OperationFailure>,
+    /// What came of it, where there is something to say.
+    pub summary: Option<String>,
     /// When somebody ended its wait for running tasks.
     pub forced_at: Option<Timestamp>,
     /// Whether it can be cancelled now.

@@ -139,6 +139,7 @@ pub(crate) fn shown(row: &OperationRow) -> Operation {
         steps: details.steps,
         progress: details.progress,
         failure: details.failure,
+        summary: details.summary,
         forced_at: details.forced_at,
         is_cancellable: rules::may_cancel(course).is_ok(),
         point_of_no_return: rules::point_of_no_return(course.kind, target.target_type())

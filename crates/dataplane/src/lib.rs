@@ -7,6 +7,7 @@
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "most blocking code is there only"))]
 mod blocking;
 mod changes;
+mod clean_up;
 mod clusters;
 #[cfg(test)]
 mod conformance;
@@ -27,6 +28,7 @@ use podium_api::deploy_reports::RolloutReport;
 use podium_api::{ClusterId, DeploymentId};
 
 pub use changes::{ChangeNotifier, Changed, Changes};
+pub use clean_up::{CleanUp, CleanUpState};
 pub use clusters::{Cluster, ObservedCluster};
 pub use environment::{Environment, Identity, Objects, Setting};
 pub use fault::Fault;
@@ -71,6 +73,12 @@ pub trait DataPlane: Send + Sync {
     /// Ends the wait for running tasks that an environment of this generation is in, if it is.
     fn end_drain(&self, _: DeploymentId, _: i64) -> PlaneFuture<'_, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Cleans up the history of a running environment, once for each id, and reports how far that is. One that is not known
+    /// to the plane begins, also after a restart. A plane that keeps no history has nothing to do.
+    fn clean_up(&self, _: DeploymentId, _: CleanUp) -> PlaneFuture<'_, CleanUpState> {
+        Box::pin(async { Ok(CleanUpState::Done(podium_domain::UserText::EMPTY)) })
     }
 
     /// Applies the desired state of a cluster.

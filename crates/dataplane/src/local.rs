@@ -10,12 +10,14 @@ mod backup;
 mod broker;
 mod cgroups;
 mod check;
+mod clean_up;
 mod code;
 mod command;
 mod components;
 mod database;
 mod disk_space;
 mod health;
+mod helper;
 mod host;
 mod identity;
 mod isolation;
@@ -91,8 +93,8 @@ use self::timing::Timing;
 use crate::blocking::blocking;
 use crate::simulated::Simulated;
 use crate::{
-    Changes, Cluster, DataPlane, Environment, EnvironmentMetrics, Fault, Line, Observed, ObservedCluster,
-    PlaneFuture, WebServer,
+    Changes, CleanUp, CleanUpState, Cluster, DataPlane, Environment, EnvironmentMetrics, Fault, Line,
+    Observed, ObservedCluster, PlaneFuture, WebServer,
 };
 
 /// Python modules that integrate Airflow with this plane.
@@ -106,6 +108,7 @@ const SUPPORT: &[(&str, &str)] = &[
     ("podium_airflow/signals.py", include_str!("local/podium_airflow/signals.py")),
     ("podium_bundle.py", include_str!("local/podium_bundle.py")),
     ("podium_check.py", include_str!("local/podium_check.py")),
+    ("podium_clean_up.py", include_str!("local/podium_clean_up.py")),
     ("podium_database.py", include_str!("local/podium_database.py")),
     ("podium_launch.py", include_str!("local/podium_launch.py")),
     ("podium_wheels.py", include_str!("local/podium_wheels.py")),
@@ -236,6 +239,14 @@ impl Local {
         }
     }
 
+    fn ask_for_clean_up(&self, id: DeploymentId, clean_up: CleanUp) -> Result<CleanUpState, Fault> {
+        let supervisors = self.plane.supervisors();
+        let handle = supervisors.get(&id);
+        handle
+            .map(|handle| handle.clean_ups.ask(clean_up))
+            .ok_or_else(|| Fault::Failed("it is not here".into()))
+    }
+
     fn find_web_server(&self, id: DeploymentId) -> Option<WebServer> {
         let supervisors = self.plane.supervisors();
         let status = supervisors.get(&id)?.view.get();
@@ -335,6 +346,10 @@ impl DataPlane for Local {
     fn end_drain(&self, id: DeploymentId, generation: i64) -> PlaneFuture<'_, ()> {
         self.force_drain(id, generation);
         Box::pin(async { Ok(()) })
+    }
+
+    fn clean_up(&self, id: DeploymentId, clean_up: CleanUp) -> PlaneFuture<'_, CleanUpState> {
+        Box::pin(async move { self.ask_for_clean_up(id, clean_up) })
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {

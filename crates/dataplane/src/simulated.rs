@@ -24,8 +24,8 @@ pub use self::lines::LogSink;
 pub use self::script::{Call, Entry, InjectedFault, Script};
 use self::store::Store;
 use crate::{
-    ChangeNotifier, Changes, Cluster, DataPlane, Environment, Fault, LogLine, ObservedCluster, PlaneFuture,
-    WebServer,
+    ChangeNotifier, Changes, CleanUp, CleanUpState, Cluster, DataPlane, Environment, Fault, LogLine,
+    ObservedCluster, PlaneFuture, WebServer,
 };
 
 /// Where the time comes from.
@@ -314,6 +314,11 @@ impl DataPlane for Simulated {
 
     fn end_drain(&self, id: DeploymentId, generation: i64) -> PlaneFuture<'_, ()> {
         Box::pin(self.perform(Call::EndDrain, id.id(), Some(generation), self.go_on(id, generation)))
+    }
+
+    fn clean_up(&self, id: DeploymentId, clean_up: CleanUp) -> PlaneFuture<'_, CleanUpState> {
+        let state = async move { Ok(self.script.clean_up(id, clean_up)) };
+        Box::pin(self.perform(Call::CleanUp, id.id(), None, state))
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {

@@ -1,5 +1,7 @@
 //! Deployments: where one runs, which settings are valid, and its desired state.
 
+pub mod clean_up;
+mod cron;
 #[cfg(test)]
 mod fixtures;
 pub mod hibernation;

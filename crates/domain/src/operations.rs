@@ -60,6 +60,9 @@ pub struct Details {
     pub progress: Option<OperationProgress>,
     /// Why it failed.
     pub failure: Option<OperationFailure>,
+    /// What came of it, where there is something to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// When somebody ended its wait for running tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forced_at: Option<Timestamp>,
@@ -98,6 +101,8 @@ pub enum Seen<'a> {
     Removing,
     /// It is as it was wanted.
     Done,
+    /// The same, and what came of it.
+    DoneWith(&'a UserText),
     /// It cannot be made so, and why.
     Failed(&'a UserText),
 }
@@ -118,7 +123,7 @@ pub fn advance(before: &Course, seen: &Seen<'_>, now: Timestamp) -> Option<Cours
         Seen::Underway(reported, why) => {
             let step = match reported {
                 Some(reported) => Some(name(reported.step)),
-                None => after.details.steps.is_empty().then_some(OperationStepName::Apply),
+                None => after.details.steps.is_empty().then_some(first_step(before.kind)),
             };
             after.run(step, now);
             after.details.progress = progress(*reported, why);
@@ -128,6 +133,10 @@ pub fn advance(before: &Course, seen: &Seen<'_>, now: Timestamp) -> Option<Cours
             after.details.progress = None;
         }
         Seen::Done => after.end(OperationState::Succeeded, now),
+        Seen::DoneWith(summary) => {
+            after.end(OperationState::Succeeded, now);
+            after.details.summary = (!summary.is_empty()).then(|| summary.to_string());
+        }
         Seen::Failed(why) => {
             after.end(OperationState::Failed, now);
             let hint = hints::after_failure(before.kind, before.target_type).to_owned();
@@ -187,6 +196,14 @@ fn progress(reported: Option<&RolloutProgress>, why: &UserText) -> Option<Operat
         waits_for: waits_for.iter().take(MOST_WAITED_FOR).map(shown).collect(),
     };
     (progress != OperationProgress::default()).then_some(progress)
+}
+
+/// The step of an operation while the data plane reports none.
+const fn first_step(kind: OperationKind) -> OperationStepName {
+    match kind {
+        OperationKind::CleanUp => OperationStepName::CleanUp,
+        _ => OperationStepName::Apply,
+    }
 }
 
 const fn name(step: RolloutStep) -> OperationStepName {

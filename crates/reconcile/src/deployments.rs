@@ -18,6 +18,7 @@ use podium_store::deployments::{self, DeploymentRow, ObservedStatus};
 use podium_store::operations::{self, OperationRow};
 use podium_store::{System, changes, deploys, nodes};
 
+use crate::clean_up::is_clean_up;
 use crate::environment::environment;
 use crate::operations::{Advanced, Phase};
 use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
@@ -93,14 +94,17 @@ impl Deployments {
                     }
                 }
                 Step::Record(verdict) => {
-                    let next = match next_event {
-                        Some(at) => Next::At { at, reason: "The next hibernation event.".into() },
-                        None => Next::Settled,
-                    };
+                    let history = self.clean_up_history(&row, &desired, operation, now).await?;
+                    let Some(history) = history else { continue };
+                    let next = history.next(next_event, now);
                     let verdict = self.with_machine_context(verdict);
-                    let recorded = record(system, &row, (verdict, Phase::Done), operation, next, now);
+                    let recorded = record(system, &row, (verdict, history.phase()), operation, next, now);
                     let result = StepResult { progressed: true, ..recorded };
                     return Ok(self.with_report(&row, &observation, result, now).await);
+                }
+                // A clean-up goes on once the environment is healthy again.
+                Step::Watch(verdict) if operation.is_some_and(is_clean_up) => {
+                    (verdict, Phase::Underway(None))
                 }
                 Step::Watch(verdict) => (verdict, Phase::of(&observation)),
                 Step::Remove | Step::Forget => {
@@ -285,7 +289,9 @@ pub(crate) fn record(
         Phase::Waiting => Seen::Waiting(&reason),
         Phase::Underway(progress) => Seen::Underway(progress, &reason),
         Phase::Done => Seen::Done,
+        Phase::DoneWith(summary) => Seen::DoneWith(summary),
         Phase::Failed => Seen::Failed(&reason),
+        Phase::FailedFor(why) => Seen::Failed(why.user_text()),
     };
     let advanced = Advanced::of(operation, &seen, now);
     let is_advanced = advanced.is_some();

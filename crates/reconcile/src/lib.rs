@@ -8,6 +8,7 @@
 //! if the process dies another one takes over. Between events nothing runs: the loops sleep until the next work is due.
 
 mod backoff;
+mod clean_up;
 mod clusters;
 mod counts;
 mod deployments;

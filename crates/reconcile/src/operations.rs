@@ -6,6 +6,7 @@ use podium_db::{Result, Tx};
 use podium_domain::deployments::plan::{Cause, Observation, Rollout};
 use podium_domain::deployments::rollout::RolloutProgress;
 use podium_domain::operations::{self, Course, Seen};
+use podium_domain::{Reason, UserText};
 use podium_store::System;
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::operations::{self as stored, NewOperation, OperationRow, OperationTarget};
@@ -22,8 +23,12 @@ pub(crate) enum Phase<'a> {
     Underway(Option<&'a RolloutProgress>),
     /// It is as it was wanted.
     Done,
+    /// The same, and what came of its operation.
+    DoneWith(&'a UserText),
     /// The data plane has stopped waiting for it.
     Failed,
+    /// It is as it was wanted, but its operation has failed for this reason.
+    FailedFor(&'a Reason),
 }
 
 impl<'a> Phase<'a> {

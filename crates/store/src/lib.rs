@@ -16,6 +16,7 @@ pub mod agent_tokens;
 pub mod allowed_ip_address_ranges;
 pub mod audit;
 pub mod changes;
+pub mod clean_ups;
 pub mod clusters;
 pub mod counters;
 pub mod credentials;
@@ -89,6 +90,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0024_event_spools"),
     migration!("0026_declared_sets"),
     migration!("0027_applied_plans"),
+    migration!("0030_clean_ups"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -103,6 +105,7 @@ fn all_statements() -> Vec<&'static Sql> {
         allowed_ip_address_ranges::STATEMENTS,
         audit::STATEMENTS,
         changes::STATEMENTS,
+        clean_ups::STATEMENTS,
         clusters::STATEMENTS,
         counters::STATEMENTS,
         credentials::STATEMENTS,

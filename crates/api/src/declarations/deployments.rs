@@ -64,6 +64,12 @@ pub struct Deployment {
     pub remote_execution: Option<RemoteExecution>,
     /// Seconds that a change waits for running tasks before it restarts the workers.
     pub drain_grace_seconds: Option<u32>,
+    /// Whether a deploy fails if it breaks a DAG that could be imported before.
+    pub is_strict_deploy_enabled: Option<bool>,
+    /// For how many days DAG runs, their tasks and the logs of these are kept; 0 means for good.
+    pub history_retention_days: Option<u32>,
+    /// When what is older is removed: a cron expression in UTC.
+    pub clean_up_cron: Option<String>,
 }
 
 /// The size and number of schedulers.

@@ -86,6 +86,12 @@ pub struct CreateDeploymentRequest {
     pub drain_grace_seconds: Option<u32>,
     /// Whether a deploy fails if it breaks a DAG that could be imported before.
     pub is_strict_deploy_enabled: Option<bool>,
+    /// For how many days DAG runs, their tasks and the logs of these are kept; 0, and nothing, mean for good.
+    #[schemars(range(min = 0, max = 3650))]
+    pub history_retention_days: Option<u32>,
+    /// When what is older is removed: a cron expression in UTC, every night at three if it is not set.
+    #[schemars(length(max = 100))]
+    pub clean_up_cron: Option<String>,
 }
 
 /// New settings of a deployment.
@@ -157,6 +163,12 @@ pub struct UpdateDeploymentRequest {
     pub drain_grace_seconds: Option<u32>,
     /// Whether a deploy fails if it breaks a DAG that could be imported before.
     pub is_strict_deploy_enabled: Option<bool>,
+    /// For how many days DAG runs, their tasks and the logs of these are kept; 0, and nothing, mean for good.
+    #[schemars(range(min = 0, max = 3650))]
+    pub history_retention_days: Option<u32>,
+    /// When what is older is removed: a cron expression in UTC, every night at three if it is not set.
+    #[schemars(length(max = 100))]
+    pub clean_up_cron: Option<String>,
 }
 
 const OF_HYBRID: &[&str] = &["scheduler", "taskPodNodePoolId"];

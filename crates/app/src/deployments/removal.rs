@@ -3,7 +3,8 @@
 use podium_api::DeploymentId;
 use podium_db::Tx;
 use podium_store::{
-    Scope, agent_tokens, credentials, deploys, environment_objects, event_spools, front_door, grants, tokens,
+    Scope, agent_tokens, clean_ups, credentials, deploys, environment_objects, event_spools, front_door,
+    grants, tokens,
 };
 
 use crate::cx::Cx;
@@ -25,5 +26,6 @@ pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: DeploymentId) -> Result<bool> 
     deploys::lock_deployment(tx, cx.scope(), id)?;
     deploys::delete_of_deployment(tx, cx.scope(), id)?;
     event_spools::delete_of_deployment(tx, cx.scope(), id)?;
+    clean_ups::delete_of_deployment(tx, cx.scope(), id)?;
     Ok(roles > 0 || !token_ids.is_empty())
 }

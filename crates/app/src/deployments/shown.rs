@@ -102,6 +102,8 @@ pub(super) fn deployment(cx: &Cx<Scope>, row: &DeploymentRow) -> Deployment {
         effective_dr_workload_identity: spec.dr_workload_identity.clone(),
         drain_grace_seconds: spec.drain_grace_seconds,
         is_strict_deploy_enabled: spec.is_strict_deploy_enabled,
+        history_retention_days: spec.history_retention_days,
+        clean_up_cron: spec.clean_up_cron.clone(),
         external_ips: Some(external_ips),
         dr_external_ips: Some(Vec::new()),
         oidc_issuer_url: metadata.and_then(|metadata| metadata.oidc_issuer_url.clone()),

@@ -76,6 +76,7 @@ pub(crate) fn name(of: &Operation) -> String {
         OperationKind::Deploy => "Deploy to",
         OperationKind::Rollback => "Roll back",
         OperationKind::RuntimeUpgrade => "Upgrade the runtime of",
+        OperationKind::CleanUp => "Clean up the history of",
         OperationKind::Hibernate => "Hibernate",
         OperationKind::Wake => "Wake",
         OperationKind::Transfer => "Transfer",

@@ -4,29 +4,18 @@
 //! else.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::io;
-use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use podium_api::deploy_reports::ReportedImportError;
 use podium_domain::{Given, Quoted, Reason, UserText};
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
-use tokio::io::AsyncReadExt as _;
-use tokio::time::{Instant, sleep_until, timeout};
 
 use super::airflow_api::{KnownDag, KnownError};
-use super::isolation::Isolation;
+use super::helper::{Helper, HelperError};
 use super::parsing::{described, relative};
-use super::settings::Variables;
 
 /// How long a version may take to be parsed.
 pub(super) const LONGEST: Duration = Duration::from_mins(10);
-/// How long what the parser has left behind may hold its output open.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The longest answer.
 const MOST_BYTES: usize = 16 << 20;
 /// How many DAGs and errors are looked at. An honest parser says no more; the author's code may have spoken for it.
@@ -49,68 +38,15 @@ pub(super) struct CheckedDags {
     pub(super) files: BTreeSet<String>,
 }
 
-/// Why a version was not parsed.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum CheckError {
-    #[error("it cannot be run: {0}")]
-    NotRun(#[from] io::Error),
-    #[error("it took more than {} minutes", LONGEST.as_secs() / 60)]
-    TooLong,
-    #[error("it ended with {0}")]
-    Failed(ExitStatus),
-    #[error("its answer cannot be read: {0}")]
-    Garbled(String),
-}
-
 #[derive(Deserialize)]
 struct Answer {
     dags: Vec<KnownDag>,
     import_errors: Vec<KnownError>,
 }
 
-/// Runs a parser to its end. Dropping the future ends it.
-pub(super) async fn parse(
-    isolation: &Isolation,
-    arguments: &[OsString],
-    variables: &Variables,
-    directory: &Path,
-) -> Result<CheckedDags, CheckError> {
-    let mut command = isolation.command(arguments, variables);
-    command.current_dir(directory).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    command.process_group(0);
-    let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
-    let group = Group(child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())));
-    let mut output = child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
-    let deadline = Instant::now() + LONGEST;
-    let (mut said, mut buffer, mut is_open) = (Vec::new(), [0; 16 * 1024], true);
-    let status = loop {
-        tokio::select! {
-            read = output.read(&mut buffer), if is_open => match read? {
-                0 => is_open = false,
-                count => add(&mut said, &buffer[..count])?,
-            },
-            status = child.wait() => break status?,
-            () = sleep_until(deadline) => return Err(CheckError::TooLong),
-        }
-    };
-    // What it has started may hold the output open.
-    drop(group);
-    let rest = async {
-        loop {
-            match output.read(&mut buffer).await? {
-                0 => return Ok(()),
-                count => add(&mut said, &buffer[..count])?,
-            }
-        }
-    };
-    if is_open {
-        timeout(LAST_WORDS, rest).await.unwrap_or(Ok::<(), CheckError>(()))?;
-    }
-    if !status.success() {
-        return Err(CheckError::Failed(status));
-    }
-    let answer: Answer =
-        serde_json::from_slice(&said).map_err(|error| CheckError::Garbled(error.to_string()))?;
+/// Parses a version. Dropping the future ends the parser.
+pub(super) async fn parse(helper: Helper<'_>) -> Result<CheckedDags, HelperError> {
+    let answer: Answer = helper.answer(LONGEST, MOST_BYTES).await?;
     Ok(CheckedDags {
         dags: answer
             .dags
@@ -121,14 +57,6 @@ pub(super) async fn parse(
         errors: answer.import_errors.iter().take(MOST_ERRORS_READ).map(described).collect(),
         files: BTreeSet::new(),
     })
-}
-
-fn add(said: &mut Vec<u8>, bytes: &[u8]) -> Result<(), CheckError> {
-    if said.len() + bytes.len() > MOST_BYTES {
-        return Err(CheckError::Garbled("it is too long".into()));
-    }
-    said.extend_from_slice(bytes);
-    Ok(())
 }
 
 /// The errors of a version, each with the DAGs that could be imported before and cannot any more because of it.
@@ -188,17 +116,6 @@ fn described_break(error: &ReportedImportError) -> UserText {
     match error.line {
         Some(line) => UserText::filled("{} ({}, line {}: {})", &[&ids, &file, &line, &message]),
         None => UserText::filled("{} ({}: {})", &[&ids, &file, &message]),
-    }
-}
-
-/// A process group that is killed when it is dropped.
-struct Group(Option<Pid>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Supervises one environment: starts it, watches it, restarts what exits, hibernates it, removes it.
 
+mod clean_up;
 mod drain;
 mod history;
 mod liveness;
@@ -30,6 +31,7 @@ use self::history::Failure;
 use self::parse::NewVersion;
 use self::prepare::Prepared;
 use self::release::PrepareError;
+use super::clean_up::CleanUps;
 use super::isolation::Isolation;
 use super::layout::Place;
 use super::orphans::OrphanProcesses;
@@ -64,6 +66,8 @@ pub(super) struct Handle {
     pub(super) state_file: Arc<StateFile>,
     /// Whether running tasks are not waited for any more.
     pub(super) force: Arc<Sender<bool>>,
+    /// The clean-up that was asked for.
+    pub(super) clean_ups: Arc<CleanUps>,
     /// The generation in the saved state when it started.
     pub(super) generation: i64,
     /// Why the environment must not run, if it must not.
@@ -143,6 +147,9 @@ pub(super) struct Supervisor {
     drain: Option<Drain>,
     /// Whether the order that is carried out waits for running tasks no longer.
     force: Arc<Sender<bool>>,
+    /// The clean-up that was asked for, and the task that carries it out.
+    clean_ups: Arc<CleanUps>,
+    clean_up: Option<AbortHandle>,
     /// What was found in the DAGs of a strict release, until the next order.
     import_errors: Vec<ReportedImportError>,
     /// The version of the DAGs that is going live, until its rollout has ended.
@@ -173,6 +180,7 @@ impl Supervisor {
         let place = plane.layout.environment(id);
         let state_file = Arc::new(StateFile::new(place.state(), &state));
         let force = Arc::new(Sender::new(false));
+        let clean_ups = Arc::<CleanUps>::default();
         let generation = state.generation;
         let stop_reason = Arc::default();
         let mut supervisor = Self {
@@ -192,6 +200,8 @@ impl Supervisor {
             stop_reason: Arc::clone(&stop_reason),
             drain: None,
             force: Arc::clone(&force),
+            clean_ups: Arc::clone(&clean_ups),
+            clean_up: None,
             import_errors: Vec::new(),
             new_version: None,
             has_answered: false,
@@ -201,7 +211,7 @@ impl Supervisor {
         };
         supervisor.adopt();
         let task = tokio::spawn(supervisor.supervise()).abort_handle();
-        Handle { orders, view, state_file, force, generation, stop_reason, task }
+        Handle { orders, view, state_file, force, clean_ups, generation, stop_reason, task }
     }
 
     fn timing(&self) -> Timing {
@@ -220,6 +230,7 @@ impl Supervisor {
 
     async fn supervise(mut self) {
         loop {
+            self.interrupt_clean_up();
             let order = self.orders.borrow_and_update().clone();
             match order {
                 Order::Hold => self.follow_logs().await,
@@ -395,5 +406,6 @@ impl Supervisor {
 impl Drop for Supervisor {
     fn drop(&mut self) {
         self.end_following();
+        self.interrupt_clean_up();
     }
 }

@@ -3,6 +3,7 @@
 mod applying;
 mod aside;
 mod bounding;
+mod cleaning;
 mod counting;
 mod ending;
 mod fixture;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use podium_api::{ClusterId, DeploymentId, Id};
-use podium_domain::Reason;
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::Health;
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
+use podium_domain::{Reason, UserText};
 
-use crate::{ChangeNotifier, Changed, Fault, WebServer};
+use crate::{ChangeNotifier, Changed, CleanUp, CleanUpState, Fault, WebServer};
 
 /// A call to the plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +20,7 @@ pub enum Call {
     Observe,
     Remove,
     EndDrain,
+    CleanUp,
     ApplyCluster,
     ObserveCluster,
     RemoveCluster,
@@ -66,6 +67,8 @@ struct Inner {
     health: HashMap<(DeploymentId, String), Health>,
     flaps: HashMap<(DeploymentId, String), u32>,
     progress: HashMap<DeploymentId, RolloutProgress>,
+    clean_up: Option<CleanUpState>,
+    cleaned_up: Vec<(DeploymentId, CleanUp)>,
     clusters: HashMap<ClusterId, Progress>,
     web_servers: HashMap<DeploymentId, WebServer>,
     users: Option<std::ops::Range<u32>>,
@@ -101,6 +104,25 @@ impl Script {
     /// Sets how long removals take from now on.
     pub fn removals_take(&self, time: Duration) {
         self.lock().removal = time;
+    }
+
+    /// Sets how far clean-ups are from now on, and notifies subscribers; `None` means that they end at once.
+    pub fn clean_ups_are(&self, state: Option<CleanUpState>) {
+        self.lock().clean_up = state;
+        self.notifier.notify(Changed::Everything);
+    }
+
+    /// The clean-ups that were asked for, each once.
+    pub fn clean_ups(&self) -> Vec<(DeploymentId, CleanUp)> {
+        self.lock().cleaned_up.clone()
+    }
+
+    pub(super) fn clean_up(&self, id: DeploymentId, clean_up: CleanUp) -> CleanUpState {
+        let mut inner = self.lock();
+        if !inner.cleaned_up.contains(&(id, clean_up)) {
+            inner.cleaned_up.push((id, clean_up));
+        }
+        inner.clean_up.clone().unwrap_or(CleanUpState::Done(UserText::EMPTY))
     }
 
     /// Injects a fault into the next calls of a kind.

@@ -5,15 +5,14 @@
 //! schedule has just woken is never found asleep.
 
 use croner::Cron;
-use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil::DateTime;
-use jiff::tz::Offset;
 use podium_api::deployments::{
     DeploymentHibernationOverrideRequest, DeploymentHibernationSchedule, DeploymentHibernationSpecRequest,
 };
 use podium_api::enums::HibernationEvent;
 use podium_api::{FieldError, Timestamp};
 
+use super::cron::{WELL_FORMED, civil, cron, next_after, timestamp};
 use super::spec::{Hibernation, HibernationOverride};
 use crate::refusal::Fields;
 
@@ -111,8 +110,7 @@ impl Schedules {
         for _ in 0..AHEAD {
             let at = self.next(moment, wanted)?;
             if wanted == HibernationEvent::Wake || !self.happens(at, HibernationEvent::Wake) {
-                let at = Offset::UTC.to_timestamp(at).ok()?;
-                return Some((Timestamp::from_millis(at.as_millisecond()), wanted));
+                return Some((timestamp(at)?, wanted));
             }
             moment = at;
         }
@@ -127,15 +125,6 @@ impl Schedules {
     fn happens(&self, at: DateTime, wanted: HibernationEvent) -> bool {
         self.0.iter().any(|(cron, event)| *event == wanted && cron.is_time_matching(&at).unwrap_or(false))
     }
-}
-
-fn civil(moment: Timestamp) -> Option<DateTime> {
-    Some(Offset::UTC.to_datetime(jiff::Timestamp::from_millisecond(moment.millis()).ok()?))
-}
-
-fn cron(text: &str) -> Option<Cron> {
-    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    (text.split_whitespace().count() == 5).then(|| parser.parse(text).ok()).flatten()
 }
 
 /// Checks what is asked for, which is all that there is to be.
@@ -183,14 +172,10 @@ fn check_schedule(path: &str, schedule: &DeploymentHibernationSchedule, now: Tim
     let texts = [("hibernateAtCron", &schedule.hibernate_at_cron), ("wakeAtCron", &schedule.wake_at_cron)];
     let mut valid = 0;
     for (name, text) in texts {
-        let happens = cron(text)
-            .zip(civil(now))
-            .is_some_and(|(cron, now)| cron.find_next_occurrence(&now, false).is_ok());
-        if happens {
+        if cron(text).is_some_and(|cron| next_after(&cron, now).is_some()) {
             valid += 1;
         } else {
-            let message =
-                "must be a five-field cron expression in UTC that matches some date, such as `0 20 * * 1-5`";
+            let message = format!("{WELL_FORMED}, such as `0 20 * * 1-5`");
             fields.push(format!("{path}.{name}"), "format", message);
         }
     }

@@ -11,7 +11,7 @@ use podium_api::{NodePoolId, Timestamp, WorkerQueueId};
 use self::requested::Requested;
 use super::spec::{Hibernation, Spec};
 use super::variables::Seals;
-use super::{hibernation, queues, remote_execution, resources, variables};
+use super::{clean_up, hibernation, queues, remote_execution, resources, variables};
 use crate::names::{self, Name};
 use crate::refusal::{Fields, Refusal, Result};
 use crate::{emails, options};
@@ -155,6 +155,7 @@ fn apply(
     set(&mut spec.description, requested.description.map(str::to_owned));
     spec.drain_grace_seconds = requested.drain_grace_seconds.or(spec.drain_grace_seconds);
     spec.is_strict_deploy_enabled = requested.is_strict_deploy_enabled.or(spec.is_strict_deploy_enabled);
+    clean_up::set(requested.clean_up, &mut spec, services.now, fields);
     set(&mut spec.is_cicd_enforced, requested.is_cicd_enforced);
     set(&mut spec.is_dag_deploy_enabled, requested.is_dag_deploy_enabled);
     set(&mut spec.executor, requested.executor);

@@ -67,6 +67,12 @@ pub struct Spec {
     /// Whether every deploy is strict, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_strict_deploy_enabled: Option<bool>,
+    /// For how many days history is kept, if set; 0 means for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_retention_days: Option<u32>,
+    /// When older history is removed, if set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_up_cron: Option<String>,
     /// Remote execution of its tasks.
     pub remote_execution: Option<RemoteExecution>,
     /// When it hibernates.
@@ -107,6 +113,8 @@ impl Spec {
             dr_workload_identity: None,
             drain_grace_seconds: None,
             is_strict_deploy_enabled: None,
+            history_retention_days: None,
+            clean_up_cron: None,
             remote_execution: None,
             hibernation: Hibernation::default(),
             release: Release {

@@ -102,6 +102,9 @@ impl NotCancellable {
         let state = course.state;
         Refusal::Conflict(match self {
             Self::Ended => format!("The operation is {state}: there is nothing left to cancel."),
+            Self::NoCall(OperationCause::Schedule) if course.kind == OperationKind::CleanUp => {
+                "The operation follows the deployment's `cleanUpCron`: it cannot be cancelled.".into()
+            }
             Self::NoCall(OperationCause::Schedule) => {
                 "The operation follows a schedule: override the deployment's hibernation instead.".into()
             }
@@ -156,7 +159,8 @@ pub fn permission_to_cancel(
         | OperationKind::Wake
         | OperationKind::Transfer
         | OperationKind::Failover
-        | OperationKind::Failback => (UPDATE, on_it),
+        | OperationKind::Failback
+        | OperationKind::CleanUp => (UPDATE, on_it),
     }
 }
 

@@ -17,6 +17,9 @@ pub(super) const fn after_failure(kind: OperationKind, target_type: OperationTar
         (OperationTargetType::Deployment, OperationKind::Delete) => {
             "Nothing is needed: the removal is tried again."
         }
+        (OperationTargetType::Deployment, OperationKind::CleanUp) => {
+            "It is tried again at the next time in `cleanUpCron`. Until then the history stays."
+        }
         (OperationTargetType::Deployment, _) => {
             "Read the deployment's logs, then update the deployment with corrected settings."
         }

@@ -40,7 +40,7 @@ pub(super) struct Prepared {
     pub(super) is_sequential: bool,
     /// The project, if its DAGs are in one.
     pub(super) project: Option<ProjectSettings>,
-    runtime: Runtime,
+    pub(super) runtime: Runtime,
     /// The variables of platform programs, such as migrations.
     variables: settings::Variables,
 }

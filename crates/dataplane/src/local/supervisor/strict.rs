@@ -12,9 +12,11 @@ use super::Supervisor;
 use super::release::PrepareError;
 use crate::blocking::blocking;
 use crate::local::broker::OwnBroker;
-use crate::local::check::{self, CheckError, CheckedDags};
+use crate::local::check::{self, CheckedDags};
 use crate::local::code;
 use crate::local::components::parser_variables;
+use crate::local::helper::{Helper, HelperError};
+use crate::local::isolation::Isolation;
 use crate::local::orphans::COMPONENT;
 use crate::local::parsing::dag_files;
 use crate::local::process::with_process_limit;
@@ -88,24 +90,25 @@ impl Supervisor {
         let mut variables = parser_variables(context, own_broker, &root, &folder);
         variables.insert(COMPONENT.into(), Secret::new(PARSER.into()));
         let arguments = self.parser_arguments(context, &folder).await;
-        let (plane, id, isolation) = (Arc::clone(&self.plane), self.id, self.isolation.clone());
-        let isolation = blocking(move || {
-            let groups = plane.cgroups.groups(id).into_iter().filter(|group| group.exists());
-            isolation.in_groups(groups.collect())
-        })
-        .await;
+        let isolation = self.helper_isolation().await;
         // Found again and ended if the control plane dies meanwhile.
         self.state.starting = Some(PARSER.into());
         self.save_state().await;
-        let parsed = check::parse(&isolation, &arguments, &variables, &self.place.user_home()).await;
+        let helper = Helper {
+            isolation: &isolation,
+            arguments: &arguments,
+            variables: &variables,
+            directory: &self.place.user_home(),
+        };
+        let parsed = check::parse(helper).await;
         self.state.starting = None;
         self.save_state().await;
         match parsed {
             Ok(parsed) => Ok(CheckedDags { files, ..parsed }),
-            Err(error @ CheckError::NotRun(_)) => {
+            Err(error @ HelperError::NotRun(_)) => {
                 Err(("dags", Reason::new("the DAGs cannot be parsed now", error)).into())
             }
-            Err(error @ CheckError::TooLong) => Err(PrepareError::Refused(Reason::new(
+            Err(error @ HelperError::TooLong(_)) => Err(PrepareError::Refused(Reason::new(
                 "the deploy is strict, and parsing its DAGs took too long",
                 error,
             ))),
@@ -116,7 +119,7 @@ impl Supervisor {
         }
     }
 
-    /// The command line of a parser; without a control group, a limit of the environment's user bounds its processes.
+    /// The command line of a parser.
     async fn parser_arguments(&self, context: &SettingsContext<'_>, folder: &Path) -> Vec<OsString> {
         let arguments = [
             context.runtime.program("python").into(),
@@ -124,10 +127,25 @@ impl Supervisor {
             folder.into(),
             check::LONGEST.as_secs().to_string().into(),
         ];
+        self.helper_arguments(&arguments).await
+    }
+
+    /// The isolation of a helper: that of the environment, in its control groups.
+    pub(super) async fn helper_isolation(&self) -> Isolation {
+        let (plane, id, isolation) = (Arc::clone(&self.plane), self.id, self.isolation.clone());
+        blocking(move || {
+            let groups = plane.cgroups.groups(id).into_iter().filter(|group| group.exists());
+            isolation.in_groups(groups.collect())
+        })
+        .await
+    }
+
+    /// The command line of a helper; without a control group, a limit of the environment's user bounds its processes.
+    pub(super) async fn helper_arguments(&self, arguments: &[OsString]) -> Vec<OsString> {
         let (plane, id) = (Arc::clone(&self.plane), self.id);
         let is_counted = blocking(move || plane.cgroups.counts_processes(id)).await;
         match self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some()) {
-            Some(most) if !is_counted => with_process_limit(&arguments, most),
+            Some(most) if !is_counted => with_process_limit(arguments, most),
             _ => arguments.into(),
         }
     }

@@ -96,6 +96,9 @@ impl Supervisor {
                 self.view.change(|status| (status.running, status.note) = (running, note));
             }
             self.show(if is_done { Rollout::Done } else { Rollout::Underway }, healths);
+            if are_up && is_done {
+                self.begin_clean_up(prepared).await;
+            }
             let pause = if are_up && is_done { timing.steady_poll } else { timing.startup_poll };
             let ended = tokio::select! {
                 name = self.any_exit() => Some(name),

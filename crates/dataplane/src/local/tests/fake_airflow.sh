@@ -16,6 +16,13 @@ case "$1" in
         printf '%s\n' "{\"dags\": [$dags], \"import_errors\": [$errors]}"
         exit 0
         ;;
+    */podium_clean_up.py)
+        echo "$2" >>"$told/../cleaned_up"
+        while [ -e "$told/cleaning" ]; do sleep 0.02; done
+        if [ -e "$told/unclean" ]; then exit 1; fi
+        printf '%s\n' '{"runs": 3, "files": 7, "held_back_to": null, "failed": []}'
+        exit 0
+        ;;
 esac
 printf '%s|%s|%s|%s|%s|%s\n' "$$" '@VERSION@' "$*" "$AIRFLOW__CORE__PARALLELISM" "$(umask)" "$(ulimit -S -n)" >>"$journal"
 if [ -f "$told/$1" ]; then . "$told/$1"; fi

@@ -28,6 +28,7 @@ pub(super) struct Requested<'a> {
     pub(super) workload_identity: Option<&'a str>,
     pub(super) drain_grace_seconds: Option<u32>,
     pub(super) is_strict_deploy_enabled: Option<bool>,
+    pub(super) clean_up: (Option<u32>, Option<&'a str>),
     pub(super) dr_workload_identity: Option<&'a str>,
 }
 
@@ -53,6 +54,7 @@ pub(super) fn of_new(body: &CreateDeploymentRequest) -> Requested<'_> {
         workload_identity: body.workload_identity.as_deref(),
         drain_grace_seconds: body.drain_grace_seconds,
         is_strict_deploy_enabled: body.is_strict_deploy_enabled,
+        clean_up: (body.history_retention_days, body.clean_up_cron.as_deref()),
         dr_workload_identity: body.dr_workload_identity.as_deref(),
     }
 }
@@ -79,6 +81,7 @@ pub(super) fn of_stored(body: &UpdateDeploymentRequest) -> Requested<'_> {
         workload_identity: body.workload_identity.as_deref(),
         drain_grace_seconds: body.drain_grace_seconds,
         is_strict_deploy_enabled: body.is_strict_deploy_enabled,
+        clean_up: (body.history_retention_days, body.clean_up_cron.as_deref()),
         dr_workload_identity: body.dr_workload_identity.as_deref(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod cancel;
 mod causes;
+mod clean_up;
 mod follow;
 mod force;
 mod lists;

@@ -33,6 +33,9 @@ const PLAIN: &[&str] = &[
     "contactEmails",
     "remoteExecution",
     "drainGraceSeconds",
+    "isStrictDeployEnabled",
+    "historyRetentionDays",
+    "cleanUpCron",
 ];
 const OF_A_QUEUE: &[&str] = &[
     "name",

@@ -1,0 +1,104 @@
+//! Runs a helper program of this data plane in the isolation of an environment, where the author's code runs too: to its end,
+//! within limits, and what it says is the author's claim.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::de::DeserializeOwned;
+use tokio::io::AsyncReadExt as _;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::isolation::Isolation;
+use super::settings::Variables;
+
+/// How long what a helper has left behind may hold its output open.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A helper to run.
+pub(super) struct Helper<'a> {
+    pub(super) isolation: &'a Isolation,
+    pub(super) arguments: &'a [OsString],
+    pub(super) variables: &'a Variables,
+    pub(super) directory: &'a Path,
+}
+
+/// Why a helper has not answered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HelperError {
+    #[error("it cannot be run: {0}")]
+    NotRun(#[from] io::Error),
+    #[error("it took more than {} minutes", .0.as_secs() / 60)]
+    TooLong(Duration),
+    #[error("it ended with {0}")]
+    Failed(ExitStatus),
+    #[error("its answer cannot be read: {0}")]
+    Garbled(String),
+}
+
+impl Helper<'_> {
+    /// Runs it to its end, and reads the JSON document that it prints. Dropping the future ends it.
+    pub(super) async fn answer<T: DeserializeOwned>(
+        self,
+        longest: Duration,
+        most_bytes: usize,
+    ) -> Result<T, HelperError> {
+        let mut command = self.isolation.command(self.arguments, self.variables);
+        command.current_dir(self.directory).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.process_group(0);
+        let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
+        let group = Group(child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())));
+        let mut output = child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        let deadline = Instant::now() + longest;
+        let (mut said, mut buffer, mut is_open) = (Vec::new(), [0; 16 * 1024], true);
+        let mut add = |bytes: &[u8]| {
+            if said.len() + bytes.len() > most_bytes {
+                return Err(HelperError::Garbled("it is too long".into()));
+            }
+            said.extend_from_slice(bytes);
+            Ok(())
+        };
+        let status = loop {
+            tokio::select! {
+                read = output.read(&mut buffer), if is_open => match read? {
+                    0 => is_open = false,
+                    count => add(&buffer[..count])?,
+                },
+                status = child.wait() => break status?,
+                () = sleep_until(deadline) => return Err(HelperError::TooLong(longest)),
+            }
+        };
+        // What it has started may hold the output open.
+        drop(group);
+        let rest = async {
+            loop {
+                match output.read(&mut buffer).await? {
+                    0 => return Ok(()),
+                    count => add(&buffer[..count])?,
+                }
+            }
+        };
+        if is_open {
+            timeout(LAST_WORDS, rest).await.unwrap_or(Ok::<(), HelperError>(()))?;
+        }
+        if !status.success() {
+            return Err(HelperError::Failed(status));
+        }
+        serde_json::from_slice(&said).map_err(|error| HelperError::Garbled(error.to_string()))
+    }
+}
+
+/// A process group that is killed when it is dropped.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
