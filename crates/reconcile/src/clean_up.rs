@@ -97,7 +97,7 @@ impl Deployments {
             _ => {
                 let (system, id) = (self.system, row.id);
                 let last = self.app.db.read(None, move |conn| clean_ups::last(conn, &system, id)).await?;
-                match clean_up::next(&row.spec, last, row.stamp.updated_at) {
+                match clean_up::next(&row.spec, last) {
                     // Another operation ends first.
                     Some(at) if at <= now && operation.is_none() => {
                         self.begin_clean_up(row, now).await?;

@@ -178,12 +178,12 @@ mod tests {
         };
         assert_eq!(
             said(&answer(None, &[])),
-            "12 DAG runs and 340 log files from before 2026-03-01T03:00:00Z were removed."
+            "12 DAG runs and 340 log files from before 2026-03-01T03:00:00.000Z were removed."
         );
         let held_back = Timestamp::parse("2026-02-01T00:00:00Z").unwrap().millis();
         assert_eq!(
             said(&answer(Some(held_back), &[])),
-            "12 DAG runs and 340 log files from before 2026-02-01T00:00:00Z were removed. What is newer is kept, because a \
+            "12 DAG runs and 340 log files from before 2026-02-01T00:00:00.000Z were removed. What is newer is kept, because a \
              DAG run has been under way since then."
         );
         assert_eq!(

@@ -73,6 +73,9 @@ pub struct Spec {
     /// When older history is removed, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_up_cron: Option<String>,
+    /// When that was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_up_since: Option<Timestamp>,
     /// Remote execution of its tasks.
     pub remote_execution: Option<RemoteExecution>,
     /// When it hibernates.
@@ -115,6 +118,7 @@ impl Spec {
             is_strict_deploy_enabled: None,
             history_retention_days: None,
             clean_up_cron: None,
+            clean_up_since: None,
             remote_execution: None,
             hibernation: Hibernation::default(),
             release: Release {

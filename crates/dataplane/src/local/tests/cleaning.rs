@@ -50,7 +50,7 @@ async fn history_is_cleaned_up_once_for_each_id() {
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     let done = ended(&fixture, &plane, clean_up(1)).await;
     let CleanUpState::Done(summary) = &done else { panic!("{done:?}") };
-    assert_eq!(*summary, "3 DAG runs and 7 log files from before 2026-03-01T03:00:00Z were removed.");
+    assert_eq!(*summary, "3 DAG runs and 7 log files from before 2026-03-01T03:00:00.000Z were removed.");
     assert_eq!(plane.clean_up(fixture.id, clean_up(1)).await.unwrap(), done);
     assert_eq!(given(&fixture), ["1772334000000"]);
     tell(&fixture, "unclean");

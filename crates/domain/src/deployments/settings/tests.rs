@@ -57,6 +57,9 @@ fn a_name_is_enough_and_the_rest_has_defaults() {
         dr_workload_identity: None,
         drain_grace_seconds: None,
         is_strict_deploy_enabled: None,
+        history_retention_days: None,
+        clean_up_cron: None,
+        clean_up_since: None,
         remote_execution: None,
         hibernation: Hibernation::default(),
         release: Release {

@@ -86,7 +86,7 @@ on_both_engines! {
         let before = clean_ups(&app).await.remove(0);
         app.plane.script().inject(Call::CleanUp, InjectedFault::Fail(Fault::Failed("away".into())), 2);
         app.plane.script().clean_ups_are(None);
-        pass(&app, 1).await;
+        pass(&app, 4).await;
         let after = clean_ups(&app).await;
         assert_eq!((after.len(), &after[0]["id"], &after[0]["state"]), (1, &before["id"], &json!("SUCCEEDED")));
         assert_eq!(after[0].get("summary"), None, "there was nothing to say");
@@ -101,7 +101,7 @@ on_both_engines! {
         let hint = failed["failure"]["hint"].as_str().unwrap();
         assert!(hint.contains("`cleanUpCron`"), "{hint}");
         let deployment = read_deployment(&app, id).await;
-        assert_eq!((&deployment["status"], &deployment["statusReason"]), (&json!("HEALTHY"), &json!("")));
+        assert_eq!((&deployment["status"], deployment.get("statusReason")), (&json!("HEALTHY"), None));
         app.plane.script().clean_ups_are(None);
         pass(&app, 24).await;
         assert_eq!(states(&app).await, ["SUCCEEDED", "FAILED"]);
