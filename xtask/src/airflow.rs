@@ -17,6 +17,10 @@ const TESTS: &[&[&str]] = &[
     &["airflow::a_project_with_packages"],
 ];
 const ALL_RUNTIMES: &[&[&str]] = &[&["airflow::runtimes::"]];
+const ROUNDS: &[&[&str]] = &[
+    &["airflow::rounds::updates_do_not_hurt_tasks"],
+    &["airflow::rounds::what_is_reported_as_live_is_what_runs"],
+];
 
 /// The outcome of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +35,27 @@ pub(crate) enum Ran {
 
 /// Runs the test, or says why it cannot be run.
 pub(crate) fn run() -> Outcome<Ran> {
-    run_tests(TESTS, &[])
+    run_tests(TESTS, None)
+}
+
+/// Repeats what one round shows in the other tests: as often as they say, or this often.
+pub(crate) fn rounds(options: &[&str]) -> Outcome<Ran> {
+    let count = match options {
+        [] => None,
+        [text] if text.parse::<u32>().is_ok_and(|count| count > 0) => Some(*text),
+        other => {
+            return Err(format!("`airflow --rounds` takes a number above zero, not `{}`", other.join(" ")));
+        }
+    };
+    run_tests(ROUNDS, count.map(|count| ("PODIUM_ROUNDS", count.to_owned())))
 }
 
 /// Proves every runtime that is offered, or only these.
 pub(crate) fn all_runtimes(only: &[&str]) -> Outcome<Ran> {
-    run_tests(ALL_RUNTIMES, only)
+    run_tests(ALL_RUNTIMES, Some(("PODIUM_TEST_RUNTIMES", only.join(","))))
 }
 
-fn run_tests(tests: &[&[&str]], runtimes: &[&str]) -> Outcome<Ran> {
+fn run_tests(tests: &[&[&str]], variable: Option<(&str, String)>) -> Outcome<Ran> {
     if !cfg!(target_os = "linux") {
         println!("SKIPPED: deployments run on this machine only where that is Linux");
         return Ok(Ran::Skipped);
@@ -68,7 +84,7 @@ fn run_tests(tests: &[&[&str]], runtimes: &[&str]) -> Outcome<Ran> {
         if let Some(postgres) = &postgres {
             command.env(VARIABLE, &postgres.url);
         }
-        must(command.env("PODIUM_TEST_RUNTIMES", runtimes.join(",")))
+        must(command.envs(variable.clone()))
     };
     // They mostly wait, so they run in parallel.
     std::thread::scope(|scope| {

@@ -44,6 +44,7 @@ Usage: cargo xtask <command>
   airflow                    only that part of the tests: Apache Airflow for real, from nothing to nothing
   airflow --all-runtimes [VERSION…]
                              start every runtime that is offered, or these, run a DAG in it and open it
+  airflow --rounds [COUNT]   100 updates while tasks run, and 50 deploys that are run as soon as they are live
   bench [--fresh]            the release program against a bare handler, as ratios; with --fresh only reads during commits,
         [--creates]          with --creates only durable creates, with --deployments only that part, with --million also
         [--deployments]      the start on a database of a million rows
@@ -99,6 +100,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["schemathesis"] => schemathesis::alone(),
         ["webhooks"] => webhooks::alone(),
         ["airflow"] => airflow::run().map(drop),
+        ["airflow", "--rounds", count @ ..] => airflow::rounds(count).map(drop),
         ["airflow", "--all-runtimes", only @ ..] => airflow::all_runtimes(only).map(drop),
         [] | ["help" | "--help" | "-h", ..] => {
             print!("{HELP}");

@@ -21,6 +21,9 @@ use crate::reconciler::{Failure, Next};
 /// How long to wait for the data plane to announce the end before asking again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
+/// How long it is waited for; an environment that is not healthy is not cleaned up.
+const LONGEST: Duration = Duration::from_hours(6);
+
 /// How far the history of a deployment is cleaned up.
 pub(crate) enum History {
     /// Nothing is to be done, until this time.
@@ -81,8 +84,15 @@ impl Deployments {
                 let Some(before) = clean_up::cutoff(&row.spec, operation.created_at) else {
                     return Ok(Some(History::Cleaned(UserText::EMPTY)));
                 };
-                let state = self.plane.clean_up(row.id, CleanUp { id: operation.id, before }).await?;
+                let asked = self.plane.clean_up(row.id, CleanUp { id: operation.id, before }).await;
+                let state = asked.unwrap_or_else(|fault| {
+                    tracing::warn!(id = %row.id, %fault, "a clean-up cannot be asked for");
+                    CleanUpState::Underway
+                });
                 Ok(Some(match state {
+                    CleanUpState::Underway if now > operation.created_at + LONGEST => {
+                        History::Failed("the history could not be cleaned up in time".into())
+                    }
                     CleanUpState::Underway => History::Underway,
                     CleanUpState::Done(summary) => History::Cleaned(summary),
                     CleanUpState::Failed(why) => {

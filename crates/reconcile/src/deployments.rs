@@ -102,9 +102,12 @@ impl Deployments {
                     let result = StepResult { progressed: true, ..recorded };
                     return Ok(self.with_report(&row, &observation, result, now).await);
                 }
-                // A clean-up goes on once the environment is healthy again.
                 Step::Watch(verdict) if operation.is_some_and(is_clean_up) => {
-                    (verdict, Phase::Underway(None))
+                    let history = self.clean_up_history(&row, &desired, operation, now).await?;
+                    let Some(history) = history else { continue };
+                    let next = watch(&verdict, &observation, next_event, now);
+                    let verdict = self.with_machine_context(verdict);
+                    return Ok(record(system, &row, (verdict, history.phase()), operation, next, now));
                 }
                 Step::Watch(verdict) => (verdict, Phase::of(&observation)),
                 Step::Remove | Step::Forget => {

@@ -4,6 +4,7 @@
 //! claimed row by row besides (see `store::webhook_deliveries`). A slow receiver takes one of the places of this loop for
 //! one round of attempts; then the others that are due come first.
 
+mod places;
 mod resolver;
 mod sender;
 
@@ -26,6 +27,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use crate::reconciler::{Failure, Next, Reconciler, StepFuture, StepResult};
+use places::Places;
 use sender::{Answer, Sender};
 
 pub use resolver::{Lookup, Resolver, SystemResolver};
@@ -40,6 +42,8 @@ const MOST_PENDING: i64 = 10_000;
 const MOST_KEPT: i64 = 50_000;
 /// How many deliveries are removed at once.
 const REMOVED_AT_ONCE: u32 = 500;
+/// How long a webhook waits while its organization has no place for it.
+const OTHERS_FIRST: Duration = Duration::from_secs(1);
 /// The longest attempt, from the look-up of the host to the last byte of the answer that is read.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(15);
 
@@ -54,6 +58,7 @@ pub struct Webhooks {
     /// How long a claim lasts: longer than a step.
     claim: Duration,
     sender: OnceCell<Sender>,
+    places: Places,
 }
 
 impl Webhooks {
@@ -71,17 +76,32 @@ impl Webhooks {
     ) -> Self {
         let attempt = (step_time * 3 / 4).min(LONGEST_ATTEMPT);
         let (begins, claim) = (step_time / 8, step_time * 3 / 2);
-        Self { app: app.clone(), system, resolver, attempt, begins, claim, sender: OnceCell::new() }
+        Self {
+            app: app.clone(),
+            system,
+            resolver,
+            attempt,
+            begins,
+            claim,
+            sender: OnceCell::new(),
+            places: Places::default(),
+        }
     }
 
     async fn reconcile(&self, id: WebhookId) -> Result<StepResult, Failure> {
         let (system, started) = (self.system, Instant::now());
+        let mut place = None;
         loop {
             let webhook = self.app.db.read(None, move |conn| webhooks::state(conn, &system, id)).await?;
             let is_done = match &webhook {
                 None => self.remove(id).await?,
                 Some(webhook) if !webhook.is_enabled => return Ok(StepResult::settled()),
                 Some(webhook) => {
+                    place = place.or_else(|| self.places.take(webhook.organization_id));
+                    if place.is_none() {
+                        let (at, reason) = (self.app.world.now() + OTHERS_FIRST, "Others come first.".into());
+                        return Ok(StepResult { next: Next::At { at, reason }, ..StepResult::settled() });
+                    }
                     let has_all = self.take(webhook).await?;
                     let has_sent_all = self.send(webhook).await?;
                     has_all && has_sent_all

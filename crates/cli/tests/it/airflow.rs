@@ -9,6 +9,7 @@ mod neighbours;
 mod operate;
 mod project;
 mod releases;
+mod rounds;
 mod runtimes;
 mod supervision;
 mod world;

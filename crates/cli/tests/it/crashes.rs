@@ -1,6 +1,7 @@
 //! Acknowledged writes survive a crash, and stored data is complete.
 
 mod deployments;
+mod events;
 
 use std::collections::HashSet;
 use std::sync::Mutex;

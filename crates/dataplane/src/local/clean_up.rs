@@ -70,11 +70,9 @@ impl CleanUps {
         Some(asked.clean_up)
     }
 
-    /// Begins it again later, if it has not ended.
+    /// Forgets it, if it has not ended: whoever still wants it asks again.
     pub(super) fn interrupt(&self) {
-        if let Some(asked) = self.lock().as_mut().filter(|asked| asked.state == CleanUpState::Underway) {
-            asked.has_begun = false;
-        }
+        self.lock().take_if(|asked| asked.state == CleanUpState::Underway);
     }
 
     /// Ends it, unless another one was asked for.
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_begun_once_and_again_if_it_was_interrupted() {
+    fn each_is_begun_once_and_again_if_it_is_still_wanted_after_an_interruption() {
         let clean_ups = CleanUps::default();
         assert_eq!(clean_ups.begin(), None);
         let first = clean_up(1);
@@ -143,6 +141,8 @@ mod tests {
         assert_eq!((clean_ups.begin(), clean_ups.begin()), (Some(first), None));
         assert_eq!(clean_ups.ask(first), CleanUpState::Underway, "it goes on");
         clean_ups.interrupt();
+        assert_eq!(clean_ups.begin(), None, "nobody wants it any more");
+        clean_ups.ask(first);
         assert_eq!((clean_ups.begin(), clean_ups.begin()), (Some(first), None));
         let done = CleanUpState::Done(UserText::EMPTY);
         clean_ups.end(clean_up(2).id, CleanUpState::Failed("no".into()));

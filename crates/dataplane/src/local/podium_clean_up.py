@@ -32,6 +32,8 @@ TABLES = [
     "session",
 ]
 BATCH = 10_000
+# In the environment's home, while a clean-up is under way: the archives that were there before.
+BEFORE = ".podium_clean_up.json"
 
 
 def give_up_after(seconds):
@@ -42,14 +44,19 @@ def give_up_after(seconds):
 
 
 def oldest_under_way():
-    """When the oldest run that has not ended began."""
+    """When the oldest run that has not ended began, or its oldest task: a run that is repeated begins anew, and its tasks
+    that are not repeated do not."""
     from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
-    from sqlalchemy import func, select
+    from sqlalchemy import and_, func, select
 
     with create_session() as session:
         under_way = DagRun.state.in_(["queued", "running"])
-        return session.scalar(select(func.min(DagRun.start_date)).where(under_way))
+        is_of_run = and_(TaskInstance.dag_id == DagRun.dag_id, TaskInstance.run_id == DagRun.run_id)
+        tasks = select(func.min(TaskInstance.start_date)).join(DagRun, is_of_run).where(under_way)
+        began = [session.scalar(select(func.min(DagRun.start_date)).where(under_way)), session.scalar(tasks)]
+        return min((time for time in began if time is not None), default=None)
 
 
 def count_runs(before):
@@ -59,6 +66,34 @@ def count_runs(before):
 
     with create_session() as session:
         return session.scalar(select(func.count()).select_from(DagRun).where(DagRun.start_date < before))
+
+
+def archives():
+    """The tables that rows are moved to before they are deleted, which users may keep, too."""
+    from airflow.utils.session import create_session
+    from sqlalchemy import inspect as inspected
+
+    with create_session() as session:
+        names = inspected(session.get_bind()).get_table_names()
+    return {name for name in names if name.startswith("_airflow_deleted__")}
+
+
+def drop_leftovers():
+    """Drops what a clean-up that was killed has left: the archives that were not there when it began."""
+    from airflow.utils.session import create_session
+    from sqlalchemy import text
+
+    present = archives()
+    try:
+        with open(BEFORE) as file:
+            kept = set(json.load(file))
+    except (OSError, ValueError):
+        kept = present
+    with create_session() as session:
+        for name in sorted(present - kept):
+            session.execute(text(f'DROP TABLE "{name}"'))
+    with open(BEFORE, "w") as file:
+        json.dump(sorted(present & kept), file)
 
 
 class Failures(logging.Handler):
@@ -129,8 +164,10 @@ def main():
     is_held_back = under_way is not None and under_way < before
     if is_held_back:
         before = under_way
+    drop_leftovers()
     runs = count_runs(before)
     failed = clean_tables(before)
+    os.unlink(BEFORE)
     report = {
         "runs": max(0, runs - count_runs(before)),
         "files": sum(remove_files(folder, before.timestamp()) for folder in sys.argv[3:]),

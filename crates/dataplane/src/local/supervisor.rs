@@ -2,6 +2,7 @@
 
 mod clean_up;
 mod drain;
+mod helpers;
 mod history;
 mod liveness;
 mod network;
@@ -150,6 +151,7 @@ pub(super) struct Supervisor {
     /// The clean-up that was asked for, and the task that carries it out.
     clean_ups: Arc<CleanUps>,
     clean_up: Option<AbortHandle>,
+    has_ended_earlier_clean_up: bool,
     /// What was found in the DAGs of a strict release, until the next order.
     import_errors: Vec<ReportedImportError>,
     /// The version of the DAGs that is going live, until its rollout has ended.
@@ -202,6 +204,7 @@ impl Supervisor {
             force: Arc::clone(&force),
             clean_ups: Arc::clone(&clean_ups),
             clean_up: None,
+            has_ended_earlier_clean_up: false,
             import_errors: Vec::new(),
             new_version: None,
             has_answered: false,
@@ -279,6 +282,7 @@ impl Supervisor {
             status.rollout = Rollout::Underway;
         });
         self.kill_orphans().await;
+        self.end_earlier_clean_up().await;
         if environment.is_hibernating {
             let _ = self.refresh_isolation().await;
             if !self.drain_before("hibernating", environment).await {

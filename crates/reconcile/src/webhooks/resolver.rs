@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use podium_domain::webhooks::{Destinations, Scheme};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::Semaphore;
 
 /// A look-up under way.
 pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -19,15 +20,21 @@ pub trait Resolver: Send + Sync {
     fn resolve(&self, host: String) -> Lookup;
 }
 
+/// How many look-ups go on at once, each in a thread of its own.
+static LOOKUPS: Semaphore = Semaphore::const_new(64);
+
 /// Looks up as the system does.
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
     fn resolve(&self, host: String) -> Lookup {
-        Box::pin(async move {
+        // A look-up that nobody waits for any more keeps its thread until it has ended, and so its turn.
+        let found = tokio::spawn(async move {
+            let _turn = LOOKUPS.acquire().await;
             let found = tokio::net::lookup_host((host, 0)).await?;
             Ok(found.map(|address| address.ip()).collect())
-        })
+        });
+        Box::pin(async move { found.await.map_err(io::Error::other)? })
     }
 }
 

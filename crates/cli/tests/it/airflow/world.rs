@@ -334,10 +334,17 @@ impl World {
 
     fn lines(&self, environment: &Environment, text: &str) -> Vec<String> {
         let text = text.replace('"', "%22").replace(' ', "%20");
-        let found =
-            self.of(environment, "GET", &format!("/logs?sources=worker&searchText={text}"), None).json();
         let raw = |entry: &Value| entry["raw"].as_str().expect("text").to_owned();
-        found["results"].as_array().expect("a list").iter().map(raw).collect()
+        let mut all = Vec::new();
+        loop {
+            let path = format!("/logs?sources=worker&searchText={text}&limit=1000&offset={}", all.len());
+            let found = self.of(environment, "GET", &path, None).json();
+            let page = found["results"].as_array().expect("a list");
+            all.extend(page.iter().map(raw));
+            if page.len() < 1000 {
+                return all;
+            }
+        }
     }
 
     pub(super) fn count_lines(&self, environment: &Environment, text: &str) -> usize {

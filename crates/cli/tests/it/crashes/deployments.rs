@@ -1,5 +1,6 @@
 //! The program is killed at a random moment while many callers create, deploy to and delete deployments. Afterwards
-//! every acknowledged deployment is HEALTHY or deleted as requested, the data plane has no orphan, and no work is lost.
+//! every acknowledged deployment is HEALTHY or deleted as requested, the data plane has no orphan, no work is lost, and the
+//! events tell exactly what happened.
 //!
 //! A few rounds here; `cargo xtask crash` runs many more, with more callers.
 
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use podium_testkit::Engine;
 use serde_json::{Value, json};
 
+use super::events::Reader;
 use crate::loops::{environments, pending, wait_until};
 use crate::program::{Caller, Installation, Program};
 
@@ -144,7 +146,9 @@ fn check(installation: &Installation, program: &Program, token: &str, ledger: &L
     let organization = program.organization(token);
     let all = deployments(program, &organization, token);
     let planned = environments(installation);
-    assert_eq!(all.keys().cloned().collect::<BTreeSet<_>>(), planned, "the data plane has exactly these");
+    let ids = all.keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(ids, planned, "the data plane has exactly these");
+    Reader { program, organization: &organization, token }.agree(&ids);
     for (id, deployment) in &all {
         assert_eq!(deployment["status"], "HEALTHY", "{deployment}");
         assert_eq!(deployment["imageTag"], running_image(installation, id), "{deployment}");

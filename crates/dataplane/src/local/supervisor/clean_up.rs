@@ -21,8 +21,9 @@ impl Supervisor {
     /// Begins the clean-up that was asked for, if there is one.
     pub(super) async fn begin_clean_up(&mut self, prepared: &Prepared) {
         let Some(wanted) = self.clean_ups.begin() else { return };
-        // One that an earlier control plane has left behind.
-        self.orphans().kill_component(CLEAN_UP, Vec::new()).await;
+        if let Some(before) = self.clean_up.take() {
+            before.abort();
+        }
         let Some(scheduler) = prepared.programs.iter().find(|program| program.name == "scheduler") else {
             return self
                 .clean_ups
@@ -56,7 +57,14 @@ impl Supervisor {
         self.clean_up = Some(tokio::spawn(cleaning).abort_handle());
     }
 
-    /// Ends the clean-up that is under way; it begins again once the environment is up.
+    /// Ends the clean-up that an earlier control plane has left behind, once.
+    pub(super) async fn end_earlier_clean_up(&mut self) {
+        if !std::mem::replace(&mut self.has_ended_earlier_clean_up, true) {
+            self.orphans().kill_component(CLEAN_UP, Vec::new()).await;
+        }
+    }
+
+    /// Ends the clean-up that is under way.
     pub(super) fn interrupt_clean_up(&mut self) {
         if let Some(clean_up) = self.clean_up.take() {
             clean_up.abort();

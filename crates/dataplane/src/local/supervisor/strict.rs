@@ -16,10 +16,8 @@ use crate::local::check::{self, CheckedDags};
 use crate::local::code;
 use crate::local::components::parser_variables;
 use crate::local::helper::{Helper, HelperError};
-use crate::local::isolation::Isolation;
 use crate::local::orphans::COMPONENT;
 use crate::local::parsing::dag_files;
-use crate::local::process::with_process_limit;
 use crate::local::project::{DAGS, is_folder};
 use crate::local::settings::SettingsContext;
 use crate::{Environment, Secret};
@@ -128,25 +126,5 @@ impl Supervisor {
             check::LONGEST.as_secs().to_string().into(),
         ];
         self.helper_arguments(&arguments).await
-    }
-
-    /// The isolation of a helper: that of the environment, in its control groups.
-    pub(super) async fn helper_isolation(&self) -> Isolation {
-        let (plane, id, isolation) = (Arc::clone(&self.plane), self.id, self.isolation.clone());
-        blocking(move || {
-            let groups = plane.cgroups.groups(id).into_iter().filter(|group| group.exists());
-            isolation.in_groups(groups.collect())
-        })
-        .await
-    }
-
-    /// The command line of a helper; without a control group, a limit of the environment's user bounds its processes.
-    pub(super) async fn helper_arguments(&self, arguments: &[OsString]) -> Vec<OsString> {
-        let (plane, id) = (Arc::clone(&self.plane), self.id);
-        let is_counted = blocking(move || plane.cgroups.counts_processes(id)).await;
-        match self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some()) {
-            Some(most) if !is_counted => with_process_limit(arguments, most),
-            _ => arguments.into(),
-        }
     }
 }

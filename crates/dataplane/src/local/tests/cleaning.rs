@@ -1,12 +1,14 @@
-//! The history of a running environment is cleaned up once for each id, and again after an interruption.
+//! The history of a running environment is cleaned up once for each id.
 
 use std::fs;
+use std::process::Command;
 
 use podium_api::{OperationId, Timestamp};
 
 use super::fixture::{Fixture, eventually};
 use crate::local::Local;
-use crate::local::orphans::LOOK_AGAIN;
+use crate::local::orphans::{COMPONENT, LOOK_AGAIN};
+use crate::local::settings::marker;
 use crate::{CleanUp, CleanUpState, DataPlane as _};
 
 fn clean_up(number: u64) -> CleanUp {
@@ -61,7 +63,7 @@ async fn history_is_cleaned_up_once_for_each_id() {
 }
 
 #[tokio::test]
-async fn a_clean_up_that_a_change_interrupts_begins_again() {
+async fn a_clean_up_that_a_change_interrupts_begins_again_only_if_it_is_still_wanted() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
@@ -69,25 +71,18 @@ async fn a_clean_up_that_a_change_interrupts_begins_again() {
     assert_eq!(plane.clean_up(fixture.id, clean_up(1)).await.unwrap(), CleanUpState::Underway);
     begun(&fixture, 1).await;
     fixture.bring_up(&plane, &fixture.environment(2)).await;
-    begun(&fixture, 2).await;
     untell(&fixture, "cleaning");
-    assert!(matches!(ended(&fixture, &plane, clean_up(1)).await, CleanUpState::Done(_)));
-    assert_eq!(given(&fixture).len(), 2);
+    assert!(matches!(ended(&fixture, &plane, clean_up(2)).await, CleanUpState::Done(_)));
+    assert_eq!(given(&fixture).len(), 2, "the first one is superseded and does not come back");
 }
 
 #[tokio::test]
-async fn a_clean_up_that_outlives_the_control_plane_is_ended_and_begun_again() {
+async fn a_clean_up_that_an_earlier_control_plane_left_behind_is_ended() {
     let fixture = Fixture::new().with_runtime("3.3.2");
+    let (name, value) = marker(fixture.id);
+    let mut left =
+        Command::new("sleep").arg("100000").env(name, value).env(COMPONENT, "clean-up").spawn().unwrap();
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
-    tell(&fixture, "cleaning");
-    plane.clean_up(fixture.id, clean_up(1)).await.unwrap();
-    begun(&fixture, 1).await;
-    drop(plane);
-    let plane = fixture.open();
-    fixture.bring_up(&plane, &fixture.environment(1)).await;
-    plane.clean_up(fixture.id, clean_up(1)).await.unwrap();
-    begun(&fixture, 2).await;
-    untell(&fixture, "cleaning");
-    assert!(matches!(ended(&fixture, &plane, clean_up(1)).await, CleanUpState::Done(_)));
+    assert!(left.wait().unwrap().code().is_none(), "it was killed");
 }

@@ -6,6 +6,7 @@ use podium_api::{DeploymentId, Timestamp};
 use podium_dataplane::simulated::{Call, InjectedFault};
 use podium_dataplane::{CleanUpState, Fault};
 use podium_domain::UserText;
+use podium_domain::deployments::plan::Health;
 use podium_testkit::{TestApp, on_both_engines};
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ on_both_engines! {
     async fn a_clean_up_is_shown_while_it_is_under_way_and_gives_way_to_a_change(app) {
         let id = kept(&app, json!({})).await;
         app.plane.script().clean_ups_are(Some(CleanUpState::Underway));
-        pass(&app, 24).await;
+        pass(&app, 20).await;
         let operation = clean_ups(&app).await.remove(0);
         assert_eq!((&operation["state"], &operation["steps"][0]["name"]), (&json!("RUNNING"), &json!("CLEAN_UP")));
         assert_eq!(read_deployment(&app, id).await["status"], "HEALTHY", "the deployment is not affected");
@@ -82,7 +83,7 @@ on_both_engines! {
     async fn a_clean_up_goes_on_after_a_restart_and_when_the_data_plane_was_away(app) {
         kept(&app, json!({})).await;
         app.plane.script().clean_ups_are(Some(CleanUpState::Underway));
-        pass(&app, 24).await;
+        pass(&app, 20).await;
         let before = clean_ups(&app).await.remove(0);
         app.plane.script().inject(Call::CleanUp, InjectedFault::Fail(Fault::Failed("away".into())), 2);
         app.plane.script().clean_ups_are(None);
@@ -105,6 +106,21 @@ on_both_engines! {
         app.plane.script().clean_ups_are(None);
         pass(&app, 24).await;
         assert_eq!(states(&app).await, ["SUCCEEDED", "FAILED"]);
+    }
+
+    async fn a_clean_up_of_an_environment_that_stays_unhealthy_ends(app) {
+        let id = kept(&app, json!({})).await;
+        app.plane.script().clean_ups_are(Some(CleanUpState::Underway));
+        pass(&app, 20).await;
+        assert_eq!(states(&app).await, ["RUNNING"]);
+        app.plane.script().set_health(id, "scheduler", Health::Down("it hangs".into()));
+        app.settle().await;
+        assert_eq!(states(&app).await, ["RUNNING"]);
+        assert_eq!(read_deployment(&app, id).await["status"], "UNHEALTHY");
+        pass(&app, 7).await;
+        let failed = clean_ups(&app).await.remove(0);
+        assert_eq!(failed["failure"]["reason"], "the history could not be cleaned up in time");
+        assert_eq!(read_deployment(&app, id).await["status"], "UNHEALTHY", "which is another matter");
     }
 
     async fn what_a_deployment_missed_in_its_sleep_is_done_once_it_is_awake(app) {
