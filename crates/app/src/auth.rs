@@ -219,7 +219,7 @@ impl Known {
 }
 
 /// A session that works once it is stored.
-fn new_session(app: &App, user_id: UserId, now: Timestamp) -> (Issued<NewSession>, Session) {
+pub(crate) fn new_session(app: &App, user_id: UserId, now: Timestamp) -> (Issued<NewSession>, Session) {
     let expires_at = now + app.config.session;
     let issued = app.issue_session(user_id, Some(expires_at), now);
     let session = Session { token: issued.value.clone(), expires_at, user_id };
@@ -235,7 +235,7 @@ fn end_session(cx: &Cx<()>, tx: &Tx) -> Result<()> {
     sessions_change(tx, &system, cx.subject_id(), cx.now())
 }
 
-fn users_only(cx: &Cx<()>, instead: &str) -> Result<UserId> {
+pub(crate) fn users_only(cx: &Cx<()>, instead: &str) -> Result<UserId> {
     cx.authority()
         .credential
         .user_id()

@@ -238,7 +238,7 @@ impl Signed {
 }
 
 /// The organization that a user's own audit records go to.
-fn home_of(conn: &Conn, system: &System, user_id: UserId) -> Result<Option<OrganizationId>> {
+pub(crate) fn home_of(conn: &Conn, system: &System, user_id: UserId) -> Result<Option<OrganizationId>> {
     let memberships = users::memberships(conn, system, user_id)?;
     let active = memberships.into_iter().find(|(_, status)| *status == UserStatus::Active);
     Ok(active.map(|(id, _)| id))

@@ -23,6 +23,7 @@ pub mod declared_sets;
 pub mod deploy_reports;
 pub mod deployments;
 pub mod deploys;
+pub mod device_sign_ins;
 pub mod environment_objects;
 pub mod event_spools;
 pub mod events;
@@ -89,6 +90,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0024_event_spools"),
     migration!("0026_declared_sets"),
     migration!("0027_applied_plans"),
+    migration!("0029_device_sign_ins"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -115,6 +117,7 @@ fn all_statements() -> Vec<&'static Sql> {
         front_door::STATEMENTS,
         deploys::STATEMENTS,
         deploy_reports::STATEMENTS,
+        device_sign_ins::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         idempotency::STATEMENTS,
