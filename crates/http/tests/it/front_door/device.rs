@@ -174,7 +174,7 @@ on_both_engines! {
         let terminal = Terminal::at(&app, "192.0.2.1").await;
         approve(&terminal).await;
         let body = json!({ "currentPassword": "", "newPassword": "correct horse battery staple" });
-        app.post(&session, "/v1/auth/password", body).await.ok();
+        app.post(&session, "/v1/auth/change-password", body).await.ok();
         terminal.poll(&app).await.refused(404);
 
         let terminal = Terminal::at(&app, "192.0.2.1").await;
