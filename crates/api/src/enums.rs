@@ -298,6 +298,10 @@ wire_enum! {
         EnvironmentObject = "ENVIRONMENT_OBJECT",
         Loop = "LOOP",
     }
+    /// What a person decides about the sign-in of a terminal.
+    DeviceSignInDecision { Approve = "APPROVE", Deny = "DENY" }
+    /// How far the sign-in of a terminal has come.
+    DeviceSignInStatus { Pending = "PENDING", Approved = "APPROVED", Denied = "DENIED" }
     /// How far an operation has come.
     OperationState {
         Pending = "PENDING",

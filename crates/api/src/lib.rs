@@ -20,6 +20,7 @@ pub mod deploy_reports;
 pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
+pub mod device_sign_ins;
 #[doc(hidden)]
 pub mod distinct;
 pub mod endpoint;
@@ -82,6 +83,7 @@ registry! {
     agent_tokens,
     agent_logs,
     auth,
+    device_sign_ins,
     operations,
     events,
     plans,

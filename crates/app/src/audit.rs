@@ -35,6 +35,9 @@ struct Record<'a> {
     operation_id: &'a str,
     request_id: &'a str,
     status_code: u16,
+    /// How the caller came in, where that was not by an address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_body: Option<&'a Value>,
 }
@@ -48,8 +51,13 @@ pub fn record<P: Clone + Send + Sync + 'static>(
 ) -> Result<()> {
     let authority = cx.authority();
     let organization_id = authority.member.as_ref().map(Member::organization_id).or(authority.home);
-    let profile = &authority.profile;
-    write(tx, &system(cx.app()), cx.request(), organization_id, profile, id, status)
+    let request = cx.request();
+    if !request.endpoint.audited {
+        return Ok(());
+    }
+    let via = cx.app().operator_sessions.mark(authority.credential.token_id);
+    let entry = Entry { via, ..Entry::of(request, status) };
+    entry.write(tx, &system(cx.app()), organization_id, &authority.profile, id)
 }
 
 /// Records a call that was authenticated by other means than a token.
@@ -65,18 +73,7 @@ pub fn write(
     if !request.endpoint.audited {
         return Ok(());
     }
-    let entry = Entry {
-        now: request.now,
-        address: request.address,
-        user_agent: &request.user_agent,
-        method: request.endpoint.method.as_str(),
-        path: &request.path,
-        operation_id: request.endpoint.id,
-        request_id: &request.id,
-        status,
-        body: request.audited_body.as_ref(),
-    };
-    entry.write(tx, system, organization_id, subject, id)
+    Entry::of(request, status).write(tx, system, organization_id, subject, id)
 }
 
 /// The data of a record.
@@ -90,9 +87,26 @@ pub(crate) struct Entry<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) status: u16,
     pub(crate) body: Option<&'a Value>,
+    pub(crate) via: Option<&'static str>,
 }
 
-impl Entry<'_> {
+impl<'a> Entry<'a> {
+    /// A request and what came of it.
+    fn of(request: &'a Request, status: u16) -> Self {
+        Self {
+            now: request.now,
+            address: request.address,
+            user_agent: &request.user_agent,
+            method: request.endpoint.method.as_str(),
+            path: &request.path,
+            operation_id: request.endpoint.id,
+            request_id: &request.id,
+            status,
+            body: request.audited_body.as_ref(),
+            via: None,
+        }
+    }
+
     /// Writes the record.
     pub(crate) fn write(
         &self,
@@ -115,6 +129,7 @@ impl Entry<'_> {
             operation_id: self.operation_id,
             request_id: self.request_id,
             status_code: self.status,
+            via: self.via,
             request_body: self.body,
         };
         let line =

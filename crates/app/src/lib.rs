@@ -44,6 +44,7 @@ pub mod deploy_reports;
 pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
+pub mod device_sign_ins;
 pub mod environment_objects;
 pub mod events;
 mod facts;
@@ -52,6 +53,7 @@ pub mod invites;
 pub mod nodes;
 mod operation_events;
 pub mod operations;
+pub mod operator;
 pub mod options;
 pub mod organizations;
 mod own;
@@ -143,5 +145,7 @@ pub struct Shared {
     pub(crate) rendered_deployments: rendered::Rendered<podium_api::deployments::Deployment>,
     pub(crate) passwords: passwords::Passwords,
     pub(crate) sign_in_throttle: throttle::Throttle,
+    pub(crate) device_polls: device_sign_ins::Polls,
+    pub(crate) operator_sessions: operator::OperatorSessions,
     pub(crate) used_tokens: Mutex<HashMap<TokenId, Timestamp>>,
 }

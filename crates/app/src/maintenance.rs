@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use podium_db::Tx;
 use podium_store::{
-    audit, changes, credentials, events, front_door, idempotency, operations, plans, sessions, signing_keys,
-    tokens, webhook_deliveries, webhooks,
+    audit, changes, credentials, device_sign_ins, events, front_door, idempotency, operations, plans,
+    sessions, signing_keys, tokens, webhook_deliveries, webhooks,
 };
 
 use crate::App;
@@ -48,6 +48,7 @@ pub async fn once(app: &App) -> Result<()> {
         drop_all(app, move |tx| Ok(front_door::prune_codes(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(front_door::prune_passes(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(sessions::prune(tx, &system, now, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(device_sign_ins::prune(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(plans::prune(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(changes::prune(tx, &system, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(operations::prune(tx, &system, now - OPERATIONS_KEPT_FOR, AT_ONCE)?))

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use podium_api::enums::{OrganizationRole, Product, UserStatus};
 use podium_api::workspaces::Workspace;
-use podium_api::{OrganizationId, Timestamp, UserId, WorkspaceId};
+use podium_api::{CredentialId, OrganizationId, Timestamp, UserId, WorkspaceId};
 use podium_db::{Conn, Db, Options, Target, Tx};
 use podium_domain::{Grant, Held, On, emails, names};
 use podium_logs::LogStore;
@@ -127,6 +127,8 @@ impl App {
             rendered_deployments: Default::default(),
             passwords: Passwords::new(Arc::clone(&world)),
             sign_in_throttle: Default::default(),
+            device_polls: Default::default(),
+            operator_sessions: Default::default(),
             used_tokens: Mutex::default(),
             public_url,
             config,
@@ -177,16 +179,26 @@ impl App {
     /// }
     /// ```
     pub async fn new_owner_token(&self, system: &System) -> Result<Option<String>> {
+        Ok(self.new_owner_session(system, None).await?.map(|(_, (_, value))| value))
+    }
+
+    /// A session of the oldest owner of the first organization: its id and its value.
+    pub(crate) async fn new_owner_session(
+        &self,
+        system: &System,
+        expires_at: Option<Timestamp>,
+    ) -> Result<Option<(OrganizationId, (CredentialId, String))>> {
         let system = *system;
-        let owner = move |conn: &Conn| match organizations::first(conn, &system)? {
-            Some(organization_id) => grants::oldest_owner(conn, &system.scope(organization_id)),
-            None => Ok(None),
+        let owner = move |conn: &Conn| {
+            let Some(organization_id) = organizations::first(conn, &system)? else { return Ok(None) };
+            let owner = grants::oldest_owner(conn, &system.scope(organization_id))?;
+            Ok::<_, Error>(owner.map(|owner_id| (organization_id, owner_id)))
         };
-        let Some(owner_id) = self.db.read(None, owner).await? else { return Ok(None) };
-        let token = self.issue_session(owner_id, None, self.world.now());
-        let value = token.value.clone();
+        let Some((organization_id, owner_id)) = self.db.read(None, owner).await? else { return Ok(None) };
+        let token = self.issue_session(owner_id, expires_at, self.world.now());
+        let issued = (token.token.id.into(), token.value.clone());
         self.db.write(None, move |tx| token.store(tx, &system)).await?;
-        Ok(Some(value))
+        Ok(Some((organization_id, issued)))
     }
 
     async fn first_start(&self) -> Result<Option<String>> {

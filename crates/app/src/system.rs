@@ -2,7 +2,7 @@
 //!
 //! Functions behind endpoints act for their caller, with the scope that was proven for it. A few modules act for the
 //! server itself: they identify callers, manage sessions and stored responses, write audit records, clean up, or serve
-//! endpoints that a scope cannot serve (`auth`, `front_door::open`, `deploys::uploads`, `own`). They are listed here and
+//! endpoints that a scope cannot serve (`auth`, `device_sign_ins`, `front_door::open`, `deploys::uploads`, `own`). They are listed here and
 //! nowhere else, and ARCHITECTURE.md says why each needs the capability. Each has a key that only it can construct, so
 //! no other module can open the vault, even though every module can see it. From outside this crate there is not even a
 //! vault:
@@ -67,6 +67,7 @@ acting! {
     crate::authority::SystemKey,
     crate::deploys::expiry::SystemKey,
     crate::deploys::uploads::SystemKey,
+    crate::device_sign_ins::SystemKey,
     crate::disk::SystemKey,
     crate::events::wakes::SystemKey,
     crate::follow::SystemKey,

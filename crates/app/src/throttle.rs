@@ -70,6 +70,12 @@ impl From<IpAddr> for Place {
     }
 }
 
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl Account {
     /// The account of a name in the form in which names are compared.
     pub(crate) fn named(key: &str) -> Self {

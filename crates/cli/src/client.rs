@@ -6,6 +6,7 @@
 //! ([`output`], [`table`]), waiting ([`follow`]) and how a command ends ([`ending`]).
 
 mod airflow;
+mod browser;
 pub(crate) mod commands;
 mod contexts;
 mod declared;
@@ -15,6 +16,7 @@ mod fields;
 mod follow;
 mod grants;
 mod names;
+mod operator;
 mod output;
 mod planning;
 mod project;

@@ -12,6 +12,7 @@ mod log;
 #[cfg(target_os = "linux")]
 mod network;
 mod node;
+mod operator_socket;
 mod owner_password;
 mod owner_token;
 #[cfg(target_os = "linux")]
@@ -29,7 +30,7 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 
-pub(crate) use data_dir::OWNER_TOKEN;
+pub(crate) use data_dir::{OPERATOR_KEY, OWNER_TOKEN, SOCKET};
 
 /// A command of the operator.
 #[derive(Subcommand)]

@@ -15,11 +15,14 @@ mod retry;
 mod upload;
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use podium_api::{Endpoint, ErrorBody, Nothing, Reply};
-use reqwest::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION,
+};
 use serde::de::DeserializeOwned;
 use url::Url;
 
@@ -54,6 +57,17 @@ pub struct Settings {
     pub retry: Retry,
     /// Is told about every request that was sent.
     pub observer: Option<Observer>,
+    /// The server's own socket on this machine, in the place of a connection to its address and of a token.
+    pub socket: Option<Socket>,
+}
+
+/// The socket of a server on this machine, and what whoever uses it must know.
+#[derive(Clone)]
+pub struct Socket {
+    /// The socket.
+    pub path: PathBuf,
+    /// The key that the server keeps next to it.
+    pub key: String,
 }
 
 /// Is told about every request that was sent.
@@ -118,9 +132,10 @@ impl Client {
             }
             builder = builder.tls_certs_merge(certificates);
         }
-        if let Some(token) = &settings.token {
-            bearer(token)?;
+        if let Some(socket) = &settings.socket {
+            builder = builder.unix_socket(socket.path.as_path());
         }
+        authorization(&settings)?;
         let http = builder.build().map_err(|error| Error::Invalid(error::text_of(&error)))?;
         Ok(Self { http, base, settings: Arc::new(settings) })
     }
@@ -128,6 +143,11 @@ impl Client {
     /// The URL of the server, without a slash at its end.
     pub fn base(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
+    }
+
+    /// The socket that is used in the place of the URL.
+    pub fn socket(&self) -> Option<&Path> {
+        self.settings.socket.as_ref().map(|socket| socket.path.as_path())
     }
 
     /// Calls an endpoint.
@@ -187,8 +207,8 @@ impl Client {
         if let Some(timeout) = timeout {
             request = request.timeout(timeout);
         }
-        if let Some(token) = &self.settings.token {
-            request = request.header(reqwest::header::AUTHORIZATION, bearer(token).map_err(Attempt::from)?);
+        if let Some(value) = authorization(&self.settings).map_err(Attempt::from)? {
+            request = request.header(AUTHORIZATION, value);
         }
         if let Some(body) = &call.body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
@@ -226,7 +246,10 @@ impl Client {
             let took = started.elapsed();
             observer(&Sent { method, path: shown, outcome: &outcome, request_id, took });
         }
-        let response = sent.map_err(|error| Attempt::unreachable(self.base(), &error))?;
+        let response = sent.map_err(|error| {
+            let socket = self.socket().map(|path| path.display().to_string());
+            Attempt::unreachable(socket.as_deref().unwrap_or(self.base()), &error)
+        })?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -311,11 +334,17 @@ fn base_url(text: &str) -> Result<Url> {
     Ok(url)
 }
 
-fn bearer(token: &str) -> Result<HeaderValue> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+/// What says who the caller is: a token, or the key of a socket.
+fn authorization(settings: &Settings) -> Result<Option<HeaderValue>> {
+    let text = match (&settings.socket, &settings.token) {
+        (Some(socket), _) => format!("Operator {}", socket.key),
+        (None, Some(token)) => format!("Bearer {token}"),
+        (None, None) => return Ok(None),
+    };
+    let mut value = HeaderValue::from_str(&text)
         .map_err(|_| Error::Invalid("the token holds characters that no token has".into()))?;
     value.set_sensitive(true);
-    Ok(value)
+    Ok(Some(value))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {

@@ -11,10 +11,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use podium_api::uploads::VERSION_HEADER;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 
 use crate::retry::Verdict;
-use crate::{Attempt, Client, Error, Result};
+use crate::{Attempt, Client, Error, Result, authorization};
 
 /// How much is read at a time.
 const CHUNK: u64 = 64 << 10;
@@ -29,6 +29,7 @@ impl Client {
     pub async fn upload(&self, url: &str, file: &Path, progress: &Progress) -> Result<String> {
         let parsed = url::Url::parse(url)
             .map_err(|error| Error::Unexpected(format!("the upload URL is not one: {error}")))?;
+        let parsed = self.reached(parsed);
         let mut tries = 0;
         loop {
             tries += 1;
@@ -42,18 +43,34 @@ impl Client {
         }
     }
 
+    /// The URL as this client reaches it: on a socket there is no encryption, and no other host.
+    fn reached(&self, url: url::Url) -> url::Url {
+        if self.settings.socket.is_none() {
+            return url;
+        }
+        let mut reached = self.base.clone();
+        reached.set_path(url.path());
+        reached.set_query(url.query());
+        reached
+    }
+
     async fn upload_once(&self, url: &url::Url, file: &Path, progress: &Progress) -> Result<String, Attempt> {
         let unreadable = |error| Error::Invalid(format!("{} cannot be read: {error}", file.display()));
         let opened = File::open(file).map_err(unreadable)?;
         let length = opened.metadata().map_err(unreadable)?.len();
         progress(0);
         let body = Archive { file: opened, left: length, length, progress: Arc::clone(progress) };
-        let request = self
+        let mut request = self
             .http
             .put(url.clone())
             .timeout(LEAST_TIME + Duration::from_secs(length / CHUNK))
             .header(CONTENT_TYPE, "application/gzip")
             .body(reqwest::Body::wrap(body));
+        if self.settings.socket.is_some()
+            && let Some(value) = authorization(&self.settings).map_err(Attempt::from)?
+        {
+            request = request.header(AUTHORIZATION, value);
+        }
         let response = self.perform(request, "PUT", url.path()).await?;
         let version = response.headers().get(VERSION_HEADER).and_then(|value| value.to_str().ok());
         Ok(version.map(str::to_owned).ok_or_else(|| Error::Unexpected("the upload has no version".into()))?)

@@ -13,6 +13,7 @@ pub mod custom_roles;
 pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;
+pub mod device_sign_ins;
 pub mod emails;
 pub mod environment_objects;
 pub mod events;

@@ -9,6 +9,7 @@
 pub(crate) mod console;
 pub(crate) mod console_pages;
 mod cookies;
+pub(crate) mod device;
 mod forward;
 mod headers;
 mod isolation;

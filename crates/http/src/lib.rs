@@ -19,6 +19,7 @@ mod in_process;
 mod incoming;
 mod lines;
 mod metrics;
+mod operator;
 mod outgoing;
 mod pace;
 mod pages;
@@ -34,6 +35,7 @@ mod tls;
 mod uploads;
 
 pub use body::Body;
+pub use operator::{OperatorGate, serve_operator};
 pub use serve::{ServeError, Serving, check, serve};
 pub use server::Server;
 pub use settings::{Settings, Tls, Waiting};

@@ -83,6 +83,7 @@ routes! {
         AcceptInvite => accept_invite, SignIn => sign_in, Renew => renew, SignOut => sign_out,
         ChangePassword => change_password,
     }
+    device_sign_ins { Start => start, Finish => finish, Decide => decide }
     operations { List => list, Get => get, Cancel => cancel, Force => force, Follow => follow }
     events { List => list, Follow => follow }
     plans { Create => create, Apply => apply }

@@ -33,11 +33,11 @@ use crate::settings::Settings;
 use crate::tls::{self, Certificate, TlsError, blocking};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_HEAD: usize = 64 * 1024;
+pub(crate) const MAX_HEAD: usize = 64 * 1024;
 /// What the kernel may hold of what a client has not read: enough for a fast line across a continent, and no more.
 const SEND_BUFFER: usize = 128 * 1024;
 /// How long to wait when no connection can be accepted.
-const PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 /// How long a connection may take to close once asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -301,7 +301,7 @@ where
 
 /// Serves a connection until it ends, the server stops or it has overstayed; then requests that run may finish, except
 /// whose responses are not read.
-async fn drive<C>(
+pub(crate) async fn drive<C>(
     served: C,
     server: &Server,
     close_reason: impl Future<Output = CloseReason>,

@@ -31,7 +31,9 @@ use crate::body::{self, Body, RequestBody};
 use crate::connections::Connections;
 use crate::cors;
 use crate::errors::Failure;
-use crate::front_door::{FrontDoor, InboundRequest, ListenerKind, console, console_pages, sign_in, sign_out};
+use crate::front_door::{
+    FrontDoor, InboundRequest, ListenerKind, console, console_pages, device, sign_in, sign_out,
+};
 use crate::in_process::InProcessCalls;
 use crate::incoming::Incoming;
 use crate::metrics::Meter;
@@ -279,6 +281,10 @@ impl Server {
             sign_in::PATH => {
                 let signing_in = shared.front_door.sign_in(self.inbound(parts, from, request_id), body);
                 return ("", Box::pin(signing_in).await);
+            }
+            device::PATH => {
+                let deciding = shared.front_door.device(self.inbound(parts, from, request_id), body);
+                return ("", Box::pin(deciding).await);
             }
             sign_out::PATH => {
                 let signing_out = shared.front_door.sign_out(self.inbound(parts, from, request_id));

@@ -24,6 +24,7 @@ pub mod declared_sets;
 pub mod deploy_reports;
 pub mod deployments;
 pub mod deploys;
+pub mod device_sign_ins;
 pub mod environment_objects;
 pub mod event_spools;
 pub mod events;
@@ -90,6 +91,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0024_event_spools"),
     migration!("0026_declared_sets"),
     migration!("0027_applied_plans"),
+    migration!("0029_device_sign_ins"),
     migration!("0030_clean_ups"),
 ];
 
@@ -118,6 +120,7 @@ fn all_statements() -> Vec<&'static Sql> {
         front_door::STATEMENTS,
         deploys::STATEMENTS,
         deploy_reports::STATEMENTS,
+        device_sign_ins::STATEMENTS,
         grants::STATEMENTS,
         invites::STATEMENTS,
         idempotency::STATEMENTS,

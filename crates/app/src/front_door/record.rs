@@ -43,6 +43,7 @@ impl App {
         let (id, organization_id) = (self.world.id(), caller.deployment.organization_id);
         let system = system(self);
         let profile = caller.authority.profile.clone();
+        let via = self.operator_sessions.mark(caller.authority.credential.token_id);
         let write = move |tx: &podium_db::Tx| {
             let entry = Entry {
                 now: passed.now,
@@ -54,6 +55,7 @@ impl App {
                 request_id: &passed.request_id,
                 status: passed.status,
                 body: None,
+                via,
             };
             entry.write(tx, &system, Some(organization_id), &profile, id)
         };

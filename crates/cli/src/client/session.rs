@@ -7,13 +7,14 @@ use std::sync::Arc;
 use clap::Args;
 use podium_api::path::InOrganization;
 use podium_api::{OrganizationId, organizations};
-use podium_client::{Call, Client, Sent, Settings};
+use podium_client::{Call, Client, Sent, Settings, Socket};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::contexts::{Context, Contexts};
 use super::ending::{Exit, Failed, Outcome};
 use super::names;
+use super::operator;
 use super::output::{Format, Listing, View};
 use super::planning::Planning;
 use crate::server::OWNER_TOKEN;
@@ -28,6 +29,10 @@ pub(crate) struct Target {
     /// URL of the server, instead of a context; set PODIUM_TOKEN to a token for it.
     #[arg(long, global = true, env = "PODIUM_URL", value_name = "URL")]
     url: Option<String>,
+    /// Data directory of a server on this machine, whose socket is used as its operator. Without a context it is also
+    /// looked for in PODIUM_DATA_DIR and ./podium-data.
+    #[arg(long, global = true, value_name = "DIR", conflicts_with_all = ["context", "url"])]
+    data_dir: Option<PathBuf>,
     /// Organization, by name or id; needed only if you belong to several.
     #[arg(long, global = true, env = "PODIUM_ORGANIZATION", value_name = "NAME")]
     organization: Option<String>,
@@ -94,16 +99,28 @@ impl Setup {
 impl Target {
     /// Whether a server is named, in whatever way but the current context.
     pub(crate) fn is_named(&self) -> bool {
-        self.context.is_some() || self.url.is_some()
+        self.context.is_some() || self.url.is_some() || self.data_dir.is_some()
     }
 
     /// A client, and the organization that the context names.
     pub(crate) fn connect(&self) -> Outcome<(Client, Option<OrganizationId>)> {
+        if let Some(directory) = &self.data_dir {
+            let socket = operator::socket_in(directory)?.ok_or_else(|| operator::absent(directory))?;
+            return Ok((self.client_of(socket)?, None));
+        }
         let token = std::env::var("PODIUM_TOKEN").ok().filter(|token| !token.is_empty());
         let contexts = Contexts::read()?;
         let found = self.find(&contexts)?;
         let url = self.url.clone().or_else(|| found.map(|context| context.url.clone()));
-        let Some(url) = url else { return Err(not_signed_in()) };
+        let Some(url) = url else {
+            // Whoever has signed in anywhere means one of those servers, and has to say which.
+            let is_new = token.is_none() && contexts.contexts.is_empty();
+            let directory = operator::directory();
+            let socket = if is_new { operator::socket_in(&directory)? } else { None };
+            let socket = socket.ok_or_else(not_signed_in)?;
+            eprintln!("Acting as the operator of the server in {}.", directory.display());
+            return Ok((self.client_of(socket)?, None));
+        };
         let is_own_token = token.is_some();
         let token = token.or_else(|| found.map(|context| context.token.clone()));
         let Some(token) = token else {
@@ -145,19 +162,27 @@ impl Target {
         self.context.clone().or_else(|| contexts.current.clone())
     }
 
+    /// A client of the server on this machine, as its operator.
+    fn client_of(&self, socket: Socket) -> Outcome<Client> {
+        let settings = Settings { socket: Some(socket), ..self.settings() };
+        Ok(Client::with(operator::BASE, settings)?)
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            user_agent: Some(concat!("podium/", env!("CARGO_PKG_VERSION")).into()),
+            observer: self.verbose.then(|| Arc::new(tell) as podium_client::Observer),
+            ..Settings::default()
+        }
+    }
+
     /// A client of a server, as whoever holds the token.
     pub(crate) fn client(&self, url: &str, token: Option<String>, ca: Option<&Path>) -> Outcome<Client> {
         let read = |path: &Path| {
             std::fs::read(path)
                 .map_err(|error| Failed::because(format!("{} cannot be read: {error}", path.display())))
         };
-        let settings = Settings {
-            token,
-            certificates: ca.map(read).transpose()?,
-            user_agent: Some(concat!("podium/", env!("CARGO_PKG_VERSION")).into()),
-            observer: self.verbose.then(|| Arc::new(tell) as podium_client::Observer),
-            ..Settings::default()
-        };
+        let settings = Settings { token, certificates: ca.map(read).transpose()?, ..self.settings() };
         Ok(Client::with(url, settings)?)
     }
 }
@@ -176,9 +201,7 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
 
 /// Nobody signed in yet: says how, and where the first token is if this is the server's own machine.
 fn not_signed_in() -> Failed {
-    let directory =
-        std::env::var_os("PODIUM_DATA_DIR").map_or_else(|| PathBuf::from("./podium-data"), PathBuf::from);
-    let token = directory.join(OWNER_TOKEN);
+    let token = operator::directory().join(OWNER_TOKEN);
     let hint = match std::fs::File::open(&token) {
         Ok(_) => format!(
             "This machine has an installation. Sign in as its owner: podium login http://127.0.0.1:8080 --token-file {}",

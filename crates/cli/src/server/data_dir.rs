@@ -26,6 +26,10 @@ pub(crate) const SECRET_KEY: &str = "secret-key";
 pub(crate) const RESTORING: &str = ".restoring";
 /// The token of the first owner.
 pub(crate) const OWNER_TOKEN: &str = "owner-token";
+/// The socket of the operator of this machine.
+pub(crate) const SOCKET: &str = "podium.sock";
+/// What whoever uses that socket must know, new with every start.
+pub(crate) const OPERATOR_KEY: &str = "operator-key";
 /// The file with the id of this machine among the nodes of an installation.
 pub(crate) const NODE_ID: &str = "node-id";
 
@@ -132,6 +136,15 @@ fn close(path: &Path) -> std::io::Result<()> {
         fs::set_permissions(path, fs::Permissions::from_mode(0o711))?;
     }
     Ok(())
+}
+
+/// Replaces a file that only its owner can read, in one step.
+pub(crate) fn replace_private(path: &Path, text: &str) -> Result<(), Failure> {
+    let temporary = path.with_extension("new");
+    write_private(&temporary, text)?;
+    let renamed = fs::rename(&temporary, path)
+        .and_then(|()| path.parent().map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all()));
+    Ok(renamed.map_err(|error| format!("{} cannot be written: {error}", path.display()))?)
 }
 
 /// Writes a file that only its owner can read, and syncs it to disk.

@@ -23,7 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::failure::Failure;
 use crate::server::log::{Format, Log};
 use crate::server::settings::Installation;
-use crate::server::{data_plane, joining, limits, sockets};
+use crate::server::{data_plane, joining, limits, operator_socket, sockets};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -197,6 +197,8 @@ impl Serve {
             tokio::spawn(webhooks::run(app.clone())),
         ];
         let server = Server::new(app.clone(), plane, settings);
+        let operator =
+            operator_socket::start(server.clone(), app.clone(), &system, &self.installation.data_dir).await;
         let mut is_forgotten = false;
         let (staying, forgotten) = (app.clone(), &mut is_forgotten);
         let stopped = async move {
@@ -210,6 +212,7 @@ impl Serve {
         };
         let served = podium_http::serve(server, listener, stopped).await?;
         tracing::info!(?served, "stopped serving");
+        end(operator).await;
         loops.drain(DRAIN).await;
         background.iter().for_each(tokio::task::JoinHandle::abort);
         finish(&app).await;
@@ -265,6 +268,13 @@ impl Serve {
             tls: tls.map(|(certificate, key)| Tls { certificate, key }),
             ..Settings::default()
         }
+    }
+}
+
+/// Waits until the operator's socket has been removed.
+async fn end(operator: Option<tokio::task::JoinHandle<()>>) {
+    if let Some(operator) = operator {
+        let _ = operator.await;
     }
 }
 

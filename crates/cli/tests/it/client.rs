@@ -7,6 +7,7 @@ mod deploying;
 #[cfg(target_os = "linux")]
 mod developing;
 mod events;
+mod operator;
 mod planning;
 mod signing_in;
 #[cfg(target_os = "linux")]
@@ -21,8 +22,8 @@ use crate::program::{Ended, Installation, Program, finish};
 
 /// A server, and somebody at a keyboard with settings and a folder of their own.
 pub(crate) struct Desk {
-    _program: Program,
-    _installation: Installation,
+    program: Program,
+    installation: Installation,
     home: TempDir,
     url: String,
     token: String,
@@ -36,7 +37,7 @@ impl Desk {
         let token = installation.read("owner-token").trim().to_owned();
         let url = format!("http://{}", program.address);
         let home = tempfile::tempdir().unwrap();
-        Self { _program: program, _installation: installation, home, url, token }
+        Self { program, installation, home, url, token }
     }
 
     /// Starts a server and signs in as its owner.
@@ -45,6 +46,14 @@ impl Desk {
         let done = desk.run_with(&["login", &desk.url], &desk.token);
         assert_eq!(done.code, Some(0), "{}", done.stderr);
         desk
+    }
+
+    /// Kills the server and starts it again at the same address.
+    pub(crate) fn restart(&mut self) {
+        self.program.crash();
+        let address = self.program.address.to_string();
+        self.installation.set("PODIUM_LISTEN", &address);
+        self.program = self.installation.serve(&[]);
     }
 
     pub(crate) fn folder(&self) -> &Path {

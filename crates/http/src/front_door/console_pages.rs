@@ -37,7 +37,7 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 const OPERATION: HeaderName = HeaderName::from_static("podium-operation");
 
 /// Calls endpoints for the person behind a session.
-struct SessionCalls {
+pub(super) struct SessionCalls {
     app: App,
     endpoints: Arc<InProcessCalls>,
     session: OpenSession,
@@ -105,15 +105,7 @@ impl FrontDoor {
         } else {
             Params::default()
         };
-        let calls = SessionCalls {
-            app: self.app.clone(),
-            endpoints: Arc::clone(&self.endpoints),
-            session,
-            address: inbound.address,
-            user_agent: inbound.user_agent(),
-            request_id: inbound.request_id.clone(),
-            now: inbound.now,
-        };
+        let calls = self.session_calls(&inbound, session);
         let path = inbound.path().strip_prefix(podium_console::ROOT).unwrap_or_default();
         if let Some(organization_id) = events_of(path) {
             return calls.follow(organization_id, &inbound).await;
@@ -130,6 +122,19 @@ impl FrontDoor {
             now: inbound.now,
         };
         Ok(response(podium_console::answer(&visit).await))
+    }
+
+    /// Calls endpoints for the person behind a session, as parts of this request.
+    pub(super) fn session_calls(&self, inbound: &InboundRequest, session: OpenSession) -> SessionCalls {
+        SessionCalls {
+            app: self.app.clone(),
+            endpoints: Arc::clone(&self.endpoints),
+            session,
+            address: inbound.address,
+            user_agent: inbound.user_agent(),
+            request_id: inbound.request_id.clone(),
+            now: inbound.now,
+        }
     }
 
     /// Reads a form, and checks that a page of this session sent it.
@@ -185,7 +190,8 @@ impl SessionCalls {
         Ok((route, incoming))
     }
 
-    async fn answer(&self, call: ApiCall) -> HttpResult {
+    /// The response of an endpoint.
+    pub(super) async fn answer(&self, call: ApiCall) -> HttpResult {
         let (route, incoming) =
             self.incoming(call.method.as_str(), &call.path, call.body.as_ref(), call.if_match.as_deref())?;
         Box::pin(route.handler.handle(incoming)).await

@@ -1,13 +1,13 @@
 //! `podium open`.
 
 use std::io::Write as _;
-use std::process::{Command, Stdio};
 
 use clap::Args;
 use podium_api::front_door as api;
 use podium_api::path::OfDeployment;
 use serde_json::Value;
 
+use crate::client::browser;
 use crate::client::ending::Outcome;
 use crate::client::project::DeploymentFlags;
 use crate::client::session::{Session, Setup, text};
@@ -43,20 +43,10 @@ impl Open {
 pub(crate) async fn show(session: &Session, path: &OfDeployment, is_printed: bool) -> Outcome {
     let opened = session.post::<api::Open>(path, &Value::Null).await?;
     let url = text(&opened["url"]);
-    if !is_printed && is_shown(url) {
+    if !is_printed && browser::open(url) {
         eprintln!("Opened a browser.");
         return Ok(());
     }
     writeln!(std::io::stdout(), "{url}")?;
     Ok(())
-}
-
-/// Whether a browser was started.
-fn is_shown(url: &str) -> bool {
-    let default = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let browser =
-        std::env::var("BROWSER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| default.into());
-    let mut command = Command::new(browser);
-    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

@@ -1,5 +1,7 @@
 //! `podium login`, `podium logout` and `podium whoami`.
 
+mod device;
+
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
@@ -8,20 +10,23 @@ use podium_api::{OrganizationId, auth, organizations, users};
 use podium_client::{Call, Client};
 use serde_json::{Value, json};
 
+use crate::client::browser;
 use crate::client::contexts::{Context, Contexts};
-use crate::client::ending::{Failed, Outcome};
+use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::output::{View, column};
 use crate::client::session::{Setup, Target, text};
 use crate::terminal;
 
 /// Sign in to a server and make it the current context.
 ///
-/// On a terminal the command asks for an e-mail address and a password, or for a token. Otherwise it reads a token from
-/// standard input. The token is stored in a file that only you can read.
+/// On a terminal with a browser, the command opens a page of the server where you approve the sign-in; with --no-browser it
+/// prints the link, which works on any machine. On a terminal without a browser it asks for a token, or an e-mail address
+/// and a password. Otherwise it reads a token from standard input. The token is stored in a file that only you can read.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   podium login https://podium.example.com
+  podium login https://podium.example.com --no-browser
   podium login https://podium.example.com --email ada@example.com
   podium login http://127.0.0.1:8080 --token-file ./podium-data/owner-token
   podium login https://podium.example.com --name production < token.txt")]
@@ -37,6 +42,9 @@ pub(crate) struct Login {
     /// File that holds a token.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Print the link to approve the sign-in with a browser, here or on another machine.
+    #[arg(long, conflicts_with_all = ["email", "token_file"])]
+    no_browser: bool,
     #[command(flatten)]
     target: Target,
 }
@@ -79,9 +87,12 @@ impl Login {
         if url.starts_with("http://") && !is_loopback(&url) {
             eprintln!("Warning: the connection to {url} is not encrypted.");
         }
-        let (token, is_session) = match self.token()? {
-            Some(token) => (token, false),
-            None => (self.session_token(&anonymous).await?, true),
+        let (token, is_session) = match self.by_browser(&anonymous).await? {
+            Some(token) => (token, true),
+            None => match self.token()? {
+                Some(token) => (token, false),
+                None => (self.session_token(&anonymous).await?, true),
+            },
         };
         let ca_certificate = self.target.ca_certificate.as_deref().map(std::fs::canonicalize).transpose()?;
         let client = self.target.client(&url, Some(token.clone()), ca_certificate.as_deref())?;
@@ -114,6 +125,22 @@ impl Login {
             None => Err(Failed::usage("name the server: podium login URL")
                 .hint("A server on this machine is at http://127.0.0.1:8080 unless it was told otherwise.")),
         }
+    }
+
+    /// Signs in with a browser, where that is wanted or there is one.
+    async fn by_browser(&self, client: &Client) -> Outcome<Option<String>> {
+        if self.no_browser {
+            let token = device::session_token(client, false).await?;
+            return token.map(Some).ok_or_else(|| {
+                Failed::new(Exit::Refused, format!("browsers cannot sign in to {}", client.base()))
+                    .hint("Use --email for a password, or --token-file FILE.")
+            });
+        }
+        let is_told = self.email.is_some() || self.token_file.is_some();
+        if is_told || !terminal::is_interactive() || !browser::is_there() {
+            return Ok(None);
+        }
+        device::session_token(client, true).await
     }
 
     /// A token from a file or standard input; none if a password is to be used.
@@ -209,6 +236,9 @@ impl Whoami {
     pub(crate) async fn run(self) -> Outcome {
         let session = self.setup.open()?;
         let user = session.get::<users::GetSelf>(&()).await?;
+        if let Some(socket) = session.client.socket() {
+            eprintln!("You are the operator of this server, through {}.", socket.display());
+        }
         session.show(&user, &VIEW)
     }
 }

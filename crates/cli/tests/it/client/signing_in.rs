@@ -1,6 +1,8 @@
 //! Signing in, contexts, and who one is.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Stdio};
 
 use super::Desk;
 
@@ -45,6 +47,66 @@ fn a_wrong_token_is_not_kept() {
     assert!(!desk.settings().join("contexts.json").exists());
     let nothing = desk.run_with(&["login", &desk.url], "");
     assert_eq!(nothing.code, Some(2), "{}", nothing.stderr);
+}
+
+/// Starts to sign in with a browser elsewhere: the program, and the code that it shows.
+fn waiting(desk: &Desk) -> (Child, BufReader<std::process::ChildStderr>, String) {
+    let mut command = desk.command(&["login", &desk.url, "--no-browser", "--name", "here"]);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let (mut link, mut rest) = (String::new(), String::new());
+    said.read_line(&mut link).unwrap();
+    said.read_line(&mut rest).unwrap();
+    let code = link.trim().rsplit_once('=').unwrap().1.to_owned();
+    assert_eq!(desk.plain(&link), format!("Open URL/sign-in/device?code={code}\n"));
+    assert_eq!(rest, format!("in a browser, on any machine, and approve the code {code}.\n"));
+    (child, said, code)
+}
+
+/// Decides as the owner.
+pub(super) fn decide(desk: &Desk, code: &str, decision: &str) {
+    let owner = [("PODIUM_URL", desk.url.as_str()), ("PODIUM_TOKEN", desk.token.as_str())];
+    let (code, decision) = (format!("userCode={code}"), format!("decision={decision}"));
+    let done = desk.run_as(&owner, &["api", "POST", "/auth/device/decide", "-f", &code, "-f", &decision]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+}
+
+#[test]
+fn a_browser_anywhere_signs_in_a_terminal() {
+    let desk = Desk::new();
+    let (mut child, mut said, code) = waiting(&desk);
+    decide(&desk, &code, "APPROVE");
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(desk.plain(&line), "Signed in to URL as owner@localhost (context here).\n");
+    assert!(child.wait().unwrap().success());
+    assert_eq!(desk.shown(&["whoami", "--output", "name"]), "owner@localhost\n");
+    let kept = std::fs::read_to_string(desk.settings().join("contexts.json")).unwrap();
+    assert!(!kept.contains(&desk.token) && kept.contains("\"isSession\": true"), "{kept}");
+    assert_eq!(desk.run(&["logout"]).stderr, "Signed out of here.\n");
+}
+
+#[test]
+fn a_terminal_that_is_denied_is_not_signed_in() {
+    let desk = Desk::new();
+    let (mut child, mut said, code) = waiting(&desk);
+    decide(&desk, &code, "DENY");
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!((line.as_str(), child.wait().unwrap().code()), ("podium: the sign-in was denied\n", Some(4)));
+    assert!(!desk.settings().join("contexts.json").exists());
+}
+
+#[test]
+fn a_terminal_stays_patient_while_the_server_restarts() {
+    let mut desk = Desk::new();
+    let (mut child, mut said, code) = waiting(&desk);
+    desk.restart();
+    decide(&desk, &code, "APPROVE");
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(desk.plain(&line), "Signed in to URL as owner@localhost (context here).\n");
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

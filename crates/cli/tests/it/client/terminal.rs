@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use super::Desk;
+use super::signing_in::decide;
 use crate::program::finish;
 
 /// A command on a terminal of its own.
@@ -12,6 +13,9 @@ fn on_terminal(desk: &Desk, command: &str) -> Command {
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(desk.folder());
     script.env("PODIUM_CONFIG_DIR", desk.settings()).env("TERM", "xterm");
+    for name in ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"] {
+        script.env_remove(name);
+    }
     script
 }
 
@@ -63,5 +67,30 @@ fn a_token_that_is_typed_is_not_shown() {
     screen.read_to_end(&mut said).unwrap();
     assert!(child.wait().unwrap().success());
     assert!(!String::from_utf8(said).unwrap().contains(&desk.token));
+    assert_eq!(desk.shown(&["whoami", "--output", "name"]), "owner@localhost\n");
+}
+
+#[test]
+fn a_browser_is_opened_where_there_is_one() {
+    let desk = Desk::new();
+    let browser = desk.folder().join("browser");
+    std::fs::write(&browser, "#!/bin/sh\necho \"$1\" > opened\n").unwrap();
+    std::fs::set_permissions(&browser, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let mut command = on_terminal(&desk, &format!("login {}", desk.url));
+    command.env("BROWSER", &browser).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut screen = child.stdout.take().unwrap();
+    let mut said = Vec::new();
+    while !said.ends_with(b"if the page shows the code ") {
+        let mut byte = [0];
+        screen.read_exact(&mut byte).unwrap();
+        said.push(byte[0]);
+    }
+    let opened = std::fs::read_to_string(desk.folder().join("opened")).unwrap();
+    let (page, code) = opened.trim().split_once("?code=").unwrap();
+    assert_eq!(page, format!("{}/sign-in/device", desk.url));
+    decide(&desk, code, "APPROVE");
+    screen.read_to_end(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&said));
     assert_eq!(desk.shown(&["whoami", "--output", "name"]), "owner@localhost\n");
 }

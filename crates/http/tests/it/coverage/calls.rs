@@ -381,6 +381,11 @@ impl Made<'_> {
                 self.app.post(&user, "/v1/auth/change-password", body).await.ok();
                 json!({ "username": format!("{name}@podium.test"), "password": PASSWORD })
             }
+            "StartDeviceSignIn" => json!({ "clientName": name }),
+            "FinishDeviceSignIn" => json!({ "deviceCode": self.device_sign_in("deviceCode").await }),
+            "DecideDeviceSignIn" => {
+                json!({ "userCode": self.device_sign_in("userCode").await, "decision": "APPROVE" })
+            }
             "ChangePassword" => json!({ "currentPassword": "", "newPassword": NEW_PASSWORD }),
             _ => return None,
         })
@@ -392,6 +397,16 @@ impl Made<'_> {
         let path = format!("/organizations/{}/teams/{team}/roles", self.app.organization_id);
         let body = json!({ "organizationRole": "ORGANIZATION_MEMBER" });
         json!({ "calls": [{ "method": "POST", "path": path, "body": body }] })
+    }
+
+    /// A terminal that waits to be signed in, at an address of its own.
+    async fn device_sign_in(&mut self, field: &str) -> String {
+        let id = fresh(self.app);
+        let number = id.bytes().fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let address = format!("198.18.{}.{}", number / 256, number % 256);
+        let call = self.app.call("POST", "/v1/auth/device/start").from(&address);
+        let started = call.json(&json!({})).send().await.ok();
+        started[field].as_str().expect("a text").to_owned()
     }
 
     /// An agent of the deployment.

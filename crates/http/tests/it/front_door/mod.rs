@@ -1,6 +1,7 @@
 //! The front door of environments, with an environment behind it that tells what it was sent.
 
 mod dag_roles;
+mod device;
 mod environment;
 mod hostile;
 mod in_place;

@@ -1,0 +1,224 @@
+//! The page where a signed-in person approves or denies the sign-in of a terminal. Works without scripts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::REFERRER_POLICY;
+use http::{HeaderValue, Method, Response, StatusCode};
+use podium_api::device_sign_ins::Decide;
+use podium_api::enums::DeviceSignInDecision;
+use podium_api::{Endpoint, Timestamp};
+use podium_app::Error;
+use podium_app::audit::shown_name;
+use podium_app::authority::Authority;
+use podium_app::sessions::OpenSession;
+use podium_console::{ApiCall, Params};
+use podium_domain::device_sign_ins::{shown, typed};
+use serde_json::json;
+
+use super::{FrontDoor, HttpResult, InboundRequest, headers, isolation, notice, sign_in};
+use crate::body::{Body, RequestBody};
+use crate::errors::Failure;
+use crate::incoming::read_whole;
+use crate::pages;
+
+/// Where the page is.
+pub(crate) const PATH: &str = podium_app::device_sign_ins::PAGE;
+const CODE_PAGE: &str = include_str!("../pages/device-code.html");
+const DECISION_PAGE: &str = include_str!("../pages/device-decision.html");
+const LARGEST_FORM: usize = 4 * 1024;
+/// What the token of the form is signed for.
+const FORM: &str = "device sign-in form";
+const NO_SUCH_CODE: &str = "No terminal waits with this code: it was mistyped, has expired, or was used.";
+const OTHER_FORM: &str =
+    "This form was made for another session or another code: open its page again, and send it from there.";
+const NO_PERSON: &str = "You are signed in with an API token, which is no person: sign in as the user that the terminal is \
+    to act for, or give the token to podium login --token-file.";
+
+/// A person at the page.
+struct Visitor {
+    cookie: String,
+    session: OpenSession,
+    authority: Arc<Authority>,
+}
+
+impl FrontDoor {
+    /// Handles a request for the page, or its form.
+    pub(crate) async fn device(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
+        let request_id = inbound.request_id.clone();
+        let answer = match inbound.parts.method {
+            Method::GET | Method::HEAD => self.ask_for_decision(&inbound).await,
+            Method::POST => self.take_decision(&inbound, body).await,
+            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET and POST only.")),
+        };
+        answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
+    }
+
+    /// Shows who asks for what; without a code, a form to type it into.
+    async fn ask_for_decision(&self, inbound: &InboundRequest) -> HttpResult {
+        let visitor = match self.visitor(inbound, podium_api::Method::Get).await? {
+            Ok(visitor) => visitor,
+            Err(sign_in) => return Ok(sign_in),
+        };
+        let origin = self.app.public_url().origin();
+        isolation::check(&inbound.parts.headers, &inbound.parts.method, false, &origin)?;
+        let query = Params::read(inbound.parts.uri.query().unwrap_or_default());
+        let code = query.get("code");
+        if code.is_empty() {
+            return Ok(code_page(&visitor, StatusCode::OK, ""));
+        }
+        let found = self.app.waiting_device_sign_in(&visitor.authority, inbound.address, code, inbound.now);
+        let waiting = match found.await {
+            Ok(waiting) => waiting,
+            Err(error @ Error::Refused(_)) => {
+                return Ok(code_page(&visitor, Failure::from(error).status, NO_SUCH_CODE));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let code = typed("code", code).map_err(|error| Failure::fields(vec![error]))?;
+        let fields = [
+            ("code", shown(&code)),
+            ("machine", waiting.client_name),
+            ("program", waiting.user_agent),
+            ("address", waiting.address),
+            ("asked", asked(waiting.created_at, inbound.now)),
+            ("person", visitor.name().to_owned()),
+            ("hours", lasting(self.app.config.session)),
+            ("form-token", self.app.secrets.sign(FORM, &visitor.signed(&code))),
+        ];
+        Ok(page(DECISION_PAGE, StatusCode::OK, &fields))
+    }
+
+    async fn take_decision(&self, inbound: &InboundRequest, body: RequestBody) -> HttpResult {
+        isolation::check_form(&inbound.parts.headers, &self.app.public_url().origin(), PATH)?;
+        let visitor = match self.visitor(inbound, podium_api::Method::Post).await? {
+            Ok(visitor) => visitor,
+            Err(sign_in) => return Ok(sign_in),
+        };
+        let bytes = read_whole(body, LARGEST_FORM, self.form_timeout).await?;
+        let form = Params::read(&String::from_utf8_lossy(&bytes));
+        let code = typed("code", form.get("code")).map_err(|error| Failure::fields(vec![error]))?;
+        // Only what this session's page has shown can be approved.
+        if !self.app.secrets.verify(FORM, &visitor.signed(&code), form.get("form-token")) {
+            return Err(Failure::new(StatusCode::FORBIDDEN, OTHER_FORM));
+        }
+        let call = ApiCall {
+            method: Decide::DESCRIPTION.method,
+            path: Decide::DESCRIPTION.path.into(),
+            body: Some(json!({ "userCode": code, "decision": form.get("decision") })),
+            if_match: None,
+        };
+        self.session_calls(inbound, visitor.session).answer(call).await?;
+        let (title, message) = if form.get("decision") == DeviceSignInDecision::Approve.as_str() {
+            ("The terminal is signed in", "You can close this page and go back to your terminal.")
+        } else {
+            ("The sign-in was denied", "The terminal gets nothing. You can close this page.")
+        };
+        Ok(notice::page(title, message, ("Go to the console", podium_console::ROOT)))
+    }
+
+    /// The person behind the session, or the response that asks the browser to sign in.
+    async fn visitor(
+        &self,
+        inbound: &InboundRequest,
+        counted: podium_api::Method,
+    ) -> Result<Result<Visitor, Response<Body>>, Failure> {
+        let to = if counted == podium_api::Method::Get { inbound.target() } else { PATH };
+        if !self.app.lets_browsers_sign_in() {
+            return Err(Failure::new(StatusCode::FORBIDDEN, sign_in::NOT_PRIVATE));
+        }
+        let Some(cookie) = self.session_cookie(inbound).map(str::to_owned) else {
+            return Ok(Err(self.ask_to_sign_in(inbound, to)?));
+        };
+        self.check_cookies(inbound).await?;
+        let opened = match self.app.open_session(&cookie, inbound.now).await {
+            Ok(session) => {
+                self.app.authority_of_session(session, None, inbound.now).await.map(|who| (session, who))
+            }
+            Err(error) => Err(error),
+        };
+        let (session, authority) = match opened {
+            Err(Error::Unauthenticated(_)) => return Ok(Err(self.ask_to_sign_in(inbound, to)?)),
+            opened => opened?,
+        };
+        self.app.rate_limits.count(authority.credential.subject_id, counted)?;
+        if authority.is_api_token() {
+            return Err(Failure::new(StatusCode::FORBIDDEN, NO_PERSON));
+        }
+        Ok(Ok(Visitor { cookie, session, authority }))
+    }
+}
+
+impl Visitor {
+    fn name(&self) -> &str {
+        shown_name(&self.authority.profile)
+    }
+
+    /// What the token of a form is made for: this session and this code.
+    fn signed(&self, code: &str) -> String {
+        format!("{}\0{code}", self.cookie)
+    }
+}
+
+fn code_page(visitor: &Visitor, status: StatusCode, problem: &str) -> Response<Body> {
+    let fields = [("problem", problem.to_owned()), ("person", visitor.name().to_owned())];
+    page(CODE_PAGE, status, &fields)
+}
+
+/// A page with these fields. Their values come from outside: they are escaped, and not searched for other fields.
+fn page(template: &str, status: StatusCode, fields: &[(&str, String)]) -> Response<Body> {
+    let mut text = String::with_capacity(template.len() + 1024);
+    let mut rest = template;
+    while let Some((before, (name, after))) =
+        rest.split_once("{{").and_then(|(before, after)| Some((before, after.split_once("}}")?)))
+    {
+        text.push_str(before);
+        let value = fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.as_str());
+        text.push_str(&pages::escape(value.unwrap_or_default()));
+        rest = after;
+    }
+    text.push_str(rest);
+    let mut response = pages::html(text);
+    *response.status_mut() = status;
+    pages::protect(response.headers_mut(), "'self'");
+    headers::set_no_store(response.headers_mut());
+    // Without it a browser would not send the origin of a form.
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+/// When a terminal asked, and how long ago that is.
+fn asked(at: Timestamp, now: Timestamp) -> String {
+    let minutes = (now.millis() - at.millis()).max(0) / 60_000;
+    match minutes {
+        0 => format!("{at} (just now)"),
+        1 => format!("{at} (a minute ago)"),
+        minutes => format!("{at} ({minutes} minutes ago)"),
+    }
+}
+
+/// How long a session lasts.
+fn lasting(session: Duration) -> String {
+    match session.as_secs() / 60 {
+        60 => "an hour".into(),
+        minutes if minutes % 60 == 0 => format!("{} hours", minutes / 60),
+        minutes => format!("{minutes} minutes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_for_people() {
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        for (seconds, ends) in [(0, "(just now)"), (61, "(a minute ago)"), (300, "(5 minutes ago)")] {
+            let told = asked(at, at + Duration::from_secs(seconds));
+            assert!(told.ends_with(ends), "{told}");
+        }
+        assert_eq!(lasting(Duration::from_hours(8)), "8 hours");
+        assert_eq!(lasting(Duration::from_hours(1)), "an hour");
+        assert_eq!(lasting(Duration::from_mins(90)), "90 minutes");
+    }
+}

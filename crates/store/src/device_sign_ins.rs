@@ -1,0 +1,150 @@
+//! Terminals that wait for a person to sign them in, found by the hashes of their codes.
+//!
+//! These functions cover all organizations: nobody is known yet.
+
+use podium_api::enums::DeviceSignInDecision;
+use podium_api::{Timestamp, UserId};
+use podium_db::{Conn, Result, Row, Tx, params, statements};
+
+use crate::System;
+use crate::columns::Columns;
+
+macro_rules! columns {
+    () => {
+        "address, client_name, user_agent, decision, user_id, credential_hash, created_at, expires_at"
+    };
+}
+
+statements! {
+    COUNT = "SELECT COUNT(*) FROM device_sign_ins WHERE expires_at > $1";
+    COUNT_OF = "SELECT COUNT(*) FROM device_sign_ins WHERE place = $1 AND expires_at > $2";
+    INSERT = "INSERT INTO device_sign_ins (hash, user_code_hash, place, address, client_name, user_agent, created_at, expires_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    BY_HASH = concat!("SELECT ", columns!(), " FROM device_sign_ins WHERE hash = $1");
+    BY_USER_CODE = concat!("SELECT ", columns!(), " FROM device_sign_ins WHERE user_code_hash = $1");
+    DECIDE = "UPDATE device_sign_ins SET decision = $2, user_id = $3, credential_hash = $4 \
+        WHERE user_code_hash = $1 AND decision IS NULL AND expires_at > $5";
+    TAKE = concat!("DELETE FROM device_sign_ins WHERE hash = $1 AND decision = 'APPROVE' RETURNING ", columns!());
+    FORGET_OF = "DELETE FROM device_sign_ins WHERE user_id = $1";
+    PRUNE = "DELETE FROM device_sign_ins WHERE hash IN \
+        (SELECT hash FROM device_sign_ins WHERE expires_at < $1 LIMIT $2)";
+}
+
+/// A terminal that wants to be signed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDeviceSignIn {
+    /// The hash of its own code.
+    pub hash: String,
+    /// The keyed hash of the code that a person types.
+    pub user_code_hash: String,
+    /// Where it asked from, as bounds are counted.
+    pub place: String,
+    /// The address that it asked from.
+    pub address: String,
+    /// What it calls itself.
+    pub client_name: String,
+    /// Its user agent.
+    pub user_agent: String,
+    /// When it asked.
+    pub created_at: Timestamp,
+    /// Until when it can be approved.
+    pub expires_at: Timestamp,
+}
+
+/// A terminal that waits, or about which a person has decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceSignIn {
+    /// The address that it asked from.
+    pub address: String,
+    /// What it calls itself.
+    pub client_name: String,
+    /// Its user agent.
+    pub user_agent: String,
+    /// What was decided.
+    pub decision: Option<DeviceSignInDecision>,
+    /// Who decided.
+    pub user_id: Option<UserId>,
+    /// The hash of the token with which that was decided.
+    pub credential_hash: Option<String>,
+    /// When it asked.
+    pub created_at: Timestamp,
+    /// Until when it works.
+    pub expires_at: Timestamp,
+}
+
+/// How many are open in all, and of a place.
+pub fn count(conn: &Conn, _: &System, place: &str, now: Timestamp) -> Result<(u64, u64)> {
+    let one = |row: &Row<'_>| row.get::<i64>(0);
+    let all = conn.query_one(&COUNT, params![now.millis()], one)?;
+    let of_place = conn.query_one(&COUNT_OF, params![place, now.millis()], one)?;
+    Ok((all.cast_unsigned(), of_place.cast_unsigned()))
+}
+
+/// Adds one; violates a unique index if the code is taken.
+pub fn insert(tx: &Tx, _: &System, new: &NewDeviceSignIn) -> Result<()> {
+    tx.execute(
+        &INSERT,
+        params![
+            new.hash.as_str(),
+            new.user_code_hash.as_str(),
+            new.place.as_str(),
+            new.address.as_str(),
+            new.client_name.as_str(),
+            new.user_agent.as_str(),
+            new.created_at.millis(),
+            new.expires_at.millis(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Finds one by the hash of its own code.
+pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<DeviceSignIn>> {
+    conn.query_opt(&BY_HASH, params![hash], device_sign_in)
+}
+
+/// Finds one by the keyed hash of the code that a person typed.
+pub fn by_user_code(conn: &Conn, _: &System, hash: &str) -> Result<Option<DeviceSignIn>> {
+    conn.query_opt(&BY_USER_CODE, params![hash], device_sign_in)
+}
+
+/// Decides about one that waits; returns whether there was one.
+pub fn decide(
+    tx: &Tx,
+    _: &System,
+    user_code_hash: &str,
+    decision: DeviceSignInDecision,
+    (user_id, credential_hash): (UserId, &str),
+    now: Timestamp,
+) -> Result<bool> {
+    let params = params![user_code_hash, decision.as_str(), user_id.as_str(), credential_hash, now.millis()];
+    Ok(tx.execute(&DECIDE, params)? > 0)
+}
+
+/// Removes one that was approved; of two concurrent attempts, one gets it.
+pub fn take(tx: &Tx, _: &System, hash: &str) -> Result<Option<DeviceSignIn>> {
+    Ok(tx.query(&TAKE, params![hash], device_sign_in)?.pop())
+}
+
+/// Drops what a user has decided and no terminal has fetched yet.
+pub fn forget_of(tx: &Tx, _: &System, user_id: UserId) -> Result<()> {
+    tx.execute(&FORGET_OF, params![user_id.as_str()]).map(drop)
+}
+
+/// Drops some that expired before a time; returns how many.
+pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&PRUNE, params![before.millis(), limit])
+}
+
+fn device_sign_in(row: &Row<'_>) -> Result<DeviceSignIn> {
+    Ok(DeviceSignIn {
+        address: row.get(0)?,
+        client_name: row.get(1)?,
+        user_agent: row.get(2)?,
+        decision: row.word_opt(3)?,
+        user_id: row.id_opt(4)?,
+        credential_hash: row.get(5)?,
+        created_at: row.time(6)?,
+        expires_at: row.time(7)?,
+    })
+}
