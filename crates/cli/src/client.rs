@@ -31,7 +31,7 @@ use clap::Subcommand;
 use commands::{
     api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations, deployment_logs,
     deployments, deploys, dev, environment_objects, events, front_door, init, invites, login, manual,
-    operations, organizations, plans, roles, teams, tokens, users, version, webhooks, workspaces,
+    operations, organizations, plans, roles, teams, tokens, top, users, version, webhooks, workspaces,
 };
 use ending::Outcome;
 
@@ -49,6 +49,7 @@ pub(crate) enum Command {
     #[command(alias = "log")]
     Logs(deployment_logs::Logs),
     Open(front_door::Open),
+    Top(top::Watch),
     Plan(plans::Plan),
     Apply(Box<plans::Apply>),
     Export(declarations::Export),
@@ -145,6 +146,7 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Deploy(command) => Box::pin(command.run()),
         Command::Logs(command) => Box::pin(command.run()),
         Command::Open(command) => Box::pin(command.run()),
+        Command::Top(command) => Box::pin(command.run()),
         Command::Plan(command) => Box::pin(command.run()),
         Command::Apply(command) => Box::pin(command.run()),
         Command::Export(command) => Box::pin(command.run()),

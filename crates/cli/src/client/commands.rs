@@ -26,6 +26,7 @@ pub(crate) mod plans;
 pub(crate) mod roles;
 pub(crate) mod teams;
 pub(crate) mod tokens;
+pub(crate) mod top;
 pub(crate) mod users;
 pub(crate) mod version;
 pub(crate) mod webhooks;

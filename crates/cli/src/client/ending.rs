@@ -70,6 +70,16 @@ impl Failed {
         Self::new(Exit::Failed, message)
     }
 
+    /// Whether the same may work in a moment: the server could not be reached, or was busy.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.exit == Exit::Unreachable
+    }
+
+    /// What happened, on one line.
+    pub(crate) fn reason(&self) -> String {
+        one_line(&self.message)
+    }
+
     /// Adds what to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -94,3 +94,37 @@ fn a_browser_is_opened_where_there_is_one() {
     assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&said));
     assert_eq!(desk.shown(&["whoami", "--output", "name"]), "owner@localhost\n");
 }
+
+#[test]
+fn the_whole_screen_shows_deployments_as_they_change() {
+    let desk = Desk::signed_in();
+    desk.shown(&["deployment", "create", "nightly", "--workspace", "Default", "--wait"]);
+    let mut command = on_terminal(&desk, "top");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut said = Vec::new();
+    let mut read_to = |text: &str| {
+        while !String::from_utf8_lossy(&said).contains(text) {
+            let mut byte = [0];
+            screen.read_exact(&mut byte).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&said)));
+            said.push(byte[0]);
+        }
+    };
+    read_to("nightly");
+    desk.shown(&["deployment", "create", "hourly", "--workspace", "Default"]);
+    read_to("hourly");
+    keyboard.write_all(b"q").unwrap();
+    screen.read_to_end(&mut said).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(String::from_utf8_lossy(&said).contains("\u{1b}[?1049l"), "what was on the terminal comes back");
+}
+
+#[test]
+fn without_a_terminal_the_view_is_a_table() {
+    let desk = Desk::signed_in();
+    desk.shown(&["deployment", "create", "nightly", "--workspace", "Default", "--wait"]);
+    let shown = desk.shown(&["top", "--columns", "name,workspace,status,operation"]);
+    assert_eq!(shown, "NAME     WORKSPACE  STATUS   OPERATION\nnightly  Default    HEALTHY\n");
+    assert_eq!(desk.json(&["top"])[0]["name"], "nightly");
+    assert_eq!(desk.shown(&["top", "--workspace", "Default", "--output", "name"]), "nightly\n");
+}

@@ -1,0 +1,284 @@
+//! What the view shows, and what keys do to it: no terminal and no server.
+
+use std::collections::VecDeque;
+
+use podium_api::enums::EventType;
+use serde_json::Value;
+
+use crate::client::ending::one_line;
+use crate::client::session::text;
+
+/// How many recent problems are kept.
+const MOST_PROBLEMS: usize = 50;
+/// The longest filter.
+const MOST_TYPED: usize = 100;
+
+/// A deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) workspace: String,
+    pub(super) status: String,
+    pub(super) reason: String,
+    pub(super) runtime: String,
+    /// What is being done to it.
+    pub(super) operation: String,
+}
+
+/// Something that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) time: String,
+    pub(super) name: String,
+    pub(super) what: String,
+}
+
+/// What is on the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// The list.
+    #[default]
+    List,
+    /// The list, while a filter is typed.
+    Typing,
+    /// One deployment.
+    Details,
+}
+
+/// A key that means something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Up,
+    Down,
+    Enter,
+    Escape,
+    Backspace,
+    Letter(char),
+}
+
+/// Whether the view goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Stay,
+    Quit,
+}
+
+/// The view.
+#[derive(Debug, Default)]
+pub(super) struct Top {
+    rows: Vec<Row>,
+    pub(super) problems: VecDeque<Problem>,
+    pub(super) filter: String,
+    pub(super) mode: Mode,
+    /// The id of the selected deployment: it stays selected when others come and go.
+    selected: Option<String>,
+    /// Why what is shown may be old.
+    pub(super) trouble: Option<String>,
+    /// Whether there are more deployments than are shown.
+    pub(super) is_cut: bool,
+}
+
+impl Row {
+    pub(super) fn of(deployment: &Value, operations: &[Value]) -> Self {
+        let field = |name: &str| one_line(text(&deployment[name]));
+        let id = field("id");
+        let is_of = |operation: &&Value| text(&operation["target"]["id"]) == id;
+        let operation = operations.iter().find(is_of).map(|operation| {
+            let words = format!("{} {}", text(&operation["kind"]), text(&operation["state"]));
+            one_line(&words.to_lowercase().replace('_', " "))
+        });
+        Self {
+            name: field("name"),
+            workspace: field("workspaceName"),
+            status: field("status"),
+            reason: field("statusReason"),
+            runtime: field("platformRuntimeVersion"),
+            operation: operation.unwrap_or_default(),
+            id,
+        }
+    }
+
+    fn fits(&self, filter: &str) -> bool {
+        let filter = filter.to_lowercase();
+        [&self.name, &self.workspace, &self.status, &self.reason, &self.runtime, &self.operation]
+            .iter()
+            .any(|field| field.to_lowercase().contains(&filter))
+    }
+}
+
+impl Top {
+    /// Shows what the server has now.
+    pub(super) fn refresh(&mut self, rows: Vec<Row>) {
+        self.rows = rows;
+        self.trouble = None;
+        self.keep_selection();
+    }
+
+    /// Notes an event, if it says that something went wrong.
+    pub(super) fn note(&mut self, event: &Value) {
+        let kind = text(&event["type"]);
+        let is_problem =
+            [EventType::DeploymentUnhealthy, EventType::OperationFailed, EventType::DeployFailed]
+                .iter()
+                .any(|problem| problem.as_str() == kind);
+        if !is_problem {
+            return;
+        }
+        let data = &event["data"];
+        let what = match text(&data["statusReason"]) {
+            "" => {
+                kind.rsplit('.').take(2).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join(" ")
+            }
+            reason => reason.to_owned(),
+        };
+        self.problems.push_front(Problem {
+            time: one_line(text(&event["time"])),
+            name: one_line(text(&data["resource"]["name"])),
+            what: one_line(&what),
+        });
+        self.problems.truncate(MOST_PROBLEMS);
+    }
+
+    /// The deployments that the filter leaves.
+    pub(super) fn shown(&self) -> Vec<&Row> {
+        self.rows.iter().filter(|row| row.fits(&self.filter)).collect()
+    }
+
+    /// The place of the selected deployment among those that are shown.
+    pub(super) fn place(&self) -> Option<usize> {
+        self.shown().iter().position(|row| Some(&row.id) == self.selected.as_ref())
+    }
+
+    /// The selected deployment.
+    pub(super) fn selected(&self) -> Option<&Row> {
+        self.place().and_then(|place| self.shown().get(place).copied())
+    }
+
+    /// Does what a key stands for.
+    pub(super) fn press(&mut self, key: Key) -> Next {
+        match (self.mode, key) {
+            (Mode::Typing, Key::Letter(letter)) if self.filter.chars().count() < MOST_TYPED => {
+                self.filter.push(letter);
+            }
+            (Mode::Typing, Key::Backspace) => _ = self.filter.pop(),
+            (Mode::Typing, Key::Enter) => self.mode = Mode::List,
+            (Mode::Typing | Mode::List, Key::Escape) => {
+                self.filter.clear();
+                self.mode = Mode::List;
+            }
+            (Mode::Typing, Key::Letter(_)) => {}
+            (_, Key::Letter('q')) => return Next::Quit,
+            (_, Key::Down | Key::Letter('j')) => self.step(1),
+            (_, Key::Up | Key::Letter('k')) => self.step(-1),
+            (Mode::List, Key::Letter('/')) => self.mode = Mode::Typing,
+            (Mode::List, Key::Enter) if self.selected().is_some() => self.mode = Mode::Details,
+            (Mode::Details, Key::Enter | Key::Escape | Key::Backspace) => self.mode = Mode::List,
+            _ => {}
+        }
+        self.keep_selection();
+        Next::Stay
+    }
+
+    fn step(&mut self, by: isize) {
+        let shown = self.shown();
+        let place = self.place().unwrap_or_default().saturating_add_signed(by);
+        let chosen = shown.get(place.min(shown.len().saturating_sub(1))).map(|row| row.id.clone());
+        self.selected = chosen.or(self.selected.take());
+    }
+
+    /// Selects the first deployment where the selected one is gone.
+    fn keep_selection(&mut self) {
+        if self.place().is_none() {
+            self.selected = self.shown().first().map(|row| row.id.clone());
+        }
+        if self.mode == Mode::Details && self.selected.is_none() {
+            self.mode = Mode::List;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) fn rows(names: &[&str]) -> Vec<Row> {
+        let row = |name: &&str| {
+            Row::of(&json!({ "id": format!("c-{name}"), "name": name, "status": "HEALTHY" }), &[])
+        };
+        names.iter().map(row).collect()
+    }
+
+    fn selected(top: &Top) -> &str {
+        top.selected().map_or("", |row| row.name.as_str())
+    }
+
+    #[test]
+    fn keys_move_the_selection_and_it_stays_with_its_deployment() {
+        let mut top = Top::default();
+        assert_eq!(top.press(Key::Enter), Next::Stay);
+        assert_eq!((top.mode, selected(&top)), (Mode::List, ""), "nothing is there yet");
+        top.refresh(rows(&["a", "b", "c"]));
+        assert_eq!(selected(&top), "a");
+        for (key, then) in [
+            (Key::Letter('k'), "a"),
+            (Key::Letter('j'), "b"),
+            (Key::Down, "c"),
+            (Key::Down, "c"),
+            (Key::Up, "b"),
+        ] {
+            top.press(key);
+            assert_eq!(selected(&top), then, "{key:?}");
+        }
+        top.refresh(rows(&["new", "a", "b"]));
+        assert_eq!(selected(&top), "b");
+        top.press(Key::Enter);
+        assert_eq!(top.mode, Mode::Details);
+        top.refresh(rows(&["a"]));
+        assert_eq!(selected(&top), "a", "its deployment is gone");
+        top.refresh(Vec::new());
+        assert_eq!(top.mode, Mode::List);
+        assert_eq!(top.press(Key::Letter('q')), Next::Quit);
+    }
+
+    #[test]
+    fn a_filter_is_typed_and_cleared() {
+        let mut top = Top::default();
+        top.refresh(rows(&["nightly", "hourly", "Quarterly"]));
+        for key in [Key::Letter('/'), Key::Letter('q'), Key::Letter('u'), Key::Letter('x'), Key::Backspace] {
+            assert_eq!(top.press(key), Next::Stay, "a letter of the filter is no command");
+        }
+        assert_eq!((top.shown().len(), selected(&top)), (1, "Quarterly"));
+        top.press(Key::Enter);
+        assert_eq!((top.mode, top.filter.as_str()), (Mode::List, "qu"));
+        top.press(Key::Escape);
+        assert_eq!((top.shown().len(), top.filter.as_str()), (3, ""));
+    }
+
+    #[test]
+    fn problems_are_kept_and_nothing_else() {
+        let mut top = Top::default();
+        let event = |kind: &str, reason: &str| json!({ "time": "t", "type": kind, "data": { "resource": { "name": "nightly" }, "statusReason": reason } });
+        top.note(&event("podium.deployment.healthy", ""));
+        top.note(&event("podium.deployment.unhealthy", "Out of\ndisk\u{1b}[2J"));
+        top.note(&event("podium.operation.failed", ""));
+        let said: Vec<&str> = top.problems.iter().map(|problem| problem.what.as_str()).collect();
+        assert_eq!(said, ["operation failed", "Out of disk\u{fffd}[2J"]);
+        (0..100).for_each(|_| top.note(&event("podium.operation.failed", "again")));
+        assert_eq!(top.problems.len(), MOST_PROBLEMS);
+    }
+
+    #[test]
+    fn a_row_names_the_operation_that_is_under_way() {
+        let deployment =
+            json!({ "id": "c1", "name": "n", "status": "DEPLOYING", "platformRuntimeVersion": "3.0-1" });
+        let operations = [
+            json!({ "kind": "DEPLOY", "state": "RUNNING", "target": { "id": "c2" } }),
+            json!({ "kind": "UPDATE_DEPLOYMENT", "state": "PENDING", "target": { "id": "c1" } }),
+        ];
+        assert_eq!(Row::of(&deployment, &operations).operation, "update deployment pending");
+        assert_eq!(Row::of(&deployment, &[]).operation, "");
+    }
+}
