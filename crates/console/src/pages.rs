@@ -18,4 +18,5 @@ pub(crate) mod settings;
 pub(crate) mod teams;
 pub(crate) mod tokens;
 pub(crate) mod users;
+pub(crate) mod webhooks;
 pub(crate) mod workspaces;

@@ -7,7 +7,7 @@ use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::pages::{
     account, address_ranges, audit, clusters, deployment, deployments, design, environment, operations,
-    overview, places, plans, problem, roles, settings, teams, tokens, users, workspaces,
+    overview, places, plans, problem, roles, settings, teams, tokens, users, webhooks, workspaces,
 };
 use crate::visit::{OrganizationVisit, Visit, VisitMethod, id};
 
@@ -91,6 +91,9 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["tokens"] => tokens::list(visit).await,
         ["tokens", "new"] => tokens::new(visit, None).await,
         ["tokens", of] => tokens::show(visit, id(of)?).await,
+        ["webhooks"] => webhooks::list(visit).await,
+        ["webhooks", "new"] => webhooks::new(visit, None).await,
+        ["webhooks", of] => webhooks::show(visit, id(of)?, None).await,
         ["address-ranges"] => address_ranges::list(visit, None).await,
         ["audit"] => audit::list(visit).await,
         ["settings"] => settings::show(visit, None).await,
@@ -133,6 +136,14 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["tokens"] => tokens::create(visit).await,
         ["tokens", of, "rotate"] => tokens::rotate(visit, id(of)?).await,
         ["tokens", of, "delete"] => tokens::delete(visit, id(of)?).await,
+        ["webhooks"] => webhooks::create(visit).await,
+        ["webhooks", of] => webhooks::update(visit, id(of)?).await,
+        ["webhooks", of, "rotate"] => webhooks::rotate(visit, id(of)?).await,
+        ["webhooks", of, "test"] => webhooks::test(visit, id(of)?).await,
+        ["webhooks", of, "delete"] => webhooks::delete(visit, id(of)?).await,
+        ["webhooks", of, "deliveries", delivery, "redeliver"] => {
+            webhooks::redeliver(visit, id(of)?, id(delivery)?).await
+        }
         ["address-ranges"] => address_ranges::create(visit).await,
         ["address-ranges", "delete"] => address_ranges::delete(visit).await,
         ["settings"] => settings::update(visit).await,

@@ -2,7 +2,7 @@
 
 use podium_api::{
     allowed_ip_address_ranges, clusters, environment_objects, organizations, roles, teams, tokens, users,
-    workspaces,
+    webhooks, workspaces,
 };
 
 use crate::answer::Result;
@@ -52,6 +52,7 @@ const DONE: &[(&str, &str)] = &[
     ("waking", "The deployment wakes up."),
     ("applied", "The change was applied."),
     ("rolled-back", "The rollback has started."),
+    ("sent", "Sent. What came of it is below."),
     ("password", "Your password was changed."),
 ];
 
@@ -117,6 +118,7 @@ impl OrganizationVisit<'_> {
                 "Address ranges",
                 "/address-ranges",
             ),
+            offered(calls.may::<webhooks::List>(here).await, "Webhooks", "/webhooks"),
             offered(calls.may::<organizations::AuditLogs>(here).await, "Audit log", "/audit"),
             offered(calls.may::<organizations::Update>(here).await, "Settings", "/settings"),
         ];
