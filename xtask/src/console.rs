@@ -18,6 +18,17 @@ const PACKAGE: &str = include_str!("../npm/package.json");
 /// The test that makes pictures.
 const PICTURES: &str = "pictures_of_every_page";
 
+/// The test that fills a large database.
+const WEIGHT: &str = "pages_are_light_and_quick";
+/// How long a page may take in an optimized build.
+const PAGE_MILLIS: &str = "10";
+
+/// Measures every page with ten thousand deployments and a million audit records.
+pub(crate) fn bench() -> Outcome {
+    let mut command = cargo(&["test", "--release", "--package", "podium-http", "--test", "browser", WEIGHT]);
+    must(command.args(["--", "--ignored", "--nocapture"]).env("PODIUM_TEST_PAGE_MILLIS", PAGE_MILLIS))
+}
+
 /// Runs the tests; says whether there was a browser to run them with.
 pub(crate) fn run() -> Outcome<bool> {
     if let Err(failure) = browser() {
@@ -25,7 +36,7 @@ pub(crate) fn run() -> Outcome<bool> {
         return Ok(false);
     }
     let axe = tools(&scratch()?)?.join("axe-core/axe.min.js");
-    must(tests(&["--skip", PICTURES]).env("PODIUM_TEST_AXE", axe))?;
+    must(tests(&["--skip", PICTURES, "--skip", WEIGHT]).env("PODIUM_TEST_AXE", axe))?;
     Ok(true)
 }
 

@@ -52,6 +52,8 @@ Usage: cargo xtask <command>
         [--deployments]      the start on a database of a million rows
         [--million]
   bench --instructions       instructions of the same reads, counted by callgrind: comparable on a busy machine
+  bench --console            every page of the console with ten thousand deployments and a million audit records: its time
+                             and its size
   bench --postgres           the release program on a PostgreSQL server that is started for it, on the same cores: rates, and
                              the processor time of both
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
@@ -91,6 +93,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["bench", "--fresh"] => bench::run(bench::What::Fresh),
         ["bench", "--instructions"] => bench::run(bench::What::Instructions),
         ["bench", "--creates"] => bench::run(bench::What::Creates),
+        ["bench", "--console"] => console::bench(),
         ["bench", "--postgres"] => bench::postgres::run(),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),

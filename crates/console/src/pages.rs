@@ -4,6 +4,7 @@ pub(crate) mod account;
 pub(crate) mod address_ranges;
 pub(crate) mod audit;
 pub(crate) mod clusters;
+pub(crate) mod declared_sets;
 pub(crate) mod deployment;
 pub(crate) mod deployments;
 pub(crate) mod design;

@@ -24,6 +24,8 @@ const KEYS: &[(&str, &str)] = &[
     ("Up", "\u{e013}"),
     ("Backspace", "\u{e003}"),
 ];
+/// How the driver names elements.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 const CONTROL: &str = "\u{e009}";
 
 /// A browser with a profile of its own; it ends when it is dropped.
@@ -173,6 +175,22 @@ impl Browser {
         }
         let source = json!({ "type": "key", "id": "keyboard", "actions": actions });
         self.ask("POST", "/actions", Some(&json!({ "actions": [source] }))).expect("keys are pressed");
+    }
+
+    /// Presses a mouse button over something, moves to the right and lets go: from so many pixels of its middle to so many.
+    pub fn draw(&self, xpath: &str, (from, to): (i32, i32)) {
+        let id = self.find(xpath).expect("it is there");
+        let origin = json!({ ELEMENT: id });
+        let mv = |x: i32| json!({ "type": "pointerMove", "duration": 20, "x": x, "y": 0, "origin": origin });
+        let actions = [
+            mv(from),
+            json!({ "type": "pointerDown", "button": 0 }),
+            mv((from + to) / 2),
+            mv(to),
+            json!({ "type": "pointerUp", "button": 0 }),
+        ];
+        let source = json!({ "type": "pointer", "id": "mouse", "actions": actions });
+        self.ask("POST", "/actions", Some(&json!({ "actions": [source] }))).expect("it is drawn over");
     }
 
     /// Types a text, wherever the focus is.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 
-use podium_api::Id;
+use podium_api::{DeploymentId, Id};
 use podium_testkit::Browser;
 use serde_json::{Value, json};
 
@@ -17,10 +17,13 @@ const PICTURES: &str = "PODIUM_TEST_PICTURES";
 const LINKS: &str = "return [...document.querySelectorAll('a[href^=\"/console/\"]')].map((link) => link.pathname + link.search)";
 
 /// The kind of page that a path leads to: the path without ids and query.
-fn kind(path: &str) -> String {
+pub(crate) fn kind(path: &str) -> String {
     let path = path.split('?').next().unwrap_or_default();
     let parts = path.split('/').skip(3).filter(|part| !part.is_empty());
-    let parts: Vec<&str> = parts.map(|part| if part.parse::<Id>().is_ok() { "one" } else { part }).collect();
+    // Ids, and the names of default roles.
+    let is_one =
+        |part: &str| part.parse::<Id>().is_ok() || part.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let parts: Vec<&str> = parts.map(|part| if is_one(part) { "one" } else { part }).collect();
     if parts.is_empty() { "overview".to_owned() } else { parts.join("-") }
 }
 
@@ -36,7 +39,8 @@ fn every_page(
         first.iter().map(|path| site.page(path)[origin.len()..].to_owned()).collect();
     let mut seen = BTreeSet::new();
     while let Some(path) = waiting.pop_front() {
-        if path.starts_with("/console/assets/") || !seen.insert(kind(&path)) {
+        let is_file = path.contains("/logs/download") || path.contains("/audit/export");
+        if is_file || !seen.insert(kind(&path)) {
             continue;
         }
         browser.open(&format!("{origin}{path}"));
@@ -56,6 +60,12 @@ fn every_page(
     browser.wait_for_text("Token created");
     look("token-made");
     seen
+}
+
+/// The pages to begin with, of the deployments that have most to show.
+fn paths([used, asleep]: [DeploymentId; 2]) -> [String; 4] {
+    let of = |id, tab| format!("/deployments/{id}{tab}");
+    [of(used, ""), of(used, "/logs"), of(asleep, "/settings"), String::new()]
 }
 
 /// What is seriously wrong with the page that is open.
@@ -84,10 +94,10 @@ fn findings(browser: &Browser, axe: &str, is_dark: bool) -> Vec<String> {
 fn every_page_can_be_used_by_everybody() {
     let axe = std::env::var(AXE).unwrap_or_else(|_| panic!("{AXE} names the file of axe-core"));
     let axe = std::fs::read_to_string(axe).expect("axe-core can be read");
-    let (site, id) = Site::seeded();
+    let (site, first) = Site::seeded();
+    let first = paths(first);
     let browser = site.browser();
     let mut found = Vec::new();
-    let first = [format!("/deployments/{id}"), format!("/deployments/{id}/logs"), String::new()];
     let seen = every_page(&site, &browser, &first, |page| {
         for is_dark in [false, true] {
             found.extend(findings(&browser, &axe, is_dark).into_iter().map(|it| format!("{page}: {it}")));
@@ -102,9 +112,9 @@ fn every_page_can_be_used_by_everybody() {
 fn pictures_of_every_page() {
     let directory = PathBuf::from(std::env::var(PICTURES).expect("where pictures go"));
     std::fs::create_dir_all(&directory).expect("there is a place for pictures");
-    let (site, id) = Site::seeded();
+    let (site, first) = Site::seeded();
+    let first = paths(first);
     let browser = site.browser();
-    let first = [format!("/deployments/{id}"), format!("/deployments/{id}/logs"), String::new()];
     every_page(&site, &browser, &first, |page| {
         for (size, (width, height)) in [("wide", (1280, 860)), ("phone", (390, 844))] {
             browser.set_size(width, height);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use podium_api::DeploymentId;
+use podium_testkit::Browser;
 
 use super::Site;
 
@@ -58,4 +59,33 @@ fn a_deployment_from_its_creation_to_a_rollback() {
     browser.wait("what was found is marked", |browser| browser.count("//mark[.='orphaned']") > 0);
     assert!(!browser.text().contains("Starting the scheduler"), "{}", browser.text());
     assert!(browser.url().contains("q=orphaned"), "the search can be shared");
+}
+
+#[test]
+#[ignore = "takes a browser: cargo xtask console"]
+fn logs_are_narrowed_by_drawing_and_followed() {
+    let (site, [id, _]) = Site::seeded();
+    let browser = site.browser();
+    browser.open(&site.page(&format!("/deployments/{id}/logs")));
+    let lines = |browser: &Browser| browser.count("//ol[@id='lines']/li");
+    let all = lines(&browser);
+    browser.draw("//*[name()='svg'][contains(@class, 'histogram')]", (200, 300));
+    browser.wait("a part of the time", |browser| browser.url().contains("from="));
+    browser.wait_for_text("of a part of the time");
+    let part = lines(&browser);
+    assert!(part > 0 && part < all, "{part} of {all} lines");
+    browser.click("//a[.='Back to the newest']");
+    browser.wait("all of it", |browser| lines(browser) == all);
+
+    browser.click("//button[.='Follow']");
+    browser.wait_for_text("Stop following");
+    let said = podium_dataplane::LogLine {
+        deployment_id: id,
+        source: "scheduler".into(),
+        timestamp: site.app.world.now(),
+        text: "<b>something new</b>".into(),
+    };
+    site.wait(site.app.keep_lines(vec![said]));
+    browser.wait_for_text("<b>something new</b>");
+    browser.click("//button[.='Stop following']");
 }

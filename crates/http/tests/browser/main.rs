@@ -8,6 +8,7 @@ mod deploying;
 mod keys;
 mod seeded;
 mod together;
+mod weight;
 
 use std::net::SocketAddr;
 

@@ -13,8 +13,8 @@ use super::{Site, id_of};
 const DAGS: &[(&str, &[u8])] = &[("dags/sales.py", b"1"), ("dags/orders.py", b"2"), ("dags/stock.py", b"3")];
 
 impl Site {
-    /// A site with something of everything; the deployment is the one to look at.
-    pub(super) fn seeded() -> (Self, DeploymentId) {
+    /// A site with something of everything; the deployments are one that is used much, and one that sleeps by a schedule.
+    pub(super) fn seeded() -> (Self, [DeploymentId; 2]) {
         let site = Self::start();
         let spaces =
             ["Analytics", "Finance", "Machine learning"].map(|name| site.wait(site.app.workspace(name)));
@@ -33,7 +33,7 @@ impl Site {
         make("quarterly-close", 1, json!({}));
         let invoices = make("invoices", 1, json!({}));
         let features = make("feature-store", 2, json!({}));
-        make(
+        let training = make(
             "model-training",
             2,
             json!({ "isDevelopmentMode": true, "scalingSpec": { "hibernationSpec": {
@@ -45,7 +45,7 @@ impl Site {
         site.settle();
         site.administered(spaces[0].to_string(), nightly);
         site.used(nightly, invoices, features);
-        (site, nightly)
+        (site, [nightly, training])
     }
 
     /// People, tokens, roles, clusters and what else administrators make.
