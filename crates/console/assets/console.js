@@ -258,21 +258,29 @@ function followLines() {
   button.hidden = false;
   let source = null;
   let waiting = [];
+  const isShown = (line, text) => [...list.querySelectorAll(`[id^="l${line.timestamp}-"]`)].some((item) => item.lastElementChild.textContent === text);
   const show = () => {
-    const lines = waiting.slice(-MOST_LINES).reverse().map(logLine);
+    const lines = waiting.slice(-MOST_LINES).reverse().map((line) => [line, logLine(line)]);
     waiting = [];
-    list.prepend(...lines);
+    list.prepend(...lines.filter(([line, item]) => !isShown(line, item.lastElementChild.textContent)).map(([, item]) => item));
     while (list.children.length > MOST_LINES) list.lastElementChild.remove();
+  };
+  // Only what is written from now on is sent: what was written since the page was loaded is read with the page.
+  const catchUp = async () => {
+    const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
+    const fresh = response?.ok ? new DOMParser().parseFromString(await response.text(), "text/html").getElementById("lines") : null;
+    if (fresh) list.replaceChildren(...fresh.children);
+    list.hidden = false;
+    document.querySelector("main > .empty")?.remove();
+    button.textContent = "Stop following";
+    show();
   };
   button.addEventListener("click", () => {
     const begins = !source;
     button.setAttribute("aria-pressed", String(begins));
-    button.textContent = begins ? "Stop following" : "Follow";
-    if (!begins) { source.close(); source = null; return; }
-    list.hidden = false;
-    list.replaceChildren();
-    document.querySelector("main > .empty")?.remove();
+    if (!begins) { source.close(); source = null; button.textContent = "Follow"; return; }
     source = new EventSource(button.dataset.follow);
+    source.onopen = catchUp;
     source.onmessage = (message) => {
       if (!waiting.length) requestAnimationFrame(show);
       waiting.push(JSON.parse(message.data));

@@ -27,12 +27,15 @@ fn places(of: &[ClusterOptions]) -> impl Iterator<Item = (String, String)> {
 /// The form.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
     let providers = providers(visit).await?;
+    let suggested =
+        providers.first().map(|of| format!("{}/{}", of.provider.as_str(), of.default_region.name));
+    let suggested = suggested.unwrap_or_default();
     let none = (String::new(), "None".to_owned());
     let form = Form {
         action: visit.link("/clusters"),
         fields: vec![
             Field::text("name", "Name").required(),
-            Field::choice("region", "Region", places(&providers)),
+            Field::choice("region", "Region", places(&providers)).value(suggested),
             Field::choice(
                 "drRegion",
                 "Region for disaster recovery",
