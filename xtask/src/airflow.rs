@@ -119,7 +119,7 @@ pub(crate) fn network() {
 }
 
 /// Chromium and its driver; installs them if they are not there.
-fn browser() -> Outcome {
+pub(crate) fn browser() -> Outcome {
     let is_there = |program| system::directory_of(program, &[]).is_some();
     if is_there("chromium") && is_there("chromedriver") {
         return Ok(());

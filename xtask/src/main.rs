@@ -9,6 +9,7 @@ mod airflow;
 mod attack;
 mod auth_types;
 mod bench;
+mod console;
 mod contract;
 mod crash;
 mod mutate;
@@ -33,14 +34,16 @@ const HELP: &str = "\
 Usage: cargo xtask <command>
 
   test [--quick] [filter…]   everything that must hold: formatting, tidy, clippy, the contract, all tests on SQLite
-                             and PostgreSQL, Apache Airflow for real, and Schemathesis and a receiver of webhooks against the
-                             served program. --quick leaves out clippy and these.
+                             and PostgreSQL, the console in a browser, Apache Airflow for real, and Schemathesis and a receiver of
+                             webhooks against the served program. --quick leaves out clippy and these.
                              With a filter: only the tests that match it. Arguments go to `cargo nextest run`.
   contract [--check]         write the generated files in contract/; with --check only compare them
   auth-types                 write the catalogue of connection types anew, from the provider packages on PyPI
   tidy                       the rules that no compiler checks: arrows between crates, names, sizes, links
   schemathesis               only that part of the tests
   webhooks                   only that part of the tests: events received with the published library
+  console                    only that part of the tests: the web console in a browser
+  screenshots                make pictures of every page of the console, wide and narrow, light and dark
   airflow                    only that part of the tests: Apache Airflow for real, from nothing to nothing
   airflow --all-runtimes [VERSION…]
                              start every runtime that is offered, or these, run a DAG in it and open it
@@ -50,6 +53,8 @@ Usage: cargo xtask <command>
         [--deployments]      the start on a database of a million rows
         [--million]
   bench --instructions       instructions of the same reads, counted by callgrind: comparable on a busy machine
+  bench --console            every page of the console with ten thousand deployments and a million audit records: its time
+                             and its size
   bench --postgres           the release program on a PostgreSQL server that is started for it, on the same cores: rates, and
                              the processor time of both
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
@@ -89,6 +94,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["bench", "--fresh"] => bench::run(bench::What::Fresh),
         ["bench", "--instructions"] => bench::run(bench::What::Instructions),
         ["bench", "--creates"] => bench::run(bench::What::Creates),
+        ["bench", "--console"] => console::bench(),
         ["bench", "--postgres"] => bench::postgres::run(),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
@@ -99,6 +105,8 @@ fn run(arguments: &[&str]) -> Outcome {
         ["mutate", only @ ..] => mutate::run(only),
         ["schemathesis"] => schemathesis::alone(),
         ["webhooks"] => webhooks::alone(),
+        ["console"] => console::run().map(drop),
+        ["screenshots"] => console::screenshots(),
         ["airflow"] => airflow::run().map(drop),
         ["airflow", "--rounds", count @ ..] => airflow::rounds(count).map(drop),
         ["airflow", "--all-runtimes", only @ ..] => airflow::all_runtimes(only).map(drop),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::outcome::Outcome;
 use crate::postgres::{Postgres, VARIABLE};
 use crate::workspace::{cargo, must, scratch, works};
-use crate::{airflow, contract, mutate, python, schemathesis, tidy, webhooks};
+use crate::{airflow, console, contract, mutate, python, schemathesis, tidy, webhooks};
 
 /// Runs all of it, or what the options leave.
 pub(crate) fn run(options: &[&str]) -> Outcome {
@@ -49,6 +49,9 @@ fn everything(steps: &mut Steps, quick: bool) -> Outcome {
     }
     if quick {
         return Ok(());
+    }
+    if !steps.run("console in a browser", console::run)? {
+        steps.skipped.push("console in a browser");
     }
     steps.run("mutations", mutate::quick)?;
     let scratch = scratch()?;

@@ -53,6 +53,7 @@ function follow() {
   let last = 0;
   const read = async () => {
     pending = null;
+    if (document.querySelector("[data-follow][aria-pressed=true]")) return;
     last = Date.now();
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
     if (response?.redirected && new URL(response.url).pathname === "/sign-in") location.reload();
@@ -235,11 +236,105 @@ function filtering() {
   }
 }
 
+const LEVELS = [["error", /ERROR|CRITICAL|Traceback|\[error/], ["warning", /WARN|\[warning/]];
+const MOST_LINES = 2000;
+
+/** A line of a log, as the server writes it. */
+function logLine({ raw, source, timestamp }) {
+  const exact = new Date(timestamp).toISOString();
+  const item = document.createElement("li");
+  item.className = LEVELS.find(([, words]) => words.test(raw))?.[0] ?? "";
+  const parts = [["quiet", exact.slice(11, 19)], ["source", source], ["text", raw.replace(/^\[\d{4}-[^\]]{14,35}\] /, "").slice(0, 4096)]];
+  item.append(...parts.map(([name, text]) => Object.assign(document.createElement("span"), { className: name, textContent: text })));
+  item.firstChild.title = exact;
+  return item;
+}
+
+/** Follows a log: new lines come in at the top, many at a time, and the oldest go. */
+function followLines() {
+  const button = document.querySelector("[data-follow]");
+  const list = document.getElementById("lines");
+  if (!button || !list) return;
+  button.hidden = false;
+  let source = null;
+  let waiting = [];
+  const isShown = (line, text) => [...list.querySelectorAll(`[id^="l${line.timestamp}-"]`)].some((item) => item.lastElementChild.textContent === text);
+  const show = () => {
+    const lines = waiting.slice(-MOST_LINES).reverse().map((line) => [line, logLine(line)]);
+    waiting = [];
+    list.prepend(...lines.filter(([line, item]) => !isShown(line, item.lastElementChild.textContent)).map(([, item]) => item));
+    while (list.children.length > MOST_LINES) list.lastElementChild.remove();
+  };
+  // Only what is written from now on is sent: what was written since the page was loaded is read with the page.
+  const catchUp = async () => {
+    const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
+    const fresh = response?.ok ? new DOMParser().parseFromString(await response.text(), "text/html").getElementById("lines") : null;
+    if (fresh) list.replaceChildren(...fresh.children);
+    list.hidden = false;
+    document.querySelector("main > .empty")?.remove();
+    button.textContent = "Stop following";
+    show();
+  };
+  button.addEventListener("click", () => {
+    const begins = !source;
+    button.setAttribute("aria-pressed", String(begins));
+    if (!begins) { source.close(); source = null; button.textContent = "Follow"; return; }
+    source = new EventSource(button.dataset.follow);
+    source.onopen = catchUp;
+    source.onmessage = (message) => {
+      if (!waiting.length) requestAnimationFrame(show);
+      waiting.push(JSON.parse(message.data));
+    };
+  });
+}
+
+/** Part of a histogram's time is chosen by drawing over it. */
+function brushing() {
+  const brush = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  brush.setAttribute("class", "brush");
+  let chart = null;
+  let from = 0;
+  let isDrawn = false;
+  const place = (event) => {
+    const box = chart.getBoundingClientRect();
+    return Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+  };
+  addEventListener("dragstart", (event) => { if (event.target instanceof Element && event.target.closest(".histogram")) event.preventDefault(); });
+  addEventListener("pointerdown", (event) => {
+    chart = event.button === 0 && event.target instanceof Element ? event.target.closest(".histogram") : null;
+    isDrawn = false;
+    if (chart) from = place(event);
+  });
+  addEventListener("pointermove", (event) => {
+    if (!chart) return;
+    const to = place(event);
+    if (!isDrawn && Math.abs(to - from) < .01) return;
+    isDrawn = true;
+    for (const [name, value] of [["x", Math.min(from, to) * 480], ["width", Math.abs(to - from) * 480], ["y", 0], ["height", 48]]) brush.setAttribute(name, value);
+    chart.append(brush);
+  });
+  addEventListener("pointerup", (event) => {
+    if (!chart || !isDrawn) { chart = null; return; }
+    const [begin, end] = [Number(chart.dataset.from), Number(chart.dataset.to)];
+    const url = new URL(location.href);
+    const times = [from, place(event)].sort((one, other) => one - other).map((part) => new Date(begin + part * (end - begin)).toISOString());
+    url.searchParams.set("from", times[0]);
+    url.searchParams.set("to", times[1]);
+    url.hash = "";
+    chart = null;
+    location.href = url.href;
+  });
+  addEventListener("click", (event) => { if (isDrawn && event.target instanceof Element && event.target.closest(".histogram")) event.preventDefault(); }, true);
+}
+
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 const palette = new Palette();
 const opener = document.querySelector("[data-palette]");
 if (opener) { opener.hidden = false; opener.addEventListener("click", () => palette.open()); }
 listenToKeys(palette);
 copying();
 filtering();
+followLines();
+brushing();
 follow();
 setInterval(tick, 10_000);

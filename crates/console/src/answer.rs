@@ -16,6 +16,15 @@ pub enum Answer {
     },
     /// JSON, for a script of the console.
     Json(String),
+    /// A file to keep.
+    File {
+        /// Its name.
+        name: &'static str,
+        /// Its media type.
+        media_type: &'static str,
+        /// Its content.
+        text: String,
+    },
     /// Another page, to be read with GET.
     Redirect {
         /// Its path and query.

@@ -6,7 +6,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 use podium_api::path::PathParams;
-use podium_api::{Description, Endpoint, EntityId, ErrorBody, FieldError, Id, Method, OrganizationId, Reply};
+use podium_api::{
+    Description, Endpoint, EntityId, ErrorBody, FieldError, Id, Method, OrganizationId, Reply, WorkspaceId,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -24,6 +26,13 @@ pub trait Calls: Send + Sync {
         endpoint: &'static Description,
         ids: Vec<Id>,
         named: Option<EntityId>,
+    ) -> Calling<'_, bool>;
+    /// Whether the person holds a permission on a workspace: for endpoints that decide on what they find.
+    fn holds(
+        &self,
+        organization_id: OrganizationId,
+        permission: &'static str,
+        workspace_id: WorkspaceId,
     ) -> Calling<'_, bool>;
     /// Whether the person owns an organization. Some changes are the owners' alone, whatever permissions others hold.
     fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool>;

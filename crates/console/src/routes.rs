@@ -6,8 +6,9 @@ use crate::ROOT;
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::pages::{
-    account, address_ranges, audit, clusters, deployment, deployments, design, environment, operations,
-    overview, places, plans, problem, roles, settings, teams, tokens, users, workspaces,
+    account, address_ranges, audit, clusters, declared_sets, deployment, deployments, design, environment,
+    operations, overview, places, plans, problem, roles, settings, teams, tokens, users, webhooks,
+    workspaces,
 };
 use crate::visit::{OrganizationVisit, Visit, VisitMethod, id};
 
@@ -62,6 +63,7 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
             deployment::deploys::show(visit, id(of)?, id(deploy)?).await
         }
         ["deployments", of, "logs"] => deployment::logs::show(visit, id(of)?).await,
+        ["deployments", of, "logs", "download"] => deployment::logs::download(visit, id(of)?).await,
         ["deployments", of, "variables"] => deployment::variables::show(visit, id(of)?, None).await,
         ["deployments", of, "access"] => deployment::access::show(visit, id(of)?).await,
         ["deployments", of, "operations"] => deployment::overview::operations(visit, id(of)?).await,
@@ -77,6 +79,7 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["environment", "new"] => environment::new(visit, None).await,
         ["environment", of] => environment::show(visit, id(of)?, None).await,
         ["clusters"] => clusters::list(visit).await,
+        ["clusters", "new"] => clusters::create::new(visit, None).await,
         ["clusters", of] => clusters::show(visit, id(of)?).await,
         ["users"] => users::list(visit).await,
         ["users", "invite"] => users::ask_whom(visit, None).await,
@@ -91,6 +94,10 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["tokens"] => tokens::list(visit).await,
         ["tokens", "new"] => tokens::new(visit, None).await,
         ["tokens", of] => tokens::show(visit, id(of)?).await,
+        ["declared-sets"] => declared_sets::list(visit).await,
+        ["webhooks"] => webhooks::list(visit).await,
+        ["webhooks", "new"] => webhooks::new(visit, None).await,
+        ["webhooks", of] => webhooks::show(visit, id(of)?, None).await,
         ["address-ranges"] => address_ranges::list(visit, None).await,
         ["audit"] => audit::list(visit).await,
         ["settings"] => settings::show(visit, None).await,
@@ -102,6 +109,7 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
 async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
     match path {
         ["deployments"] => deployments::create(visit).await,
+        ["deployments", "bulk"] => deployments::bulk::plan(visit).await,
         ["deployments", of, "settings"] => deployment::settings::plan(visit, id(of)?).await,
         ["deployments", of, "variables"] => deployment::variables::change(visit, id(of)?, false).await,
         ["deployments", of, "variables", "remove"] => {
@@ -119,7 +127,9 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["workspaces", of] => workspaces::update(visit, id(of)?).await,
         ["workspaces", of, "delete"] => workspaces::delete(visit, id(of)?).await,
         ["environment"] => environment::create(visit).await,
+        ["environment", of] => environment::update(visit, id(of)?).await,
         ["environment", of, "delete"] => environment::delete(visit, id(of)?).await,
+        ["clusters"] => clusters::create::create(visit).await,
         ["clusters", of, "failover"] => clusters::fail_over(visit, id(of)?).await,
         ["users", "invite"] => users::invite(visit).await,
         ["users", of] => users::update(visit, id(of)?).await,
@@ -133,6 +143,14 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["tokens"] => tokens::create(visit).await,
         ["tokens", of, "rotate"] => tokens::rotate(visit, id(of)?).await,
         ["tokens", of, "delete"] => tokens::delete(visit, id(of)?).await,
+        ["webhooks"] => webhooks::create(visit).await,
+        ["webhooks", of] => webhooks::update(visit, id(of)?).await,
+        ["webhooks", of, "rotate"] => webhooks::rotate(visit, id(of)?).await,
+        ["webhooks", of, "test"] => webhooks::test(visit, id(of)?).await,
+        ["webhooks", of, "delete"] => webhooks::delete(visit, id(of)?).await,
+        ["webhooks", of, "deliveries", delivery, "redeliver"] => {
+            webhooks::redeliver(visit, id(of)?, id(delivery)?).await
+        }
         ["address-ranges"] => address_ranges::create(visit).await,
         ["address-ranges", "delete"] => address_ranges::delete(visit).await,
         ["settings"] => settings::update(visit).await,

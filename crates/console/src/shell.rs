@@ -1,8 +1,8 @@
 //! What surrounds every page: navigation, breadcrumb, title, the person who is signed in.
 
 use podium_api::{
-    allowed_ip_address_ranges, clusters, environment_objects, organizations, roles, teams, tokens, users,
-    workspaces,
+    allowed_ip_address_ranges, clusters, declared_sets, environment_objects, organizations, roles, teams,
+    tokens, users, webhooks, workspaces,
 };
 
 use crate::answer::Result;
@@ -52,6 +52,7 @@ const DONE: &[(&str, &str)] = &[
     ("waking", "The deployment wakes up."),
     ("applied", "The change was applied."),
     ("rolled-back", "The rollback has started."),
+    ("sent", "Sent. What came of it is below."),
     ("password", "Your password was changed."),
 ];
 
@@ -117,6 +118,8 @@ impl OrganizationVisit<'_> {
                 "Address ranges",
                 "/address-ranges",
             ),
+            offered(calls.may::<declared_sets::List>(here).await, "Declared sets", "/declared-sets"),
+            offered(calls.may::<webhooks::List>(here).await, "Webhooks", "/webhooks"),
             offered(calls.may::<organizations::AuditLogs>(here).await, "Audit log", "/audit"),
             offered(calls.may::<organizations::Update>(here).await, "Settings", "/settings"),
         ];

@@ -175,6 +175,28 @@ pub(crate) fn subject(of: Option<&SubjectProfile>) -> String {
     name.cloned().unwrap_or_else(|| of.id.to_string())
 }
 
+/// A long id without its middle.
+pub(crate) fn short(id: &str) -> String {
+    let count = id.chars().count();
+    if count <= 16 {
+        return id.to_owned();
+    }
+    let (head, tail): (String, String) = (id.chars().take(8).collect(), id.chars().skip(count - 4).collect());
+    format!("{head}…{tail}")
+}
+
+/// An operation of the API for people: `FinalizeDeploy` is "Finalize deploy".
+pub(crate) fn spaced(of: &str) -> String {
+    let mut text = String::new();
+    for (at, character) in of.chars().enumerate() {
+        match character.is_ascii_uppercase() && at > 0 {
+            true => text.extend([' ', character.to_ascii_lowercase()]),
+            false => text.push(character),
+        }
+    }
+    text
+}
+
 /// A word of the API for people: `RUNTIME_UPGRADE` is "Runtime upgrade".
 pub(crate) fn words(of: &str) -> String {
     let lower = of.to_lowercase().replace('_', " ");
@@ -212,5 +234,10 @@ mod tests {
     fn a_word_in_a_status_is_escaped() {
         assert!(status(Tone::Good, "<script>").to_string().ends_with("&#60;script&#62;</span>"));
         assert_eq!(words("RUNTIME_UPGRADE"), "Runtime upgrade");
+        assert_eq!(spaced("FinalizeDeploy"), "Finalize deploy");
+        assert_eq!(
+            (short("3.3.2").as_str(), short("cmyyhtq80002y000000000abcd").as_str()),
+            ("3.3.2", "cmyyhtq8…abcd")
+        );
     }
 }

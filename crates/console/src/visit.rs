@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use podium_api::path::{InOrganization, OfDeployment};
-use podium_api::{DeploymentId, Id, OrganizationId, Timestamp, TypedId};
+use podium_api::{DeploymentId, Id, OrganizationId, Timestamp, TypedId, WorkspaceId};
 
 use crate::ROOT;
 use crate::answer::Result;
@@ -73,6 +73,11 @@ impl OrganizationVisit<'_> {
     /// A link to a page of the organization.
     pub(crate) fn link(&self, to: &str) -> String {
         format!("{ROOT}/{}{to}", self.organization_id)
+    }
+
+    /// Whether the person holds a permission on a workspace.
+    pub(crate) async fn holds(&self, permission: &'static str, workspace_id: WorkspaceId) -> bool {
+        self.visit.calls.holds(self.organization_id, permission, workspace_id).await
     }
 
     /// Whether the person owns the organization.

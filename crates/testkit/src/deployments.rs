@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, WorkspaceId};
+use podium_dataplane::LogLine;
 use podium_domain::deployments::Spec;
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::work::{self, Pending};
@@ -18,8 +19,13 @@ impl TestApp {
         podium_app::webhooks::enqueue_behind(&self.app, None).await.expect("webhooks can be enqueued");
         let steps = self.loops.step_until_idle().await.expect("the loops come to rest");
         let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
-        podium_reconcile::append_lines(&self.app, self.system, said).await.expect("lines can be kept");
+        self.keep_lines(said).await;
         steps
+    }
+
+    /// Writes lines to the log store.
+    pub async fn keep_lines(&self, lines: Vec<LogLine>) {
+        podium_reconcile::append_lines(&self.app, self.system, lines).await.expect("lines can be kept");
     }
 
     /// A deployment that was just created.

@@ -21,6 +21,8 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         RANGES.iter().map(|(hours, _)| *hours).find(|hours| visit.query().get("hours") == hours.to_string());
     let hours = hours.unwrap_or(24);
     let records = newest(visit, hours * HOUR).await?;
+    let start = Timestamp::from_millis(visit.visit.now.millis() - hours * HOUR).to_string();
+    let asked = form_urlencoded::Serializer::new(String::new()).append_pair("startDate", &start).finish();
     let rows = records.iter().map(|record| row(visit, record)).collect();
     let choices = RANGES.iter().map(|(value, label)| Choice {
         value: value.to_string(),
@@ -29,8 +31,8 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     });
     ListPage {
         shell: visit.shell("Audit log").await?,
-        lead: "Every change and every refused attempt, with who made it and from where. The newest 500 are shown; export the log for more.",
-        action: None,
+        lead: "Every change and every refused attempt, with who made it and from where. The newest 500 are shown; the export has all of this time.",
+        action: Some(("Export", visit.link(&format!("/audit/export?{asked}")))),
         filters: vec![Filter { name: "hours", label: "Time", choices: choices.collect() }],
         table: Table {
             columns: vec!["What", "Result", "Who", "From", "When"],
@@ -76,7 +78,7 @@ fn row(visit: &OrganizationVisit<'_>, of: &Value) -> Row {
     let at = Timestamp::parse(&text("timestamp"));
     Row {
         cells: vec![
-            Cell::Text(text("operationId")),
+            Cell::Text(view::spaced(&text("operationId"))),
             view::status(tone, word).into(),
             text("subjectName").into(),
             Cell::Mono(text("ipAddress")),

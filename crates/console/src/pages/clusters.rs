@@ -1,5 +1,7 @@
 //! Clusters, with disaster recovery.
 
+pub(crate) mod create;
+
 use askama::Template;
 use podium_api::ClusterId;
 use podium_api::clusters::{self, Cluster};
@@ -49,10 +51,11 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         actions: Vec::new(),
     };
     let rows: Vec<Row> = found.clusters.iter().map(row).collect();
+    let may_create = visit.calls().may::<clusters::Create>(visit.here()).await;
     ListPage {
         shell: visit.shell("Clusters").await?.live(""),
         lead: "Where deployments run that do not share infrastructure.",
-        action: None,
+        action: may_create.then(|| ("Create cluster", visit.link("/clusters/new"))),
         filters: Vec::new(),
         table: Table {
             columns: vec!["Name", "State", "Region", "Disaster recovery", "Changed"],
@@ -60,8 +63,8 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
             rows,
             empty: Empty {
                 title: "No clusters",
-                text: "Deployments run on shared infrastructure. Create a cluster from the command line:",
-                command: "podium cluster create --help".to_owned(),
+                text: "Deployments run on shared infrastructure. Create a cluster for those that must not.",
+                command: String::new(),
             },
         },
     }

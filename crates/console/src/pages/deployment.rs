@@ -1,6 +1,7 @@
 //! A deployment: how is it, and what changed?
 
 pub(crate) mod access;
+mod calendar;
 pub(crate) mod deploys;
 pub(crate) mod logs;
 pub(crate) mod overview;

@@ -1,5 +1,7 @@
 //! Deployments: the list, and how one is created.
 
+pub(crate) mod bulk;
+
 use podium_api::deployments::{self, Deployment};
 use podium_api::options;
 use podium_api::workspaces;
@@ -24,6 +26,8 @@ struct DeploymentsPage {
     deployments: Vec<DeploymentLine>,
     pager: Option<Pager>,
     can_create: bool,
+    /// Where the form goes that changes several.
+    bulk: Option<String>,
 }
 
 /// The workspaces that the person sees: ids and names.
@@ -48,7 +52,15 @@ async fn creatable_in(visit: &OrganizationVisit<'_>) -> Result<Vec<(String, Stri
 
 /// Whether the person may create a deployment anywhere.
 pub(crate) async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
-    creatable_in(visit).await.is_ok_and(|workspaces| !workspaces.is_empty())
+    let Ok(spaces) = workspace_choices(visit).await else { return false };
+    for (id, _) in spaces {
+        if let Ok(target) = crate::visit::id(&id)
+            && visit.calls().may_on::<deployments::Create>(visit.here(), target).await
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// The deployments.
@@ -66,11 +78,17 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         is_chosen: id == workspace_id,
     });
     let choices = std::iter::once(any).chain(choices).collect();
+    let changeable = bulk::changeable_in(visit, &read).await;
+    let line = |of: &Deployment| {
+        let is_choosable = changeable.contains(&of.workspace_id);
+        DeploymentLine { choice: is_choosable.then(|| of.id.to_string()), ..DeploymentLine::new(visit, of) }
+    };
     let page = DeploymentsPage {
+        bulk: (!changeable.is_empty()).then(|| visit.link("/deployments/bulk")),
         shell: visit.shell("Deployments").await?.live(""),
         filters: vec![Filter { name: "workspaceIds", label: "Workspace", choices }],
         pager: Pager::new(visit, read.len(), found.total_count),
-        deployments: read.iter().map(|of| DeploymentLine::new(visit, of)).collect(),
+        deployments: read.iter().map(line).collect(),
         can_create: can_create(visit).await,
     };
     Answer::page(&page)

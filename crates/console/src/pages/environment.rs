@@ -1,9 +1,11 @@
 //! Environment objects: variables and connections that workspaces and deployments share.
 
-use podium_api::EnvironmentObjectId;
-use podium_api::enums::EnvironmentObjectType;
+use askama::Template;
+use podium_api::deployments::{self, Deployment};
+use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
 use podium_api::environment_objects::{self, EnvironmentObject};
 use podium_api::path::OfEnvironmentObject;
+use podium_api::{DeploymentId, EnvironmentObjectId, WorkspaceId};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Result};
@@ -11,8 +13,33 @@ use crate::calls::Problem;
 use crate::form::{Field, FieldKind, Form, FormPage};
 use crate::list::{Cell, Empty, Filter, ListPage, Pager, Row, Table};
 use crate::pages::deployments::workspace_choices;
+use crate::shell::Shell;
 use crate::view;
 use crate::visit::OrganizationVisit;
+
+/// How many deployments of a workspace are offered to be linked.
+const TARGETS: usize = 200;
+
+#[derive(Template)]
+#[template(path = "environment-object.html")]
+struct ObjectPage {
+    shell: Shell,
+    kind: String,
+    facts: Vec<(&'static str, String)>,
+    reached: Vec<String>,
+    reaches_all: bool,
+    targets: Vec<LinkTarget>,
+    form: Option<Form>,
+    problem: Option<Problem>,
+    delete: Option<String>,
+}
+
+/// A deployment that an object can be linked to.
+struct LinkTarget {
+    id: String,
+    name: String,
+    is_linked: bool,
+}
 
 /// The objects.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
@@ -23,7 +50,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     ListPage {
         shell: visit.shell("Environment").await?.live(""),
         lead: "Variables and connections, set once and linked to the deployments that need them.",
-        action: Some(("Create object", visit.link("/environment/new"))),
+        action: can_create(visit).await.then(|| ("Create object", visit.link("/environment/new"))),
         filters: vec![Filter::words(
             visit,
             "objectType",
@@ -69,6 +96,30 @@ fn row(visit: &OrganizationVisit<'_>, of: &EnvironmentObject) -> Row {
     Row { cells, actions: Vec::new() }
 }
 
+/// The workspaces that the person may create objects in: ids and names.
+async fn creatable_in(visit: &OrganizationVisit<'_>) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for (id, name) in workspace_choices(visit).await? {
+        if visit.holds("workspace.envObjects.create", crate::visit::id(&id)?).await {
+            found.push((id, name));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the person may create an object anywhere.
+async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
+    let Ok(spaces) = workspace_choices(visit).await else { return false };
+    for (id, _) in spaces {
+        if let Ok(id) = crate::visit::id(&id)
+            && visit.holds("workspace.envObjects.create", id).await
+        {
+            return true;
+        }
+    }
+    false
+}
+
 /// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
     let kinds = [
@@ -81,7 +132,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         action: visit.link("/environment"),
         fields: vec![
             Field::choice("objectType", "Kind", kinds),
-            Field::choice("scopeEntityId", "Workspace", workspace_choices(visit).await?),
+            Field::choice("scopeEntityId", "Workspace", creatable_in(visit).await?),
             Field::text("objectKey", "Key")
                 .required()
                 .hint("The name of the variable, or the id of the connection."),
@@ -144,46 +195,124 @@ fn connection(visit: &OrganizationVisit<'_>) -> Value {
     connection
 }
 
-/// One object, and the way to delete it.
+/// One object: what it is, what it reaches, and the form that changes both.
 pub(crate) async fn show(
     visit: &OrganizationVisit<'_>,
     id: EnvironmentObjectId,
     problem: Option<Problem>,
 ) -> Result {
     let path = OfEnvironmentObject { organization_id: visit.organization_id, environment_object_id: id };
-    let of = visit.calls().get::<environment_objects::Get>(path, &[]).await?;
-    let variable = of.environment_variable.as_ref().or(of.airflow_variable.as_ref());
-    let what = match (variable, &of.connection, &of.metrics_export) {
-        (Some(variable), _, _) if variable.is_secret => "Its value is a secret.".to_owned(),
-        (Some(variable), _, _) => format!("Its value is {}.", variable.value),
-        (None, Some(connection), _) => {
-            let host = connection.host.as_deref().map(|host| format!(" to {host}")).unwrap_or_default();
-            format!("A connection of type {}{host}.", connection.kind)
-        }
-        (None, None, Some(export)) => format!("Metrics go to {}.", export.endpoint),
-        (None, None, None) => String::new(),
+    let read = visit.calls().get_versioned::<environment_objects::Get>(path, &[]).await?;
+    let (of, version) = (read.value, read.etag.unwrap_or_default());
+    let workspace_id = WorkspaceId::from_raw(of.scope_entity_id.id());
+    let is_shared = of.scope == EnvironmentObjectScope::Workspace;
+    let may_update = is_shared && visit.holds("workspace.envObjects.update", workspace_id).await;
+    let may_delete = match is_shared {
+        true => visit.holds("workspace.envObjects.delete", workspace_id).await,
+        false => visit.is_owner().await,
     };
-    let reach = match (of.auto_link_deployments, of.links.len()) {
-        (true, _) => "It reaches every deployment of its workspace.".to_owned(),
-        (false, count) => format!(
-            "It reaches {}.",
-            podium_api::counted(u64::try_from(count).unwrap_or_default(), "deployment")
-        ),
+    let targets = if is_shared { targets(visit, workspace_id, &of).await? } else { Vec::new() };
+    let href = visit.link(&format!("/environment/{id}"));
+    let status = problem.as_ref().map_or(200, |problem| problem.status);
+    let (form, problem) = match may_update {
+        true => (Some(edit_form(&href, &of, version).after(visit.form(), problem)), None),
+        false => (None, problem),
     };
-    let form = Form {
-        action: visit.link(&format!("/environment/{id}/delete")),
-        submit: "Delete the object".to_owned(),
-        is_danger: true,
-        cancel: visit.link("/environment"),
+    let page = ObjectPage {
+        kind: view::words(of.object_type.as_str()),
+        facts: facts(&of),
+        reached: targets.iter().filter(|target| target.is_linked).map(|target| target.name.clone()).collect(),
+        reaches_all: of.auto_link_deployments,
+        targets,
+        form,
         problem,
-        ..Form::default()
+        delete: may_delete.then(|| format!("{href}/delete")),
+        shell: visit.shell(of.object_key).await?.below("Environment", visit.link("/environment")),
     };
-    let shell = visit.shell(of.object_key).await?.below("Environment", visit.link("/environment"));
-    let lead = format!(
-        "{} {what} {reach} Deleting it takes it away from the deployments that it reaches.",
-        view::words(of.object_type.as_str())
-    );
-    FormPage { shell, lead, form }.answer()
+    Answer::with_status(status, &page)
+}
+
+fn facts(of: &EnvironmentObject) -> Vec<(&'static str, String)> {
+    let variable = of.environment_variable.as_ref().or(of.airflow_variable.as_ref());
+    let connection = of.connection.as_ref();
+    let facts = [
+        ("Value", variable.map(|it| if it.is_secret { "secret".to_owned() } else { it.value.clone() })),
+        ("Type", connection.map(|connection| connection.kind.clone())),
+        ("Host", connection.and_then(|connection| connection.host.clone())),
+        ("Metrics go to", of.metrics_export.as_ref().map(|export| export.endpoint.clone())),
+        ("Scope", Some(view::words(of.scope.as_str()))),
+        ("Description", of.description.clone()),
+        ("Changed by", of.updated_by.as_ref().map(|by| view::subject(Some(by)))),
+    ];
+    facts
+        .into_iter()
+        .filter_map(|(term, value)| Some((term, value.filter(|value| !value.is_empty())?)))
+        .collect()
+}
+
+/// The deployments of the workspace, and those that are linked but not among the first.
+async fn targets(
+    visit: &OrganizationVisit<'_>,
+    workspace_id: WorkspaceId,
+    of: &EnvironmentObject,
+) -> Result<Vec<LinkTarget>> {
+    let (workspace, most) = (workspace_id.to_string(), TARGETS.to_string());
+    let query = [("workspaceIds", workspace.as_str()), ("sorts", "name:asc"), ("limit", most.as_str())];
+    let found = visit.calls().get::<deployments::List>(visit.here(), &query).await?;
+    let read = found.deployments.into_iter().filter_map(|shown| shown.into_value().ok());
+    let is_linked = |id: DeploymentId| of.links.iter().any(|link| link.scope_entity_id == id);
+    let target =
+        |of: Deployment| LinkTarget { id: of.id.to_string(), is_linked: is_linked(of.id), name: of.name };
+    let mut targets: Vec<LinkTarget> = read.map(target).collect();
+    for link in &of.links {
+        let id = link.scope_entity_id.to_string();
+        if !targets.iter().any(|target| target.id == id) {
+            targets.push(LinkTarget { name: id.clone(), id, is_linked: true });
+        }
+    }
+    Ok(targets)
+}
+
+fn edit_form(href: &str, of: &EnvironmentObject, version: String) -> Form {
+    let variable = of.environment_variable.as_ref().or(of.airflow_variable.as_ref());
+    let mut fields = vec![
+        Field::text("description", "Description").value(of.description.clone().unwrap_or_default()),
+        Field::hidden("version", version),
+    ];
+    fields.extend(variable.map(|variable| match variable.is_secret {
+        true => Field::text("value", "New value").of(FieldKind::Password).hint("Empty keeps the one it has."),
+        false => Field::text("value", "Value").of(FieldKind::Area).value(variable.value.clone()),
+    }));
+    let all = "Every deployment of the workspace, those that are created later too";
+    fields.push(Field::check("autoLinkDeployments", all, of.auto_link_deployments));
+    Form { action: href.to_owned(), fields, submit: "Save the object".to_owned(), ..Form::default() }
+}
+
+/// Changes one: its value, and what it reaches.
+pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: EnvironmentObjectId) -> Result {
+    let path = OfEnvironmentObject { organization_id: visit.organization_id, environment_object_id: id };
+    let of = visit.calls().get::<environment_objects::Get>(path, &[]).await?;
+    let sent = visit.form();
+    let links = sent.all("links").map(|id| json!({ "scope": "DEPLOYMENT", "scopeEntityId": id }));
+    let mut body = json!({
+        "description": sent.get("description").trim(),
+        "autoLinkDeployments": sent.is_on("autoLinkDeployments"),
+        "links": links.collect::<Vec<_>>(),
+    });
+    let variables =
+        [("environmentVariable", &of.environment_variable), ("airflowVariable", &of.airflow_variable)];
+    for (name, variable) in variables {
+        if let Some(variable) = variable
+            && !(variable.is_secret && sent.get("value").is_empty())
+        {
+            body[name] = json!({ "value": sent.get("value") });
+        }
+    }
+    let version = sent.filled("version").map(str::to_owned);
+    match visit.calls().change::<environment_objects::Update>(path, body, version).await {
+        Ok(_) => Answer::redirect(visit.link(&format!("/environment/{id}?done=saved"))),
+        Err(problem) => show(visit, id, Some(problem)).await,
+    }
 }
 
 /// Deletes one.

@@ -44,13 +44,15 @@ struct Attention {
 
 /// A deployment in a list.
 pub(crate) struct DeploymentLine {
+    /// Its id, where it can be chosen.
+    pub(crate) choice: Option<String>,
     pub(crate) name: String,
     pub(crate) href: String,
     pub(crate) status: Html,
     pub(crate) reason: String,
     pub(crate) workspace: String,
     pub(crate) runtime: String,
-    pub(crate) version: String,
+    pub(crate) version: Option<String>,
     pub(crate) by: String,
     pub(crate) updated: Html,
 }
@@ -59,16 +61,22 @@ impl DeploymentLine {
     pub(crate) fn new(visit: &OrganizationVisit<'_>, of: &Deployment) -> Self {
         let is_calm = matches!(of.status, DeploymentStatus::Healthy | DeploymentStatus::Hibernating);
         Self {
+            choice: None,
             name: of.name.clone(),
             href: visit.link(&format!("/deployments/{}", of.id)),
             status: view::deployment_status(of.status),
             reason: of.status_reason.clone().filter(|_| !is_calm).unwrap_or_default(),
             workspace: of.workspace_name.clone().unwrap_or_default(),
             runtime: format!("Airflow {}", of.airflow_version),
-            version: of.dag_tarball_version.clone().unwrap_or_else(|| "no DAGs yet".to_owned()),
+            version: of.dag_tarball_version.clone(),
             by: view::subject(Some(&of.updated_by)),
             updated: view::time(of.updated_at, visit.visit.now),
         }
+    }
+
+    /// The version, without its middle.
+    pub(crate) fn short_version(&self) -> String {
+        view::short(self.version.as_deref().unwrap_or_default())
     }
 }
 

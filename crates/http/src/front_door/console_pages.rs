@@ -6,16 +6,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_MATCH, LOCATION, REFERRER_POLICY,
-    USER_AGENT, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_MATCH, LOCATION,
+    REFERRER_POLICY, USER_AGENT, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use podium_api::{Description, EntityId, Id, OrganizationId, Timestamp};
+use podium_api::{DeploymentId, Description, EntityId, Id, OrganizationId, Timestamp, WorkspaceId};
 use podium_app::audit::shown_name;
 use podium_app::sessions::OpenSession;
 use podium_app::{App, Error};
 use podium_console::{Answer, ApiCall, ApiReply, Calling, Calls, Params, Visit, VisitMethod};
+use podium_domain::{Permission, Target, require};
 use serde_json::Value;
 
 use super::{FrontDoor, HttpResult, InboundRequest, headers, isolation, notice};
@@ -107,8 +108,8 @@ impl FrontDoor {
         };
         let calls = self.session_calls(&inbound, session);
         let path = inbound.path().strip_prefix(podium_console::ROOT).unwrap_or_default();
-        if let Some(organization_id) = events_of(path) {
-            return calls.follow(organization_id, &inbound).await;
+        if let Some(stream) = Stream::at(path).filter(|_| method == VisitMethod::Read) {
+            return calls.pass_on(stream, &inbound).await;
         }
         let visit = Visit {
             calls: &calls,
@@ -149,21 +150,43 @@ impl FrontDoor {
     }
 }
 
-/// The organization whose events a page follows.
-fn events_of(path: &str) -> Option<OrganizationId> {
-    let (organization_id, rest) = path.strip_prefix('/')?.split_once('/')?;
-    if rest == "events" { organization_id.parse().ok() } else { None }
+/// Something of the API that a browser reads as it comes.
+struct Stream {
+    /// Its path, without the version.
+    path: String,
+    /// The name of the file, if it is one to keep.
+    file: Option<&'static str>,
+}
+
+impl Stream {
+    /// What a path of the console leads to: events, lines of logs, or the audit log as a file.
+    fn at(path: &str) -> Option<Self> {
+        let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        let organization_id: OrganizationId = parts.first()?.parse().ok()?;
+        let (rest, file) = match parts[1..] {
+            ["events"] => ("events/follow".to_owned(), None),
+            ["audit", "export"] => ("audit-logs".to_owned(), Some("audit.jsonl")),
+            ["deployments", id, "logs", "follow"] => {
+                (format!("deployments/{}/logs/follow", id.parse::<DeploymentId>().ok()?), None)
+            }
+            _ => return None,
+        };
+        Some(Self { path: format!("/organizations/{organization_id}/{rest}"), file })
+    }
 }
 
 impl SessionCalls {
-    /// Follows the events of an organization, as the API does.
-    async fn follow(&self, organization_id: OrganizationId, inbound: &InboundRequest) -> HttpResult {
+    /// Passes on what the API streams.
+    async fn pass_on(&self, stream: Stream, inbound: &InboundRequest) -> HttpResult {
         let query = inbound.parts.uri.query().unwrap_or_default();
-        let path = format!("/organizations/{organization_id}/events/follow?{query}");
         let last = inbound.parts.headers.get("last-event-id").cloned();
-        let (route, mut incoming) = self.incoming("GET", &path, None, None)?;
+        let (route, mut incoming) = self.incoming("GET", &format!("{}?{query}", stream.path), None, None)?;
         incoming.parts.headers.extend(last.map(|last| (HeaderName::from_static("last-event-id"), last)));
-        route.handler.handle(incoming).await
+        let mut response = route.handler.handle(incoming).await?;
+        if let Some(name) = stream.file {
+            set_file(response.headers_mut(), name);
+        }
+        Ok(response)
     }
 
     fn incoming(
@@ -235,6 +258,23 @@ impl Calls for SessionCalls {
         })
     }
 
+    fn holds(
+        &self,
+        organization_id: OrganizationId,
+        permission: &'static str,
+        workspace_id: WorkspaceId,
+    ) -> Calling<'_, bool> {
+        Box::pin(async move {
+            let caller = self.app.authority_of_session(self.session, Some(organization_id), self.now).await;
+            let Some(permission) = Permission::named(permission) else { return false };
+            let target = Target::Workspace(workspace_id);
+            caller.is_ok_and(|caller| {
+                let member = caller.member.as_ref();
+                member.is_some_and(|member| require(member.grants(), permission, target).is_ok())
+            })
+        })
+    }
+
     fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool> {
         Box::pin(async move {
             let authority =
@@ -273,10 +313,24 @@ fn asset_response(asset: &'static podium_console::Asset) -> Response<Body> {
     response
 }
 
+/// Lets a browser keep a response as a file, and nothing else.
+fn set_file(headers: &mut HeaderMap, name: &'static str) {
+    let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
+    headers.extend(disposition.map(|disposition| (CONTENT_DISPOSITION, disposition)));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers::set_no_store(headers);
+}
+
 fn response(answer: Answer) -> Response<Body> {
     let (status, media_type, text) = match answer {
         Answer::Page { status, html } => (status, "text/html; charset=utf-8", html),
         Answer::Json(json) => (200, "application/json", json),
+        Answer::File { name, media_type, text } => {
+            let mut response = Response::new(whole(text));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+            set_file(response.headers_mut(), name);
+            return response;
+        }
         Answer::Redirect { to } => {
             let mut response = Response::new(whole(""));
             *response.status_mut() = StatusCode::SEE_OTHER;

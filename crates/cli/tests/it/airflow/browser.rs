@@ -1,15 +1,13 @@
 //! A person with a browser: clicks on `webServerUrl`, signs in, works in Airflow's own pages and signs out. And a
 //! hostile author, whose DAG tries to get at the person's session on the way.
 
-mod driver;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex};
 
 use super::world::{Environment, World};
-use driver::Browser;
+use podium_testkit::{Browser, missing_for_browser};
 
 /// A DAG that says something, shows pictures of others in its documentation and uses what it finds of a browser's.
 fn dag(pictures: &[SocketAddr]) -> String {
@@ -90,7 +88,7 @@ impl Elsewhere {
 
 /// Everything that a person does with a browser in an environment; `dags` are those that it has.
 pub(super) fn a_person_works_in_a_browser(world: &World, environment: &Environment, dags: &str) {
-    let missing = driver::missing();
+    let missing = missing_for_browser();
     if !missing.is_empty() {
         world
             .say(&format!("SKIPPED: nobody can look at it with a browser without {}", missing.join(" and ")));

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use askama::Template;
 
 use super::Head;
+use super::calendar::{self, Day};
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::form::{Field, FieldKind, Form};
@@ -22,6 +23,8 @@ struct SettingsPage<'a> {
     head: &'a Head,
     form: Form,
     schedules: Vec<(String, String, String)>,
+    /// When it sleeps, day by day.
+    days: Vec<Day>,
 }
 
 /// The form.
@@ -37,10 +40,11 @@ pub(crate) async fn show(
     let form = form.after(visit.form(), problem);
     let spec = of.scaling_spec.as_ref().and_then(|spec| spec.hibernation_spec.as_ref());
     let schedules = spec.and_then(|spec| spec.schedules.clone()).unwrap_or_default();
+    let days = calendar::days(&schedules, visit.visit.now);
     let schedules = schedules.into_iter().filter(|schedule| schedule.is_enabled).map(|schedule| {
         (schedule.description.unwrap_or_default(), schedule.hibernate_at_cron, schedule.wake_at_cron)
     });
-    let page = SettingsPage { shell: &head.shell, head: &head, form, schedules: schedules.collect() };
+    let page = SettingsPage { shell: &head.shell, head: &head, form, schedules: schedules.collect(), days };
     Answer::with_status(status, &page)
 }
 

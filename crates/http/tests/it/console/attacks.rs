@@ -3,6 +3,7 @@
 use podium_testkit::on_both_engines;
 use serde_json::json;
 
+use super::crawl::crawl;
 use super::{ORIGIN, Person, deployment, field};
 use crate::front_door::visit;
 
@@ -17,7 +18,16 @@ on_both_engines! {
         post("/tokens", json!({ "name": SCRIPT, "description": SCRIPT, "scope": "ORGANIZATION", "role": "ORGANIZATION_OWNER" })).await;
         app.set_column("deployments", id.parse::<podium_api::DeploymentId>().unwrap(), "status_reason", "'<script>alert(1)</script>'").await;
         app.set_column("deployments", id.parse::<podium_api::DeploymentId>().unwrap(), "status", "'UNHEALTHY'").await;
+        let workspace = made["workspaceId"].as_str().unwrap();
+        post("/webhooks", json!({ "name": SCRIPT, "description": SCRIPT, "url": "https://127.0.0.1/<script>alert(1)</script>" })).await;
+        post("/roles", json!({ "name": SCRIPT, "description": SCRIPT, "scopeType": "DEPLOYMENT", "permissions": ["deployment.get"] })).await;
+        post("/environment-objects", json!({ "objectKey": "KEY", "objectType": "ENVIRONMENT_VARIABLE", "scope": "WORKSPACE", "scopeEntityId": workspace,
+            "description": SCRIPT, "environmentVariable": { "value": SCRIPT, "isSecret": false } })).await;
+        let line = podium_dataplane::LogLine { deployment_id: id.parse().unwrap(), source: "scheduler".into(), timestamp: app.world.now(), text: SCRIPT.into() };
+        app.keep_lines(vec![line]).await;
+        app.advance(std::time::Duration::from_secs(1));
         let person = Person::new(&app, &app.owner).await;
+        crawl(&app, &person).await;
         for path in ["", "/deployments", "/teams", "/tokens", "/operations", "/workspaces", "/audit", "/deployments?workspaceIds=%22%3E%3Cscript%3E"] {
             let page = person.page(path).await;
             assert!(!page.contains("<script>alert") && !page.contains("<img src=x"), "{path}: {page}");

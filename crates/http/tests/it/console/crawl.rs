@@ -18,7 +18,7 @@ fn links(page: &str) -> Vec<String> {
 }
 
 /// Reads every page that links lead to; returns the pages and where their forms are sent.
-async fn crawl(app: &TestApp, person: &Person<'_>) -> (BTreeSet<String>, BTreeSet<String>) {
+pub(super) async fn crawl(app: &TestApp, person: &Person<'_>) -> (BTreeSet<String>, BTreeSet<String>) {
     let mut waiting = VecDeque::from([person.home.clone()]);
     let (mut seen, mut forms) = (BTreeSet::new(), BTreeSet::new());
     while let Some(path) = waiting.pop_front() {
@@ -27,8 +27,16 @@ async fn crawl(app: &TestApp, person: &Person<'_>) -> (BTreeSet<String>, BTreeSe
         }
         let answer = visit(app, &path, &person.cookie).await;
         assert_eq!(answer.code(), 200, "{path}: {}", answer.text());
+        if ["/download", "/export"]
+            .iter()
+            .any(|end| path.split('?').next().is_some_and(|path| path.ends_with(end)))
+        {
+            assert!(answer.header("content-disposition").starts_with("attachment; "), "{path}");
+            continue;
+        }
         assert!(answer.header("content-type").starts_with("text/html"), "{path}");
         let page = answer.text();
+        assert!(!page.contains("<script>alert") && !page.contains("<img src=x"), "{path}: {page}");
         waiting.extend(links(&page));
         let posts = page.split("<form").skip(1).filter(|form| form.contains("method=\"post\""));
         forms.extend(
@@ -50,6 +58,7 @@ async fn something_of_everything(app: &TestApp) -> (podium_api::WorkspaceId, pod
     let object = json!({ "objectKey": "KEY", "objectType": "ENVIRONMENT_VARIABLE", "scope": "WORKSPACE",
         "scopeEntityId": workspace_id, "environmentVariable": { "value": "v", "isSecret": false } });
     post("/environment-objects", object).await;
+    post("/webhooks", json!({ "name": "pager", "url": "https://127.0.0.1/hook" })).await;
     (workspace_id, id)
 }
 
@@ -58,7 +67,7 @@ on_both_engines! {
         something_of_everything(&app).await;
         let (pages, forms) = crawl(&app, &Person::new(&app, &app.owner).await).await;
         let kinds = ["deployments", "operations", "workspaces", "environment", "clusters", "users", "teams", "roles", "tokens",
-            "address-ranges", "audit", "settings", "account", "logs", "variables", "access", "deploys", "new", "invite", "delete"];
+            "address-ranges", "audit", "settings", "account", "webhooks", "declared-sets", "logs", "variables", "access", "deploys", "new", "invite", "delete", "download", "export"];
         for kind in kinds {
             assert!(pages.iter().any(|path| path.split(['/', '?']).any(|part| part == kind)), "{kind}: {pages:?}");
         }
@@ -106,4 +115,9 @@ fn nothing_is_offered_that_is_then_refused(engine: Engine) {
 #[test]
 fn nothing_is_offered_that_is_then_refused_on_sqlite() {
     nothing_is_offered_that_is_then_refused(Engine::Sqlite);
+}
+
+#[test]
+fn nothing_is_offered_that_is_then_refused_on_postgres() {
+    nothing_is_offered_that_is_then_refused(Engine::Postgres);
 }

@@ -1,6 +1,7 @@
 //! `/console`: the pages, as a browser without scripts sees them.
 
 mod attacks;
+mod changing;
 mod crawl;
 
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines};

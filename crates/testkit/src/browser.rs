@@ -6,17 +6,30 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// So long that only a hang reaches it, on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_mins(5);
-const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE: Duration = Duration::from_millis(50);
 const BROWSER: &str = "chromium";
 const DRIVER: &str = "chromedriver";
+/// Keys that write nothing, as the driver spells them.
+const KEYS: &[(&str, &str)] = &[
+    ("Tab", "\u{e004}"),
+    ("Enter", "\u{e007}"),
+    ("Escape", "\u{e00c}"),
+    ("Down", "\u{e015}"),
+    ("Up", "\u{e013}"),
+    ("Backspace", "\u{e003}"),
+];
+/// How the driver names elements.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+const CONTROL: &str = "\u{e009}";
 
 /// A browser with a profile of its own; it ends when it is dropped.
-pub(super) struct Browser {
+pub struct Browser {
     driver: Child,
     address: SocketAddr,
     session: String,
@@ -24,7 +37,7 @@ pub(super) struct Browser {
 }
 
 /// Which of the programs that it takes are missing.
-pub(super) fn missing() -> Vec<&'static str> {
+pub fn missing() -> Vec<&'static str> {
     [BROWSER, DRIVER].into_iter().filter(|name| find(name).is_none()).collect()
 }
 
@@ -34,7 +47,8 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 impl Browser {
-    pub(super) fn start() -> Self {
+    /// Starts one with a window of 1400 by 1000.
+    pub fn start() -> Self {
         let address =
             TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
         let driver = Command::new(find(DRIVER).expect("it is installed"))
@@ -85,25 +99,108 @@ impl Browser {
         if status == 200 { Ok(answer["value"].clone()) } else { Err(answer["value"]["message"].to_string()) }
     }
 
-    pub(super) fn open(&self, url: &str) {
+    /// Opens a page, and waits until it is loaded.
+    pub fn open(&self, url: &str) {
         self.ask("POST", "/url", Some(&json!({ "url": url }))).expect("the page is opened");
     }
 
-    pub(super) fn back(&self) {
+    /// Goes back to the page before.
+    pub fn back(&self) {
         self.ask("POST", "/back", Some(&json!({}))).expect("it goes back");
     }
 
-    pub(super) fn url(&self) -> String {
+    /// The address of the page.
+    pub fn url(&self) -> String {
         self.ask("GET", "/url", None).expect("it is somewhere").as_str().unwrap_or_default().to_owned()
     }
 
-    pub(super) fn run(&self, script: &str) -> Value {
+    /// Runs a script in the page, and returns what it returns; null if it fails.
+    pub fn run(&self, script: &str) -> Value {
         let body = json!({ "script": script, "args": [] });
         self.ask("POST", "/execute/sync", Some(&body)).unwrap_or_default()
     }
 
+    /// Runs a script in the page, and waits for what its promise resolves to.
+    pub fn run_to_end(&self, script: &str) -> Result<Value, String> {
+        self.ask("POST", "/execute/sync", Some(&json!({ "script": script, "args": [] })))
+    }
+
+    /// Sends a command of the browser's own protocol.
+    fn command(&self, name: &str, parameters: &Value) {
+        let body = json!({ "cmd": name, "params": parameters });
+        self.ask("POST", "/goog/cdp/execute", Some(&body)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+
+    /// Lets pages that are opened from now on run scripts, or not.
+    pub fn set_scripts(&self, are_run: bool) {
+        self.command("Emulation.setScriptExecutionDisabled", &json!({ "value": !are_run }));
+    }
+
+    /// Prefers dark pages or light ones, and never motion.
+    pub fn set_dark(&self, is_dark: bool) {
+        let scheme =
+            json!({ "name": "prefers-color-scheme", "value": if is_dark { "dark" } else { "light" } });
+        let motion = json!({ "name": "prefers-reduced-motion", "value": "reduce" });
+        self.command("Emulation.setEmulatedMedia", &json!({ "features": [scheme, motion] }));
+    }
+
+    /// Gives the page this size.
+    pub fn set_size(&self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.command("Emulation.setDeviceMetricsOverride", &size);
+    }
+
+    /// A picture of what is shown, as PNG.
+    pub fn picture(&self) -> Vec<u8> {
+        let text = self.ask("GET", "/screenshot", None).expect("a picture is taken");
+        base64::engine::general_purpose::STANDARD
+            .decode(text.as_str().unwrap_or_default())
+            .expect("the driver encodes it")
+    }
+
+    /// Presses keys, wherever the focus is. Those that write nothing have names, such as `Tab`; `Ctrl+k` is a chord.
+    pub fn press(&self, keys: &[&str]) {
+        let mut actions = Vec::new();
+        let mut push = |kind: &str, key: &str| actions.push(json!({ "type": kind, "value": key }));
+        for name in keys {
+            let (chord, key) = match name.strip_prefix("Ctrl+") {
+                Some(key) => (Some(CONTROL), key),
+                None => (None, *name),
+            };
+            let key = KEYS.iter().find(|(named, _)| *named == key).map_or(key, |(_, key)| key);
+            chord.into_iter().for_each(|chord| push("keyDown", chord));
+            push("keyDown", key);
+            push("keyUp", key);
+            chord.into_iter().for_each(|chord| push("keyUp", chord));
+        }
+        let source = json!({ "type": "key", "id": "keyboard", "actions": actions });
+        self.ask("POST", "/actions", Some(&json!({ "actions": [source] }))).expect("keys are pressed");
+    }
+
+    /// Presses a mouse button over something, moves to the right and lets go: from so many pixels of its middle to so many.
+    pub fn draw(&self, xpath: &str, (from, to): (i32, i32)) {
+        let id = self.find(xpath).expect("it is there");
+        let origin = json!({ ELEMENT: id });
+        let mv = |x: i32| json!({ "type": "pointerMove", "duration": 20, "x": x, "y": 0, "origin": origin });
+        let actions = [
+            mv(from),
+            json!({ "type": "pointerDown", "button": 0 }),
+            mv((from + to) / 2),
+            mv(to),
+            json!({ "type": "pointerUp", "button": 0 }),
+        ];
+        let source = json!({ "type": "pointer", "id": "mouse", "actions": actions });
+        self.ask("POST", "/actions", Some(&json!({ "actions": [source] }))).expect("it is drawn over");
+    }
+
+    /// Types a text, wherever the focus is.
+    pub fn write(&self, text: &str) {
+        let keys: Vec<String> = text.chars().map(String::from).collect();
+        self.press(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
     /// What a person reads.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.run("return document.body ? document.body.innerText : ''")
             .as_str()
             .unwrap_or_default()
@@ -111,7 +208,7 @@ impl Browser {
     }
 
     /// The cookies of the page that is open, those that no script reads too.
-    pub(super) fn cookies(&self) -> Vec<(String, Value)> {
+    pub fn cookies(&self) -> Vec<(String, Value)> {
         let all = self.ask("GET", "/cookie", None).expect("cookies can be asked for");
         let all = all.as_array().cloned().unwrap_or_default();
         all.into_iter()
@@ -120,7 +217,7 @@ impl Browser {
     }
 
     /// Waits until something is so.
-    pub(super) fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+    pub fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !is_so(self) {
             assert!(started.elapsed() < PATIENCE, "{what}: never at {}: {}", self.url(), self.text());
@@ -128,7 +225,8 @@ impl Browser {
         }
     }
 
-    pub(super) fn wait_for_text(&self, text: &str) {
+    /// Waits until a person can read something.
+    pub fn wait_for_text(&self, text: &str) {
         self.wait(text, |browser| browser.text().contains(text));
     }
 
@@ -139,7 +237,7 @@ impl Browser {
     }
 
     /// Clicks on something once it is there and can be clicked.
-    pub(super) fn click(&self, xpath: &str) {
+    pub fn click(&self, xpath: &str) {
         self.wait(xpath, |browser| {
             let clicked = browser
                 .find(xpath)
@@ -148,8 +246,25 @@ impl Browser {
         });
     }
 
+    /// How many elements there are.
+    pub fn count(&self, xpath: &str) -> usize {
+        let found = self.ask("POST", "/elements", Some(&json!({ "using": "xpath", "value": xpath })));
+        found.ok().and_then(|found| found.as_array().map(Vec::len)).unwrap_or_default()
+    }
+
+    /// Writes something else into a field once it is there.
+    pub fn fill(&self, xpath: &str, text: &str) {
+        self.wait(xpath, |browser| {
+            let cleared = browser
+                .find(xpath)
+                .and_then(|id| browser.ask("POST", &format!("/element/{id}/clear"), Some(&json!({}))));
+            cleared.is_ok()
+        });
+        self.type_into(xpath, text);
+    }
+
     /// Types into a field once it is there.
-    pub(super) fn type_into(&self, xpath: &str, text: &str) {
+    pub fn type_into(&self, xpath: &str, text: &str) {
         self.wait(xpath, |browser| {
             let typed = browser.find(xpath).and_then(|id| {
                 browser.ask("POST", &format!("/element/{id}/value"), Some(&json!({ "text": text })))

@@ -1,0 +1,72 @@
+//! What is done with several deployments at once, after a look at what it does.
+
+use std::collections::BTreeSet;
+
+use podium_api::WorkspaceId;
+use podium_api::deployments::{self, Deployment};
+use serde_json::{Value, json};
+
+use crate::answer::Result;
+use crate::calls::Problem;
+use crate::pages::plans::{self, Ways};
+use crate::visit::OrganizationVisit;
+
+/// How many are changed at once: one page of the list.
+const MOST: usize = 50;
+
+/// The workspaces of these deployments in which the person may change all deployments.
+pub(super) async fn changeable_in(visit: &OrganizationVisit<'_>, of: &[Deployment]) -> BTreeSet<WorkspaceId> {
+    let named: BTreeSet<WorkspaceId> = of.iter().map(|of| of.workspace_id).collect();
+    let mut found = BTreeSet::new();
+    for workspace_id in named {
+        if visit.holds("deployment.update", workspace_id).await
+            && visit.holds("deployment.delete", workspace_id).await
+        {
+            found.insert(workspace_id);
+        }
+    }
+    found
+}
+
+/// Shows what would happen to the chosen ones.
+pub(crate) async fn plan(visit: &OrganizationVisit<'_>) -> Result {
+    let sent = visit.form();
+    let (verb, word) = match sent.get("action") {
+        "hibernate" => ("Hibernate", None),
+        "wake" => ("Wake up", None),
+        "delete" => ("Delete", Some("delete")),
+        _ => return Err(Problem::new(400, "Choose what to do with the deployments.")),
+    };
+    let chosen: Vec<&str> = sent.all("ids").take(MOST + 1).collect();
+    if chosen.is_empty() {
+        return Err(Problem::new(400, "No deployment is chosen: go back, and mark some."));
+    }
+    if chosen.len() > MOST {
+        return Err(Problem::new(400, format!("At most {MOST} deployments are changed at once.")));
+    }
+    let mut query: Vec<(&str, &str)> = chosen.iter().map(|id| ("deploymentIds", *id)).collect();
+    query.extend([("sorts", "name:asc"), ("limit", "100")]);
+    let found = visit.calls().get::<deployments::List>(visit.here(), &query).await?.deployments;
+    let read = found.into_iter().filter_map(|shown| shown.into_value().ok());
+    let call = |of: Deployment| {
+        let path = format!("/organizations/{}/deployments/{}", visit.organization_id, of.id);
+        (Some(of.name), call(sent.get("action"), &path))
+    };
+    let calls: Vec<_> = read.map(call).collect();
+    if calls.len() < chosen.len() {
+        return Err(Problem::new(404, "Some of these deployments are gone: go back, and choose again."));
+    }
+    let count = podium_api::counted(u64::try_from(calls.len()).unwrap_or_default(), "deployment");
+    let (back, then) = (visit.link("/deployments"), visit.link("/deployments?done=applied"));
+    plans::show_all(visit, calls, Ways { submit: format!("{verb} {count}"), word, back: &back, then: &then })
+        .await
+}
+
+fn call(action: &str, path: &str) -> Value {
+    match action {
+        "delete" => json!({ "method": "DELETE", "path": path }),
+        _ => {
+            json!({ "method": "POST", "path": format!("{path}/hibernation-override"), "body": { "isHibernating": action == "hibernate" } })
+        }
+    }
+}

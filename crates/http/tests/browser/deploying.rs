@@ -1,0 +1,91 @@
+//! A deployment, from the form that creates it to a rollback; and its logs.
+
+use std::time::Duration;
+
+use podium_api::DeploymentId;
+use podium_testkit::Browser;
+
+use super::Site;
+
+#[test]
+#[ignore = "takes a browser: cargo xtask console"]
+fn a_deployment_from_its_creation_to_a_rollback() {
+    let site = Site::start();
+    site.wait(site.app.workspace("Analytics"));
+    let browser = site.browser();
+    browser.wait_for_text("Three steps to a running DAG");
+
+    browser.click("//a[contains(., 'Create deployment')]");
+    browser.type_into("//input[@name='name']", "nightly");
+    browser.click("//button[contains(., 'Create deployment')]");
+    browser.wait_for_text("Created.");
+    browser.wait_for_text("Creating");
+    browser.run("window.isSamePage = true");
+    site.settle();
+    browser.wait_for_text("Healthy");
+    assert_eq!(browser.run("return window.isSamePage"), true, "the page was not loaded again");
+    let here = browser.url().split('?').next().expect("a path").to_owned();
+    let id: DeploymentId = here.rsplit('/').next().expect("an id").parse().expect("an id");
+
+    let first = site.deploy(id, "the first", &[("dags/sales.py", b"1")]);
+    site.settle();
+    let second = site.deploy(id, "the second", &[("dags/sales.py", b"2")]);
+    site.settle();
+    let broken = site.deploy(id, "the broken one", &[("dags/sales.py", b"def")]);
+    site.app.plane.script().refuse_dags(&broken, "dags/sales.py:1: invalid syntax");
+    site.settle();
+    browser.click("//nav[@class='tabs']/a[contains(., 'Deploys')]");
+    browser.wait_for_text("the broken one");
+    browser.click(&format!("//a[.='{broken}']"));
+    browser.wait_for_text("dags/sales.py:1: invalid syntax");
+    assert_eq!(browser.count("//button[contains(., 'Roll back')]"), 0, "it never ran");
+
+    browser.click("//nav[@class='tabs']/a[contains(., 'Deploys')]");
+    browser.click(&format!("//a[.='{first}']"));
+    browser.click("//button[contains(., 'Roll back to this')]");
+    browser.wait_for_text("What this change does");
+    let running = || site.read(&format!("/deployments/{id}"))["dagTarballVersion"].clone();
+    assert_eq!(running(), second.as_str(), "nothing has changed yet");
+    browser.click("//button[contains(., 'Roll back')]");
+    browser.wait("the deployment", |browser| browser.url().starts_with(&here));
+    site.settle();
+    assert_eq!(running(), first.as_str());
+
+    site.app.advance(Duration::from_secs(60));
+    browser.click("//nav[@class='tabs']/a[contains(., 'Logs')]");
+    browser.wait_for_text("Starting the scheduler");
+    browser.type_into("//input[@name='q']", "orphaned");
+    browser.press(&["Enter"]);
+    browser.wait("what was found is marked", |browser| browser.count("//mark[.='orphaned']") > 0);
+    assert!(!browser.text().contains("Starting the scheduler"), "{}", browser.text());
+    assert!(browser.url().contains("q=orphaned"), "the search can be shared");
+}
+
+#[test]
+#[ignore = "takes a browser: cargo xtask console"]
+fn logs_are_narrowed_by_drawing_and_followed() {
+    let (site, [id, _]) = Site::seeded();
+    let browser = site.browser();
+    browser.open(&site.page(&format!("/deployments/{id}/logs")));
+    let lines = |browser: &Browser| browser.count("//ol[@id='lines']/li");
+    let all = lines(&browser);
+    browser.draw("//*[name()='svg'][contains(@class, 'histogram')]", (200, 300));
+    browser.wait("a part of the time", |browser| browser.url().contains("from="));
+    browser.wait_for_text("of a part of the time");
+    let part = lines(&browser);
+    assert!(part > 0 && part < all, "{part} of {all} lines");
+    browser.click("//a[.='Back to the newest']");
+    browser.wait("all of it", |browser| lines(browser) == all);
+
+    browser.click("//button[.='Follow']");
+    browser.wait_for_text("Stop following");
+    let said = podium_dataplane::LogLine {
+        deployment_id: id,
+        source: "scheduler".into(),
+        timestamp: site.app.world.now(),
+        text: "<b>something new</b>".into(),
+    };
+    site.wait(site.app.keep_lines(vec![said]));
+    browser.wait_for_text("<b>something new</b>");
+    browser.click("//button[.='Stop following']");
+}
