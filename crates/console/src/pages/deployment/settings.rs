@@ -79,6 +79,17 @@ fn form(href: &str, of: &Deployment) -> Form {
             .hint("How long a change waits before it restarts what runs tasks. Ten minutes if it is empty."),
     );
     fields.push(
+        Field::text("historyRetentionDays", "Keep history, in days")
+            .of(FieldKind::Number)
+            .value(of.history_retention_days.map(|days| days.to_string()).unwrap_or_default())
+            .hint("Older DAG runs, their tasks and logs are removed. Everything is kept if it is 0 or empty."),
+    );
+    fields.push(
+        Field::text("cleanUpCron", "Remove older history at")
+            .value(of.clean_up_cron.clone().unwrap_or_default())
+            .hint("A cron expression in UTC, such as 30 3 * * 0. Every night at three if it is empty."),
+    );
+    fields.push(
         Field::text("contactEmails", "Contacts")
             .value(of.contact_emails.clone().unwrap_or_default().join(", "))
             .hint("E-mail addresses, separated by commas, that are notified of problems."),
@@ -121,13 +132,18 @@ fn changed(visit: &OrganizationVisit<'_>, of: &Deployment) -> Result<Map<String,
         body.insert("schedulerSize".to_owned(), json!(sent.get("schedulerSize")));
         body.insert("isHighAvailability".to_owned(), json!(sent.is_on("isHighAvailability")));
     }
-    if let Some(seconds) = sent.filled("drainGraceSeconds") {
-        let wrong = |_| {
-            let field =
-                podium_api::FieldError::new("drainGraceSeconds", "type", "must be a whole number of seconds");
-            Problem { status: 400, message: "The settings were not saved.".to_owned(), fields: vec![field] }
-        };
-        body.insert("drainGraceSeconds".to_owned(), json!(seconds.parse::<u32>().map_err(wrong)?));
+    for (name, unit) in [("drainGraceSeconds", "seconds"), ("historyRetentionDays", "days")] {
+        if let Some(number) = sent.filled(name) {
+            let wrong = |_| {
+                let message = format!("must be a whole number of {unit}");
+                let field = podium_api::FieldError::new(name, "type", message);
+                Problem { status: 400, message: "The settings were not saved.".to_owned(), fields: vec![field] }
+            };
+            body.insert(name.to_owned(), json!(number.parse::<u32>().map_err(wrong)?));
+        }
+    }
+    if let Some(cron) = sent.filled("cleanUpCron") {
+        body.insert("cleanUpCron".to_owned(), json!(cron.trim()));
     }
     let emails: Vec<&str> =
         sent.get("contactEmails").split(',').map(str::trim).filter(|email| !email.is_empty()).collect();
