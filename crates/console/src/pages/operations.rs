@@ -43,6 +43,7 @@ struct OperationPage {
     cause: String,
     no_return: String,
     failure: Option<(String, String)>,
+    summary: Option<String>,
     superseded_by: Option<String>,
     took: String,
 }
@@ -161,6 +162,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, operation_id: OperationI
         cause: view::words(of.cause.as_str()),
         no_return: of.point_of_no_return,
         failure: of.failure.map(|failure| (failure.reason, failure.hint)),
+        summary: of.summary,
         superseded_by: of.superseded_by_id.map(|id| visit.link(&format!("/operations/{id}"))),
         took: view::duration(of.created_at, of.ended_at.unwrap_or(visit.visit.now)),
     };
