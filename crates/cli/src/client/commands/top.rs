@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use podium_api::events as events_api;
-use podium_api::{deployments, operations, workspaces};
+use podium_api::{deployments, operations};
 use podium_client::Call;
 use ratatui::crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
 use serde_json::{Value, json};
@@ -106,18 +106,11 @@ async fn read(
 ) -> Outcome<(Deployments, bool)> {
     let running = json!({ "states": ["PENDING", "RUNNING"] });
     let running = all(session, Call::to::<operations::List>(path).query_params(&running)?).await?;
-    // Lists of deployments name their workspaces by id only.
-    let workspaces = all(session, Call::to::<workspaces::List>(path)).await?;
-    let name_of =
-        |id: &Value| workspaces.iter().find(|workspace| workspace["id"] == *id).map(|it| it["name"].clone());
     let sorted = json!({ "sorts": ["name:asc"] });
     let call = Call::to::<deployments::List>(path).query_params(params)?.query_params(&sorted)?;
     let found = all(session, call).await?;
     let is_cut = found.len() as u64 >= MOST;
     let with_operation = |mut deployment: Value| {
-        if let Some(name) = name_of(&deployment["workspaceId"]) {
-            deployment["workspaceName"] = name;
-        }
         let row = Row::of(&deployment, &running);
         deployment["operation"] = row.operation.clone().into();
         (deployment, row)

@@ -123,8 +123,10 @@ fn the_whole_screen_shows_deployments_as_they_change() {
 fn without_a_terminal_the_view_is_a_table() {
     let desk = Desk::signed_in();
     desk.shown(&["deployment", "create", "nightly", "--workspace", "Default", "--wait"]);
-    let shown = desk.shown(&["top", "--columns", "name,workspace,status,operation"]);
-    assert_eq!(shown, "NAME     WORKSPACE  STATUS   OPERATION\nnightly  Default    HEALTHY  -\n");
+    let shown = desk.shown(&["top"]);
+    let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["NAME", "WORKSPACE", "STATUS", "RUNTIME", "OPERATION", "REASON"]);
+    assert_eq!((lines.len(), &lines[1][..3]), (2, &["nightly", "Default", "HEALTHY"][..]), "{shown}");
     assert_eq!(desk.json(&["top"])[0]["name"], "nightly");
     assert_eq!(desk.shown(&["top", "--workspace", "Default", "--output", "name"]), "nightly\n");
 }
