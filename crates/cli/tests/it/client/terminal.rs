@@ -9,7 +9,7 @@ use crate::program::finish;
 
 /// A command on a terminal of its own.
 fn on_terminal(desk: &Desk, command: &str) -> Command {
-    let line = format!("{} {command}", env!("CARGO_BIN_EXE_podium"));
+    let line = format!("stty rows 24 cols 120; exec {} {command}", env!("CARGO_BIN_EXE_podium"));
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(desk.folder());
     script.env("PODIUM_CONFIG_DIR", desk.settings()).env("TERM", "xterm");
@@ -123,8 +123,10 @@ fn the_whole_screen_shows_deployments_as_they_change() {
 fn without_a_terminal_the_view_is_a_table() {
     let desk = Desk::signed_in();
     desk.shown(&["deployment", "create", "nightly", "--workspace", "Default", "--wait"]);
-    let shown = desk.shown(&["top", "--columns", "name,workspace,status,operation"]);
-    assert_eq!(shown, "NAME     WORKSPACE  STATUS   OPERATION\nnightly  Default    HEALTHY\n");
+    let shown = desk.shown(&["top"]);
+    let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["NAME", "WORKSPACE", "STATUS", "RUNTIME", "OPERATION", "REASON"]);
+    assert_eq!((lines.len(), &lines[1][..3]), (2, &["nightly", "Default", "HEALTHY"][..]), "{shown}");
     assert_eq!(desk.json(&["top"])[0]["name"], "nightly");
     assert_eq!(desk.shown(&["top", "--workspace", "Default", "--output", "name"]), "nightly\n");
 }
