@@ -191,12 +191,12 @@ pub(crate) async fn show(
         ("Description", of.description.clone()),
         ("Created by", view::subject(of.created_by.as_ref())),
     ];
-    let line = |delivery: WebhookDelivery| line(visit, &href, delivery, may_update && of.is_enabled);
+    let line = |delivery: &WebhookDelivery| line(visit, &href, delivery, may_update && of.is_enabled);
     let page = WebhookPage {
         status: status(&of),
         reason: of.disabled_reason.clone(),
         facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
-        deliveries: found.deliveries.into_iter().map(line).collect(),
+        deliveries: found.deliveries.iter().map(line).collect(),
         older: found.next_cursor.map(|cursor| format!("?{}", visit.query().with("cursor", &cursor))),
         form: form.map(|form| form.after(visit.form(), problem)),
         may_delete,
@@ -206,7 +206,7 @@ pub(crate) async fn show(
     Answer::with_status(code, &page)
 }
 
-fn line(visit: &OrganizationVisit<'_>, href: &str, of: WebhookDelivery, may_send: bool) -> DeliveryLine {
+fn line(visit: &OrganizationVisit<'_>, href: &str, of: &WebhookDelivery, may_send: bool) -> DeliveryLine {
     let (tone, word) = match of.state {
         WebhookDeliveryState::Succeeded => (Tone::Good, "Delivered"),
         WebhookDeliveryState::Pending => (Tone::Changing, "Pending"),

@@ -43,13 +43,13 @@ impl Site {
             ] } } }),
         );
         site.settle();
-        site.administered(spaces[0].to_string(), nightly);
+        site.administered(&spaces[0].to_string(), nightly);
         site.used(nightly, invoices, features);
         (site, [nightly, training])
     }
 
     /// People, tokens, roles, clusters and what else administrators make.
-    fn administered(&self, workspace: String, deployment: DeploymentId) {
+    fn administered(&self, workspace: &str, deployment: DeploymentId) {
         let role = podium_api::enums::OrganizationRole::Member;
         for name in ["Ada Lovelace", "Grace Hopper", "Katherine Johnson"] {
             self.wait(self.app.member_as(name, role));

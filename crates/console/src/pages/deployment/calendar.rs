@@ -30,7 +30,11 @@ impl Day {
             .iter()
             .map(|(from, width)| format!("{}–{}", clock(*from), clock(from + width)))
             .collect();
-        if spans.is_empty() { "awake all day".to_owned() } else { format!("sleeps {}", spans.join(", ")) }
+        match self.asleep.as_slice() {
+            [] => "awake".to_owned(),
+            [(0, DAY)] => "all day".to_owned(),
+            _ => spans.join(", "),
+        }
     }
 }
 
@@ -114,10 +118,10 @@ mod tests {
         let week = days(&[schedule("0 19 * * 1-5", "0 7 * * 1-5")], friday);
         let words: Vec<(String, String)> = week.iter().map(|day| (day.name.clone(), day.words())).collect();
         let expected = [
-            ("Fri 15", "sleeps 00:00–07:00, 19:00–24:00"),
-            ("Sat 16", "sleeps 00:00–24:00"),
-            ("Sun 17", "sleeps 00:00–24:00"),
-            ("Mon 18", "sleeps 00:00–07:00, 19:00–24:00"),
+            ("Fri 15", "00:00–07:00, 19:00–24:00"),
+            ("Sat 16", "all day"),
+            ("Sun 17", "all day"),
+            ("Mon 18", "00:00–07:00, 19:00–24:00"),
         ];
         for (found, (name, text)) in words.iter().zip(expected) {
             assert_eq!((found.0.as_str(), found.1.as_str()), (name, text));
