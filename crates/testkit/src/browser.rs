@@ -28,6 +28,16 @@ const KEYS: &[(&str, &str)] = &[
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 const CONTROL: &str = "\u{e009}";
 
+/// What the driver says when it cannot do something.
+#[derive(Debug)]
+pub struct DriverError(String);
+
+impl std::fmt::Display for DriverError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A browser with a profile of its own; it ends when it is dropped.
 pub struct Browser {
     driver: Child,
@@ -85,7 +95,7 @@ impl Browser {
     }
 
     /// Asks the driver for something; fails with what it says.
-    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, DriverError> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let head = format!(
             "{method} /session{}{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
@@ -94,9 +104,14 @@ impl Browser {
             self.address,
             body.len()
         );
-        let (status, body) = talk(self.address, head.as_bytes()).map_err(|error| error.to_string())?;
-        let answer: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
-        if status == 200 { Ok(answer["value"].clone()) } else { Err(answer["value"]["message"].to_string()) }
+        let (status, body) =
+            talk(self.address, head.as_bytes()).map_err(|error| DriverError(error.to_string()))?;
+        let answer: Value = serde_json::from_slice(&body).map_err(|error| DriverError(error.to_string()))?;
+        if status == 200 {
+            Ok(answer["value"].clone())
+        } else {
+            Err(DriverError(answer["value"]["message"].to_string()))
+        }
     }
 
     /// Opens a page, and waits until it is loaded.
@@ -121,7 +136,7 @@ impl Browser {
     }
 
     /// Runs a script in the page, and waits for what its promise resolves to.
-    pub fn run_to_end(&self, script: &str) -> Result<Value, String> {
+    pub fn run_to_end(&self, script: &str) -> Result<Value, DriverError> {
         self.ask("POST", "/execute/sync", Some(&json!({ "script": script, "args": [] })))
     }
 
@@ -230,7 +245,7 @@ impl Browser {
         self.wait(text, |browser| browser.text().contains(text));
     }
 
-    fn find(&self, xpath: &str) -> Result<String, String> {
+    fn find(&self, xpath: &str) -> Result<String, DriverError> {
         let found = self.ask("POST", "/element", Some(&json!({ "using": "xpath", "value": xpath })))?;
         let id = found.as_object().and_then(|found| found.values().next()).and_then(Value::as_str);
         Ok(id.unwrap_or_default().to_owned())

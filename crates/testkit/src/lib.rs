@@ -21,7 +21,7 @@ pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, START, StreamingResponse, TestApp};
 pub use archives::{archive, gzip, tar};
-pub use browser::{Browser, missing as missing_for_browser};
+pub use browser::{Browser, DriverError, missing as missing_for_browser};
 pub use databases::{Database, Engine, mark_node_unseen};
 pub use receiver::{Received, Receiver};
 pub use resources::role;

@@ -77,6 +77,16 @@ impl TestApp {
         .await;
     }
 
+    /// Copies a record of the audit log so many times, each five seconds older than the one before.
+    pub async fn fill_audit_log(&self, times: u32) {
+        self.execute(&format!(
+            "INSERT INTO audit_records (organization_id, at, id, record) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL \
+             SELECT i + 1 FROM n WHERE i < {times}), one AS (SELECT organization_id, at, record FROM audit_records LIMIT 1) \
+             SELECT organization_id, at - i * 5000, 'record-' || CAST(i AS TEXT), record FROM one, n"
+        ))
+        .await;
+    }
+
     /// Sets a column of a row directly in the database; `value` is an SQL expression.
     pub async fn set_column(&self, table: &str, id: impl TypedId, column: &str, value: &str) {
         self.execute(&format!("UPDATE {table} SET {column} = {value} WHERE id = '{id}'")).await;

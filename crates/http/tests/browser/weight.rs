@@ -22,11 +22,7 @@ impl Site {
         let workspace = self.wait(self.app.workspace("Many"));
         let one = self.wait(self.app.deployment(workspace));
         self.wait(self.app.copy_deployment(one, DEPLOYMENTS));
-        self.wait(self.app.execute(&format!(
-            "INSERT INTO audit_records (organization_id, at, id, record) WITH RECURSIVE n (i) AS \
-             (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {RECORDS}), one AS (SELECT * FROM audit_records LIMIT 1) \
-             SELECT organization_id, at - i * 5000, 'record-' || i, record FROM one, n"
-        )));
+        self.wait(self.app.fill_audit_log(RECORDS));
     }
 
     fn session(&self) -> String {
