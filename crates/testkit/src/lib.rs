@@ -11,6 +11,7 @@ mod archives;
 mod clusters;
 mod databases;
 mod deployments;
+mod inbox;
 mod interference;
 mod receiver;
 mod resources;
@@ -21,6 +22,7 @@ pub use answer::Answer;
 pub use app::{Call, START, StreamingResponse, TestApp};
 pub use archives::{archive, gzip, tar};
 pub use databases::{Database, Engine, mark_node_unseen};
+pub use inbox::Inbox;
 pub use receiver::{Received, Receiver};
 pub use resources::role;
 
