@@ -246,17 +246,19 @@ fn note(
         Turn::Begins => firings::fire(tx, system, alert, world.id(), &found, now),
         Turn::RunBegins => watches::add(tx, system, alert.id, &found, event.at + patience),
         Turn::Ends | Turn::Gone => {
-            watches::remove(tx, system, alert.id, &found.subject, "")?;
+            if alert.kind == AlertKind::DeploymentUnhealthy {
+                watches::remove(tx, system, alert.id, &found.subject, "")?;
+            }
             firings::resolve(tx, system, alert.id, &key, event.at, now)
         }
         Turn::RunEnds { is_success } => {
             let ended = watches::remove(tx, system, alert.id, &found.subject, &found.run_id)?;
             let has_fired = ended.is_some_and(|ended| ended.has_fired);
             match rules::duration_of_run(data, ended.map(|ended| ended.since), event.at) {
-                Some(duration) if duration > patience && is_watched && !has_fired => {
+                Some(duration) if duration >= patience && is_watched && !has_fired => {
                     firings::fire(tx, system, alert, world.id(), &found, now)
                 }
-                Some(duration) if duration <= patience && is_success => {
+                Some(duration) if duration < patience && is_success => {
                     firings::resolve(tx, system, alert.id, &key, event.at, now)
                 }
                 _ => Ok(()),

@@ -54,7 +54,7 @@ statements! {
     RESOLVE_DEPLOYMENT = "UPDATE alert_firings SET until = $3, untold_since = COALESCE(untold_since, $4) \
         WHERE alert_id = $1 AND deployment_id = $2 AND until IS NULL";
     CLOSE = "UPDATE alert_firings SET until = COALESCE(until, $2), untold_since = NULL \
-        WHERE alert_id = $1 AND (until IS NULL OR untold_since IS NOT NULL)";
+        WHERE alert_id = $1 AND organization_id = $3 AND (until IS NULL OR untold_since IS NOT NULL)";
     UNTOLD_SINCE = "SELECT MIN(untold_since) FROM alert_firings WHERE alert_id = $1 AND untold_since IS NOT NULL";
     // A deployment may be in another workspace by now, whose readers may know of it.
     UNTOLD = "SELECT f.id, f.until, f.count, f.is_told, f.run_id, f.subject_type, f.subject_id, f.subject_name, \
@@ -200,8 +200,8 @@ pub fn resolve_deployment(
 }
 
 /// Closes what an alert has found when it is switched off: nobody is told.
-pub fn close(tx: &Tx, _: &Scope, alert: &AlertRow, now: Timestamp) -> Result<()> {
-    tx.execute(&CLOSE, params![alert.id.as_str(), now.millis()]).map(drop)
+pub fn close(tx: &Tx, scope: &Scope, alert: &AlertRow, now: Timestamp) -> Result<()> {
+    tx.execute(&CLOSE, params![alert.id.as_str(), now.millis(), scope.organization()]).map(drop)
 }
 
 /// Since when there is something that people were not told.

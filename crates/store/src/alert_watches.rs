@@ -20,6 +20,13 @@ macro_rules! subject_columns {
 }
 pub(crate) use subject_columns;
 
+/// Those of an alert, if it is of the organization.
+macro_rules! of_organization {
+    () => {
+        "alert_id IN (SELECT a.id FROM alerts a WHERE a.id = $1 AND a.organization_id = $2)"
+    };
+}
+
 statements! {
     // A run that begins again is watched anew. An unhealthy deployment stays one since it became so.
     ADD = concat!("INSERT INTO alert_watches (alert_id, subject_key, due_at, ", subject_columns!(), ") \
@@ -42,8 +49,8 @@ statements! {
         AND NOT EXISTS (SELECT 1 FROM alert_firings f \
             WHERE f.alert_id = $2 AND f.subject_key = d.id AND f.until IS NULL) \
         ON CONFLICT (alert_id, subject_key, run_id) DO NOTHING");
-    MOVE = "UPDATE alert_watches SET due_at = since + $2 WHERE alert_id = $1 AND due_at IS NOT NULL";
-    CLEAR = "DELETE FROM alert_watches WHERE alert_id = $1";
+    MOVE = concat!("UPDATE alert_watches SET due_at = since + $3 WHERE ", of_organization!(), " AND due_at IS NOT NULL");
+    CLEAR = concat!("DELETE FROM alert_watches WHERE ", of_organization!());
     CLEAR_SOME = "DELETE FROM alert_watches WHERE alert_id = $1 AND (subject_key, run_id) IN \
         (SELECT subject_key, run_id FROM alert_watches WHERE alert_id = $1 LIMIT $2)";
     PRUNE = "DELETE FROM alert_watches WHERE (alert_id, subject_key, run_id) IN \
@@ -147,14 +154,14 @@ pub fn seed(tx: &Tx, scope: &Scope, alert: &AlertRow, now: Timestamp) -> Result<
 }
 
 /// Lets the time of every watch of an alert come so long after it began.
-pub fn change_patience(tx: &Tx, _: &Scope, alert: &AlertRow) -> Result<()> {
+pub fn change_patience(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
     let patience = i64::try_from(alert.rule.threshold().patience().as_millis()).unwrap_or(i64::MAX);
-    tx.execute(&MOVE, params![alert.id.as_str(), patience]).map(drop)
+    tx.execute(&MOVE, params![alert.id.as_str(), scope.organization(), patience]).map(drop)
 }
 
 /// Forgets the watches of an alert that is switched off.
-pub fn clear(tx: &Tx, _: &Scope, alert: &AlertRow) -> Result<()> {
-    tx.execute(&CLEAR, params![alert.id.as_str()]).map(drop)
+pub fn clear(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
+    tx.execute(&CLEAR, params![alert.id.as_str(), scope.organization()]).map(drop)
 }
 
 /// Removes some watches of an alert that is gone; returns how many.
