@@ -406,7 +406,25 @@ wire_enum! {
         WebhookSecretRotated = "podium.webhook.secret_rotated",
         WebhookTested = "podium.webhook.tested",
         WebhookDisabled = "podium.webhook.disabled",
+        AlertCreated = "podium.alert.created",
+        AlertUpdated = "podium.alert.updated",
+        AlertDeleted = "podium.alert.deleted",
+        AlertFiring = "podium.alert.firing",
+        AlertResolved = "podium.alert.resolved",
     }
+    /// What an alert watches for.
+    AlertKind {
+        DeploymentUnhealthy = "DEPLOYMENT_UNHEALTHY",
+        DeployFailed = "DEPLOY_FAILED",
+        OperationFailed = "OPERATION_FAILED",
+        DagRunFailed = "DAG_RUN_FAILED",
+        DagRunTooSlow = "DAG_RUN_TOO_SLOW",
+        TokenExpiring = "TOKEN_EXPIRING",
+    }
+    /// Whether what an alert has found goes on.
+    AlertFiringState { Firing = "FIRING", Resolved = "RESOLVED" }
+    /// What an alert has found something about.
+    AlertSubjectType { Deployment = "DEPLOYMENT", Dag = "DAG", Token = "TOKEN" }
     /// What has become of an event that is sent to a webhook.
     WebhookDeliveryState { Pending = "PENDING", Succeeded = "SUCCEEDED", Failed = "FAILED" }
 }

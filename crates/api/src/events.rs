@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::enums::{EventType, SubjectType};
+use crate::alerts::AlertSubject;
+use crate::enums::{AlertKind, EventType, SubjectType};
 use crate::path::InOrganization;
 use crate::reply::{Events, Many};
-use crate::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WorkspaceId};
+use crate::{AlertFiringId, DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WebhookId, WorkspaceId};
 
 endpoints! {
     tag "Event";
@@ -144,6 +145,45 @@ pub struct EventData {
     pub task: Option<EventTask>,
     /// How many events the environment could not pass on, at least.
     pub count: Option<u64>,
+    /// What an alert has found, or what is over.
+    pub alert: Option<EventAlert>,
+}
+
+/// What an alert has found in one place, or what is over there.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventAlert {
+    /// What it watches for.
+    pub kind: AlertKind,
+    /// Some of it: at most 20.
+    pub firings: Vec<EventAlertFiring>,
+    /// How much there is in all.
+    pub total: u64,
+    /// The webhooks that the alert names, which are not shown to readers; without any, all that ask for the event get it.
+    #[schemars(skip)]
+    pub webhook_ids: Option<Vec<WebhookId>>,
+}
+
+/// Something that an alert has found.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventAlertFiring {
+    /// Its id: the same in the event that tells that it is over.
+    pub id: AlertFiringId,
+    /// What it is about.
+    pub subject: AlertSubject,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when, if it is over.
+    pub until: Option<Timestamp>,
+    /// How often it has happened since then.
+    pub count: u64,
+    /// Why, where Podium knows it.
+    pub reason: Option<String>,
+    /// The DAG run, where it is about one.
+    pub run_id: Option<String>,
 }
 
 /// A DAG run, as its environment describes it.

@@ -174,6 +174,12 @@ ids! {
     WebhookId;
     /// An event on its way to a webhook.
     WebhookDeliveryId;
+    /// An alert of an organization.
+    AlertId;
+    /// Something that an alert has found.
+    AlertFiringId;
+    /// A mail of an alert.
+    AlertMailId;
     /// A set of declared resources.
     DeclaredSetId;
     /// An API token.

@@ -8,6 +8,7 @@ mod declare;
 
 pub mod agent_logs;
 pub mod agent_tokens;
+pub mod alerts;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
@@ -90,4 +91,5 @@ registry! {
     declared_sets,
     deploy_reports,
     webhooks,
+    alerts,
 }

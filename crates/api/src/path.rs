@@ -1,7 +1,7 @@
 //! Path parameters: the ids that a path names.
 
 use crate::{
-    AgentTokenId, AllowedIpAddressRangeId, ClusterId, DeclaredSetId, DeployId, DeploymentId,
+    AgentTokenId, AlertId, AllowedIpAddressRangeId, ClusterId, DeclaredSetId, DeployId, DeploymentId,
     EnvironmentObjectId, Id, InviteId, OperationId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId,
     WebhookDeliveryId, WebhookId, WorkspaceId, const_text,
 };
@@ -109,6 +109,8 @@ path_params! {
     OfWebhook { organization_id: OrganizationId = "organizationId", webhook_id: WebhookId = "webhookId" }
     /// A delivery of a webhook.
     OfWebhookDelivery { organization_id: OrganizationId = "organizationId", webhook_id: WebhookId = "webhookId", delivery_id: WebhookDeliveryId = "deliveryId" }
+    /// An alert of an organization.
+    OfAlert { organization_id: OrganizationId = "organizationId", alert_id: AlertId = "alertId" }
     /// A plan of changes in an organization.
     OfPlan { organization_id: OrganizationId = "organizationId", plan_id: PlanId = "planId" }
     /// A set of declared resources of an organization.

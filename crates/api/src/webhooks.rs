@@ -37,7 +37,7 @@ endpoints! {
     /// Delete a webhook
     Delete: DELETE "/organizations/{organizationId}/webhooks/{webhookId}" as "DeleteWebhook" {
         path: OfWebhook,
-        permission: "organization.webhooks.delete",
+        permission: "organization.webhooks.delete", also: [409],
     }
     /// Replace the secret of a webhook
     RotateSecret: POST "/organizations/{organizationId}/webhooks/{webhookId}/rotate-secret"

@@ -82,7 +82,11 @@ fn gone() -> Error {
 
 /// An event as its readers see it.
 pub(crate) fn shown(app: &App, row: EventRow) -> Event {
-    let EventRow { cursor, at, event_type, data } = row;
+    let EventRow { cursor, at, event_type, mut data } = row;
+    if let Some(alert) = &mut data.alert {
+        // Whom an alert tells is for its owners.
+        alert.webhook_ids = None;
+    }
     Event {
         specversion: SPEC_VERSION.to_owned(),
         id: cursor.to_string(),

@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use podium_store::changes::{self, Position};
-use podium_store::webhooks;
 
 use crate::App;
 use crate::authority::AUTHORITY;
 use crate::error::Result;
+use crate::webhooks::wakes::is_reader;
 
 crate::system::acts_for_the_system!();
 
@@ -50,7 +50,7 @@ async fn step(app: &App, position: Option<Position>) -> Result<Position> {
         if news.iter().any(|change| change.kind == AUTHORITY) {
             app.authorities.forget();
         }
-        if news.iter().any(|change| change.kind == webhooks::KIND) {
+        if news.iter().any(|change| is_reader(&change.kind)) {
             app.webhook_notifier.notify();
         }
         let Some(last) = news.last() else { return Ok(position) };

@@ -35,6 +35,7 @@ pub mod world;
 pub mod agent_logs;
 pub mod agent_tokens;
 pub mod agents;
+pub mod alerts;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;

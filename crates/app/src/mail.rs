@@ -14,6 +14,15 @@ pub enum MailError {
     Sender(#[from] lettre::address::AddressError),
 }
 
+/// Why the mail server did not take a mail, for the operator.
+#[derive(Debug)]
+pub struct Undelivered {
+    /// Whether it never will, for example because there is no such mailbox.
+    pub is_final: bool,
+    /// What it said.
+    pub detail: String,
+}
+
 /// Sends mail.
 #[derive(Clone)]
 pub struct Mailer {
@@ -34,24 +43,34 @@ impl Mailer {
             "You are invited to {organization}.\n\nOpen this link to accept, within seven days:\n{url}\n\n\
              If you did not expect this, you need not do anything.\n"
         );
-        let message = to.parse().map_err(|error| format!("{error}")).and_then(|to| {
-            Message::builder()
-                .from(self.from.clone())
-                .to(to)
-                .subject(format!("Your invite to {organization}"))
-                .header(ContentType::TEXT_PLAIN)
-                .body(text)
-                .map_err(|error| error.to_string())
-        });
-        let transport = self.transport.clone();
+        let (mailer, to) = (self.clone(), to.to_owned());
+        let subject = format!("Your invite to {organization}");
         tokio::spawn(async move {
-            let sent = match message {
-                Ok(message) => transport.send(message).await.map(drop).map_err(|error| error.to_string()),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = sent {
-                tracing::warn!(error, "an invite could not be mailed");
+            if let Err(error) = mailer.send(None, &to, &subject, text).await {
+                tracing::warn!(error = error.detail, "an invite could not be mailed");
             }
         });
+    }
+
+    /// Sends a text. Repeats of a mail have the same id, by which mailboxes recognize them.
+    pub async fn send(
+        &self,
+        id: Option<&str>,
+        to: &str,
+        subject: &str,
+        text: String,
+    ) -> Result<(), Undelivered> {
+        let never = |error: &dyn std::fmt::Display| Undelivered { is_final: true, detail: error.to_string() };
+        let message = Message::builder()
+            .message_id(id.map(|id| format!("<{id}@{}>", self.from.email.domain())))
+            .from(self.from.clone())
+            .to(to.parse().map_err(|error: lettre::address::AddressError| never(&error))?)
+            .subject(subject)
+            .header(ContentType::TEXT_PLAIN)
+            .body(text)
+            .map_err(|error| never(&error))?;
+        let sent = self.transport.send(message).await;
+        sent.map(drop)
+            .map_err(|error| Undelivered { is_final: error.is_permanent(), detail: error.to_string() })
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use podium_db::Tx;
 use podium_store::{
-    audit, changes, credentials, device_sign_ins, events, front_door, idempotency, operations, plans,
-    sessions, signing_keys, tokens, webhook_deliveries, webhooks,
+    alert_firings, alert_watches, audit, changes, credentials, device_sign_ins, events, front_door,
+    idempotency, operations, plans, sessions, signing_keys, tokens, webhook_deliveries, webhooks,
 };
 
 use crate::App;
@@ -21,6 +21,8 @@ const OPERATIONS_KEPT_FOR: Duration = Duration::from_hours(90 * 24);
 const CHANGES_KEPT_FOR: Duration = Duration::from_hours(7 * 24);
 const EVENTS_KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 const DELIVERIES_KEPT_FOR: Duration = EVENTS_KEPT_FOR;
+/// How long firings of alerts are kept after they have ended, and DAG runs that never end are watched.
+const FIRINGS_KEPT_FOR: Duration = EVENTS_KEPT_FOR;
 /// Another replica signs with a retired key until its next round here.
 const RETIRED_KEYS_KEPT_FOR: Duration = Duration::from_hours(1);
 
@@ -59,6 +61,10 @@ pub async fn once(app: &App) -> Result<()> {
             Ok(webhook_deliveries::prune(tx, &system, now - DELIVERIES_KEPT_FOR, AT_ONCE)?)
         })
         .await,
+        drop_all(app, move |tx| Ok(alert_firings::prune(tx, &system, now - FIRINGS_KEPT_FOR, AT_ONCE)?))
+            .await,
+        drop_all(app, move |tx| Ok(alert_watches::prune(tx, &system, now - FIRINGS_KEPT_FOR, AT_ONCE)?))
+            .await,
         drop_all(app, move |tx| Ok(audit::prune(tx, &system, now - audit_retention, AT_ONCE)?)).await,
         app.db.write(None, move |tx| Ok(signing_keys::drop_unused(tx, &system, retired).map(drop)?)).await,
         app.reload_keys().await,

@@ -9,6 +9,7 @@ use podium_api::{Many, Nothing, One, WebhookId};
 use podium_db::{Conn, Tx};
 use podium_domain::webhooks::{self as rules, SECRET_OVERLAP};
 use podium_domain::{Fields, Refusal, UserText, names};
+use podium_store::alerts;
 use podium_store::events::{self, Start};
 use podium_store::webhooks::{self, EventFilter, WebhookRow};
 use podium_store::{Paging, Scope, Stamp};
@@ -152,6 +153,10 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         let webhook = find(tx, cx.scope(), id)?;
         let version = webhook.stamp.version;
         cx.expect_version(version)?;
+        if let Some(alert) = alerts::naming(tx, cx.scope(), id)? {
+            let message = format!("The alert `{alert}` sends to this webhook: change the alert first.");
+            return Err(Refusal::Conflict(message).into());
+        }
         webhooks::delete(tx, cx.scope(), id, version, cx.now())?;
         cx.changed(tx, webhooks::KIND, id.id(), version + 1)?;
         cx.event(tx, webhook.about())?;
@@ -223,8 +228,8 @@ fn taken(name: &str) -> String {
     format!("The organization already has a webhook named `{name}`: choose another name.")
 }
 
-/// The end of the stream, where a webhook begins.
-fn newest(cx: &Cx<Scope>, conn: &Conn) -> Result<podium_domain::events::Cursor> {
+/// The end of the stream, where a webhook or an alert begins.
+pub(crate) fn newest(cx: &Cx<Scope>, conn: &Conn) -> Result<podium_domain::events::Cursor> {
     let newest = events::position(conn, cx.scope(), Start::Newest)?;
     newest.ok_or_else(|| Error::Internal("the stream of events has no end".into()))
 }
@@ -239,8 +244,8 @@ fn event_types(fields: &mut Fields, patterns: Option<Vec<String>>) -> Vec<String
     })
 }
 
-/// Workspaces and deployments that a webhook names must be of the organization.
-fn check_places(cx: &Cx<Scope>, conn: &Conn, filter: &EventFilter) -> Result<()> {
+/// Workspaces and deployments that a webhook or an alert names must be of the organization.
+pub(crate) fn check_places(cx: &Cx<Scope>, conn: &Conn, filter: &EventFilter) -> Result<()> {
     let (workspaces, deployments) = webhooks::known_places(conn, cx.scope(), filter)?;
     let mut fields = Fields::new();
     let mut check = |field: &str, thing: &str, index: usize, is_known: bool, is_repeated: bool| {

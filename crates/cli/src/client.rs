@@ -29,9 +29,10 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations, deployment_logs,
-    deployments, deploys, dev, environment_objects, events, front_door, init, invites, login, manual,
-    operations, organizations, plans, roles, teams, tokens, top, users, version, webhooks, workspaces,
+    alerts, api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations,
+    deployment_logs, deployments, deploys, dev, environment_objects, events, front_door, init, invites,
+    login, manual, operations, organizations, plans, roles, teams, tokens, top, users, version, webhooks,
+    workspaces,
 };
 use ending::Outcome;
 
@@ -98,6 +99,9 @@ pub(crate) enum Command {
     /// Where events of the organization are sent.
     #[command(alias = "webhooks")]
     Webhook(Box<webhooks::Webhooks>),
+    /// What people are told about.
+    #[command(alias = "alerts")]
+    Alert(Box<alerts::Alerts>),
     /// The audit log.
     Audit(audit::Audit),
     Api(api::Api),
@@ -165,6 +169,7 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Role(command) => Box::pin(command.run()),
         Command::Token(command) => Box::pin(command.run()),
         Command::Webhook(command) => Box::pin(command.run()),
+        Command::Alert(command) => Box::pin(command.run()),
         Command::Audit(command) => Box::pin(command.run()),
         Command::Api(command) => Box::pin(command.run()),
         Command::Context(_)

@@ -3,6 +3,7 @@
 //! An event says what changed, by name and id, and who did it. It holds no part of a request's body and no value of a
 //! setting, so that whoever may know of a resource may read its events.
 
+mod alerts;
 mod claims;
 mod cursor;
 mod visibility;
@@ -16,6 +17,7 @@ use podium_api::subjects::SubjectProfile;
 use crate::authorize::Target;
 use crate::reason::UserText;
 
+pub use alerts::Telling;
 pub use claims::{Allowance, Claim, MOST_LINE, SpoolBatch, SpoolPosition, SpoolState};
 pub use cursor::Cursor;
 pub use visibility::{Audience, Visibility, Visible};
@@ -76,6 +78,9 @@ const OF_ENDPOINTS: &[(&str, EventType)] = &[
     ("DeleteWebhook", T::WebhookDeleted),
     ("RotateWebhookSecret", T::WebhookSecretRotated),
     ("TestWebhook", T::WebhookTested),
+    ("CreateAlert", T::AlertCreated),
+    ("UpdateAlert", T::AlertUpdated),
+    ("DeleteAlert", T::AlertDeleted),
 ];
 
 /// Endpoints that change nothing in an organization, and why.
@@ -229,6 +234,7 @@ impl NewEvent {
             dag_run: None,
             task: None,
             count: None,
+            alert: None,
         };
         Self { event_type, audience: Audience::of(kind, about.target, about.is_open_to_members), data }
     }

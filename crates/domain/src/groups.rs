@@ -38,6 +38,7 @@ groups! {
     "organization.apiTokens" ("API tokens of the organization"): "access" "get" "create" "update" "delete" "rotate";
     "organization.envObjects" ("environment objects across workspaces"): "access" "get" "create" "update" "delete";
     "organization.webhooks" ("webhooks"): "get" "create" "update" "delete";
+    "organization.alerts" ("alerts"): "get" "create" "update" "delete";
     "organization.userRoles" ("roles of users"): "access";
     "organization.teamRoles" ("roles of teams"): "access";
 

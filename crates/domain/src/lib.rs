@@ -5,6 +5,7 @@
 //! nothing else of the service.
 
 pub mod airflow;
+pub mod alerts;
 pub mod allowed_ip_address_ranges;
 pub mod assignable;
 pub mod authorize;

@@ -92,6 +92,10 @@ routes! {
         RotateSecret => rotate_secret, Test => test, ListDeliveries => list_deliveries,
         GetDelivery => get_delivery, Redeliver => redeliver,
     }
+    alerts {
+        List => list, Create => create, Get => get, Update => update, Delete => delete,
+        ListFirings => list_firings,
+    }
     declared_sets { List => list, Create => create, Get => get, Update => update, Delete => delete }
 }
 

@@ -7,6 +7,7 @@
 //! Work is a row that was written in the transaction that caused it. A process claims it with a lease while it works;
 //! if the process dies another one takes over. Between events nothing runs: the loops sleep until the next work is due.
 
+mod alerts;
 mod backoff;
 mod clean_up;
 mod clusters;
@@ -49,5 +50,7 @@ fn all(app: &App, system: System, plane: &Arc<dyn DataPlane>, options: &Options)
         Box::new(deployments::Deployments::new(app, system, plane)),
         Box::new(deploys::Deploys::new(app)),
         Box::new(Webhooks::new(app, system, options.step_time)),
+        Box::new(alerts::Alerts::new(app, system, options.step_time)),
+        Box::new(alerts::AlertMails::new(app, system, options.step_time)),
     ]
 }

@@ -47,6 +47,9 @@ const OTHERS_FIRST: Duration = Duration::from_secs(1);
 /// The longest attempt, from the look-up of the host to the last byte of the answer that is read.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(15);
 
+/// Types of events that can name the webhooks that get them.
+const NAMING: &[EventType] = &[EventType::WebhookTested, EventType::AlertFiring, EventType::AlertResolved];
+
 /// The reconciler of webhooks.
 pub struct Webhooks {
     app: App,
@@ -138,11 +141,9 @@ impl Webhooks {
             return Ok(true);
         }
         let (system, scope) = (self.system, self.system.scope(webhook.organization_id));
-        let mut types = rules::asked_for(&webhook.filter.event_types);
-        let gets_tests = types.contains(&EventType::WebhookTested);
-        if !gets_tests {
-            types.push(EventType::WebhookTested);
-        }
+        let asked_for = rules::asked_for(&webhook.filter.event_types);
+        let mut types = asked_for.clone();
+        types.extend(NAMING.iter().filter(|event| !asked_for.contains(event)));
         // What an owner of the organization may see, which is everything.
         let visibility = Visibility::All;
         let view = View { visibility, types, workspace_id: None, deployment_id: None, since: None };
@@ -162,7 +163,7 @@ impl Webhooks {
         }
         let taken: Vec<NewDelivery> = rows
             .iter()
-            .filter(|event| is_for(webhook, event, gets_tests))
+            .filter(|event| is_for(webhook, event, &asked_for))
             .map(|event| NewDelivery {
                 id: self.app.world.id(),
                 event: event.cursor,
@@ -261,11 +262,18 @@ impl Reconciler for Webhooks {
     }
 }
 
-/// Whether a webhook gets an event of a type that it asks for.
-fn is_for(webhook: &WebhookRow, event: &EventRow, gets_tests: bool) -> bool {
+/// Whether a webhook gets an event: it asks for it, or the event names it.
+fn is_for(webhook: &WebhookRow, event: &EventRow, asked_for: &[EventType]) -> bool {
     let (filter, data) = (&webhook.filter, &event.data);
+    let is_asked_for = asked_for.contains(&event.event_type);
     if event.event_type == EventType::WebhookTested {
-        return data.resource.id == webhook.id.id() || (gets_tests && filter.is_everywhere());
+        return data.resource.id == webhook.id.id() || (is_asked_for && filter.is_everywhere());
+    }
+    if let Some(named) = data.alert.as_ref().and_then(|alert| alert.webhook_ids.as_ref()) {
+        return named.contains(&webhook.id);
+    }
+    if !is_asked_for {
+        return false;
     }
     let is_in_workspace = data.workspace_id.is_some_and(|id| filter.workspace_ids.contains(&id));
     let is_on_deployment = data.deployment_id.is_some_and(|id| filter.deployment_ids.contains(&id));

@@ -13,6 +13,10 @@ mod proof;
 mod stamp;
 
 pub mod agent_tokens;
+pub mod alert_firings;
+pub mod alert_mails;
+pub mod alert_watches;
+pub mod alerts;
 pub mod allowed_ip_address_ranges;
 pub mod audit;
 pub mod changes;
@@ -91,6 +95,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0024_event_spools"),
     migration!("0026_declared_sets"),
     migration!("0027_applied_plans"),
+    migration!("0028_alerts"),
     migration!("0029_device_sign_ins"),
     migration!("0030_clean_ups"),
 ];
@@ -104,6 +109,10 @@ pub fn statements(_: &System) -> Vec<&'static Sql> {
 fn all_statements() -> Vec<&'static Sql> {
     let fixed = [
         agent_tokens::STATEMENTS,
+        alert_firings::STATEMENTS,
+        alert_mails::STATEMENTS,
+        alert_watches::STATEMENTS,
+        alerts::STATEMENTS,
         allowed_ip_address_ranges::STATEMENTS,
         audit::STATEMENTS,
         changes::STATEMENTS,
@@ -147,6 +156,8 @@ fn all_statements() -> Vec<&'static Sql> {
     ];
     let shapes = [
         agent_tokens::TABLE,
+        alert_firings::TABLE,
+        alerts::TABLE,
         allowed_ip_address_ranges::TABLE,
         clusters::TABLE,
         declared_sets::TABLE,

@@ -12,6 +12,7 @@ mod browser;
 mod clusters;
 mod databases;
 mod deployments;
+mod inbox;
 mod interference;
 mod receiver;
 mod resources;
@@ -23,6 +24,7 @@ pub use app::{Call, START, StreamingResponse, TestApp};
 pub use archives::{archive, gzip, tar};
 pub use browser::{Browser, DriverError, missing as missing_for_browser};
 pub use databases::{Database, Engine, mark_node_unseen};
+pub use inbox::Inbox;
 pub use receiver::{Received, Receiver};
 pub use resources::role;
 

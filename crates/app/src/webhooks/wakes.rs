@@ -1,5 +1,5 @@
-//! Wakes the loop of webhooks when there are events for them: each organization that has webhooks is followed like by
-//! any other follower of events. While nothing happens nothing runs.
+//! Wakes the loops of webhooks and alerts when there are events for them: each organization that has any is followed like
+//! by any other follower of events. While nothing happens nothing runs.
 //!
 //! Every replica does this, and it is repeated from the rows at every start, so no event depends on one process.
 
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::OrganizationId;
-use podium_db::{Change, Tx};
-use podium_store::{webhooks, work};
+use podium_db::{Change, Conn, Tx};
+use podium_store::{alerts, webhooks, work};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -21,36 +21,46 @@ crate::system::acts_for_the_system!();
 /// How soon to try again where the database does not answer.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Notifies that webhooks were created, changed or deleted.
+/// Notifies that webhooks or alerts were created, changed or deleted.
 #[derive(Clone, Default)]
 pub struct WebhookNotifier(Arc<Notify>);
 
 impl WebhookNotifier {
-    /// Webhooks may have changed.
+    /// Webhooks or alerts may have changed.
     pub(crate) fn notify(&self) {
         self.0.notify_one();
     }
 
-    /// Notifies where committed changes are of webhooks.
+    /// Notifies where committed changes are of webhooks or alerts.
     pub(crate) fn committed(&self, changes: &[Change]) {
-        if changes.iter().any(|change| change.kind == webhooks::KIND) {
+        if changes.iter().any(|change| is_reader(change.kind)) {
             self.notify();
         }
     }
 }
 
-/// Follows the events of every organization that has webhooks, until the task is dropped.
+/// Whether resources of a kind read the stream of events.
+pub(crate) fn is_reader(kind: &str) -> bool {
+    [webhooks::KIND, alerts::KIND].contains(&kind)
+}
+
+/// Follows the events of every organization that has webhooks or alerts, until the task is dropped.
 pub async fn run(app: App) {
     let mut followed = Followed { app: app.clone(), ends: HashMap::new(), tasks: JoinSet::new() };
     loop {
         let system = system(&app);
-        match app.db.scan(None, move |conn| webhooks::followed(conn, &system)).await {
+        let with_readers = move |conn: &Conn| {
+            let mut organizations = webhooks::followed(conn, &system)?;
+            organizations.extend(alerts::followed(conn, &system)?);
+            Ok::<_, podium_db::Error>(organizations)
+        };
+        match app.db.scan(None, with_readers).await {
             Ok(organizations) => {
                 followed.only(&organizations);
                 app.webhook_notifier.0.notified().await;
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot read which organizations have webhooks; retrying");
+                tracing::warn!(%error, "cannot read which organizations have webhooks or alerts; retrying");
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -82,13 +92,13 @@ impl Followed {
     }
 }
 
-/// Enqueues the webhooks of an organization whenever it has news.
+/// Enqueues the webhooks and alerts of an organization whenever it has news.
 async fn follow(app: App, organization_id: OrganizationId) {
     let mut follower = app.follow_events(organization_id);
     loop {
         follower.news.borrow_and_update();
         while let Err(error) = enqueue_behind(&app, Some(organization_id)).await {
-            tracing::warn!(%error, %organization_id, "cannot enqueue webhooks; retrying");
+            tracing::warn!(%error, %organization_id, "cannot enqueue webhooks and alerts; retrying");
             tokio::time::sleep(RETRY).await;
         }
         if follower.news.changed().await.is_err() {
@@ -97,15 +107,22 @@ async fn follow(app: App, organization_id: OrganizationId) {
     }
 }
 
-/// Enqueues the webhooks, of an organization or of all, that have events before them.
+/// Enqueues the webhooks and alerts, of an organization or of all, that have events before them.
 pub async fn enqueue_behind(app: &App, organization_id: Option<OrganizationId>) -> Result<()> {
     let (system, now) = (system(app), app.world.now());
-    let behind = app.db.scan(None, move |conn| webhooks::behind(conn, &system, organization_id)).await?;
+    let read = move |conn: &Conn| {
+        let webhooks = webhooks::behind(conn, &system, organization_id)?;
+        let mut behind: Vec<_> = webhooks.iter().map(|id| (webhooks::KIND, id.id())).collect();
+        let alerts = alerts::behind(conn, &system, organization_id)?;
+        behind.extend(alerts.iter().map(|id| (alerts::KIND, id.id())));
+        Ok::<_, podium_db::Error>(behind)
+    };
+    let behind = app.db.scan(None, read).await?;
     if behind.is_empty() {
         return Ok(());
     }
     let enqueue = move |tx: &Tx| {
-        behind.iter().try_for_each(|id| work::enqueue(tx, &system, webhooks::KIND, id.id(), now, now))
+        behind.iter().try_for_each(|(kind, id)| work::enqueue(tx, &system, kind, *id, now, now))
     };
     Ok(app.db.write(None, enqueue).await?)
 }

@@ -1,5 +1,6 @@
 //! One file for each noun, named as in the other layers; each is thin.
 
+pub(crate) mod alerts;
 pub(crate) mod allowed_ip_address_ranges;
 pub(crate) mod api;
 pub(crate) mod audit;

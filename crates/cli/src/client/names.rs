@@ -1,11 +1,11 @@
 //! Names wherever ids are: what is called so, candidates where several are, and a suggestion where none is.
 
 use podium_api::path::{
-    OfAgentToken, OfAllowedIpAddressRange, OfCluster, OfDeployment, OfEnvironmentObject, OfRole, OfTeam,
-    OfToken, OfUser, OfWebhook, OfWorkspace, PathParams,
+    OfAgentToken, OfAlert, OfAllowedIpAddressRange, OfCluster, OfDeployment, OfEnvironmentObject, OfRole,
+    OfTeam, OfToken, OfUser, OfWebhook, OfWorkspace, PathParams,
 };
 use podium_api::{
-    Endpoint, Id, TypedId, agent_tokens, allowed_ip_address_ranges, clusters, deployments,
+    Endpoint, Id, TypedId, agent_tokens, alerts, allowed_ip_address_ranges, clusters, deployments,
     environment_objects, roles, teams, tokens, users, webhooks, workspaces,
 };
 use podium_client::Call;
@@ -50,6 +50,7 @@ const USER: Kind = kind("user", "username", None, "fullName");
 const ROLE: Kind = kind("role", "name", None, "scopeType");
 const TOKEN: Kind = kind("token", "name", None, "scope");
 const RANGE: Kind = kind("address range", "ipAddressRange", None, "createdAt");
+const ALERT: Kind = kind("alert", "name", None, "kind");
 const WEBHOOK: Kind = kind("webhook", "name", None, "url");
 const OBJECT: Kind = kind("environment object", "objectKey", Some("objectKey"), "objectType");
 
@@ -162,6 +163,12 @@ impl Session {
         let path = self.in_organization().await?;
         let id = self.find::<_, allowed_ip_address_ranges::List>(&RANGE, &path, &json!({}), text).await?;
         Ok(OfAllowedIpAddressRange { organization_id: path.organization_id, allowed_ip_address_range_id: id })
+    }
+
+    pub(crate) async fn alert(&self, text: &str) -> Outcome<OfAlert> {
+        let path = self.in_organization().await?;
+        let alert_id = self.find::<_, alerts::List>(&ALERT, &path, &json!({}), text).await?;
+        Ok(OfAlert { organization_id: path.organization_id, alert_id })
     }
 
     pub(crate) async fn webhook(&self, text: &str) -> Outcome<OfWebhook> {

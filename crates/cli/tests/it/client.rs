@@ -1,6 +1,7 @@
 //! Commands that call a server: what they print, where, and how they end.
 
 mod airflow;
+mod alerts;
 mod changes;
 mod declaring;
 mod deploying;
@@ -32,8 +33,13 @@ pub(crate) struct Desk {
 impl Desk {
     /// Starts a server; nobody has signed in yet.
     pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// Starts a server with options; nobody has signed in yet.
+    fn with(options: &[&str]) -> Self {
         let installation = Installation::new();
-        let program = installation.serve(&[]);
+        let program = installation.serve(options);
         let token = installation.read("owner-token").trim().to_owned();
         let url = format!("http://{}", program.address);
         let home = tempfile::tempdir().unwrap();
@@ -42,7 +48,12 @@ impl Desk {
 
     /// Starts a server and signs in as its owner.
     pub(crate) fn signed_in() -> Self {
-        let desk = Self::new();
+        Self::signed_in_with(&[])
+    }
+
+    /// Starts a server with options and signs in as its owner.
+    fn signed_in_with(options: &[&str]) -> Self {
+        let desk = Self::with(options);
         let done = desk.run_with(&["login", &desk.url], &desk.token);
         assert_eq!(done.code, Some(0), "{}", done.stderr);
         desk

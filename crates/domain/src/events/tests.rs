@@ -49,8 +49,9 @@ fn every_type_is_made_by_an_endpoint_or_by_a_change_of_status() {
         }
     }
     made.extend(OperationState::ALL.iter().filter_map(|state| of_operation(*state)));
-    // What the loops say of a deploy and of a webhook, and a user who leaves.
+    // What the loops say of a deploy, a webhook and an alert, and a user who leaves.
     made.extend([T::DeploySucceeded, T::DeployFailed, T::WebhookDisabled, T::UserRemoved]);
+    made.extend([T::AlertFiring, T::AlertResolved]);
     // What environments say, and what they could not say.
     made.extend([T::DagRunStarted, T::DagRunSucceeded, T::DagRunFailed, T::TaskFailed]);
     made.insert(T::DeploymentEventsDropped);

@@ -25,6 +25,7 @@ const READ_USERS: Permission = Permission::known("organization.users.get");
 const READ_ROLES: Permission = Permission::known("organization.customRoles.get");
 const READ_RANGES: Permission = Permission::known("organization.allowedIpAddressRanges.get");
 const READ_WEBHOOKS: Permission = Permission::known("organization.webhooks.get");
+const READ_ALERTS: Permission = Permission::known("organization.alerts.get");
 const READ_WORKSPACE: Permission = Permission::known("workspace.get");
 const READ_DEPLOYMENT: Permission = Permission::known("deployment.get");
 const READ_DAG_RUNS: Permission = Permission::known("deployment.airflow.dagRun.get");
@@ -41,6 +42,7 @@ const IN_ORGANIZATION: &[Permission] = &[
     READ_ROLES,
     READ_RANGES,
     READ_WEBHOOKS,
+    READ_ALERTS,
     Permission::known("organization.apiTokens.get"),
     Permission::known("organization.envObjects.get"),
 ];
@@ -76,6 +78,7 @@ impl Audience {
             "role" => READ_ROLES,
             "ip_range" => READ_RANGES,
             "webhook" => READ_WEBHOOKS,
+            "alert" => READ_ALERTS,
             "workspace" => READ_WORKSPACE,
             "deployment" => READ_DEPLOYMENT,
             "dag_run" => READ_DAG_RUNS,

@@ -13,7 +13,7 @@ fn each_role_has_its_permissions() {
         ("ORGANIZATION_OBSERVE_MEMBER", 12),
         ("ORGANIZATION_OBSERVE_ADMIN", 12),
         ("ORGANIZATION_BILLING_ADMIN", 13),
-        ("ORGANIZATION_OWNER", 167),
+        ("ORGANIZATION_OWNER", 171),
         ("WORKSPACE_ACCESSOR", 1),
         ("WORKSPACE_MEMBER", 28),
         ("WORKSPACE_AUTHOR", 49),

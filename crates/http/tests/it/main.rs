@@ -2,6 +2,7 @@
 
 mod agent_logs;
 mod agent_tokens;
+mod alerts;
 mod allowed_ip_address_ranges;
 mod auth;
 mod authorization;

@@ -16,7 +16,7 @@ use crate::client::session::{Session, Setup, text};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  podium webhook create chat --url https://hooks.example.com/podium --event 'podium.deploy.*'
+  podium webhook create chat --to https://hooks.example.com/podium --event 'podium.deploy.*'
   podium webhook test chat
   podium webhook delivery list chat --state FAILED
   podium webhook rotate-secret chat")]
@@ -41,8 +41,8 @@ enum Verb {
         /// Its name.
         name: String,
         /// URL that events are sent to.
-        #[arg(long)]
-        url: String,
+        #[arg(long, value_name = "URL")]
+        to: String,
         #[command(flatten)]
         settings: Settings,
     },
@@ -54,8 +54,8 @@ enum Verb {
         #[arg(long)]
         name: Option<String>,
         /// URL that events are sent to.
-        #[arg(long)]
-        url: Option<String>,
+        #[arg(long, value_name = "URL")]
+        to: Option<String>,
         /// Switch it on, or on again.
         #[arg(long, conflicts_with = "disable")]
         enable: bool,
@@ -182,19 +182,19 @@ impl Webhooks {
                 let path = session.webhook(&webhook).await?;
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
             }
-            Verb::Create { name, url, settings } => {
+            Verb::Create { name, to, settings } => {
                 let path = session.in_organization().await?;
                 let mut body = settings.body(&session).await?;
                 body["name"] = json!(name);
-                body["url"] = json!(url);
+                body["url"] = json!(to);
                 let made = session.post::<api::Create>(&path, &body).await?;
                 eprintln!("Created webhook {name}. Its secret is shown only now:");
                 session.show_secret(&made, "secret", &VIEW)
             }
-            Verb::Update { webhook, name, url, enable, disable, settings } => {
+            Verb::Update { webhook, name, to, enable, disable, settings } => {
                 let mut body = settings.body(&session).await?;
                 let is_enabled = (enable || disable).then_some(enable);
-                let others = given(json!({ "name": name, "url": url, "isEnabled": is_enabled }));
+                let others = given(json!({ "name": name, "url": to, "isEnabled": is_enabled }));
                 for (field, value) in others.as_object().into_iter().flatten() {
                     body[field] = value.clone();
                 }

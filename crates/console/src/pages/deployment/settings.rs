@@ -82,7 +82,9 @@ fn form(href: &str, of: &Deployment) -> Form {
         Field::text("historyRetentionDays", "Keep history, in days")
             .of(FieldKind::Number)
             .value(of.history_retention_days.map(|days| days.to_string()).unwrap_or_default())
-            .hint("Older DAG runs, their tasks and logs are removed. Everything is kept if it is 0 or empty."),
+            .hint(
+                "Older DAG runs, their tasks and logs are removed. Everything is kept if it is 0 or empty.",
+            ),
     );
     fields.push(
         Field::text("cleanUpCron", "Remove older history at")
@@ -137,7 +139,11 @@ fn changed(visit: &OrganizationVisit<'_>, of: &Deployment) -> Result<Map<String,
             let wrong = |_| {
                 let message = format!("must be a whole number of {unit}");
                 let field = podium_api::FieldError::new(name, "type", message);
-                Problem { status: 400, message: "The settings were not saved.".to_owned(), fields: vec![field] }
+                Problem {
+                    status: 400,
+                    message: "The settings were not saved.".to_owned(),
+                    fields: vec![field],
+                }
             };
             body.insert(name.to_owned(), json!(number.parse::<u32>().map_err(wrong)?));
         }

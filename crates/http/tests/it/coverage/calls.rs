@@ -182,6 +182,13 @@ struct Made<'a> {
 }
 
 impl Made<'_> {
+    /// An alert that tells a webhook.
+    async fn alert(&self, name: &str) -> Value {
+        let path = self.app.path("/webhooks");
+        let receiver = self.app.post(&self.app.owner, &path, webhook(&fresh(self.app))).await.id();
+        json!({ "name": name, "kind": "DEPLOYMENT_UNHEALTHY", "webhookIds": [receiver] })
+    }
+
     /// Makes the thing that a path parameter names.
     async fn thing(&mut self, param: &str) -> String {
         let name = fresh(self.app);
@@ -245,6 +252,10 @@ impl Made<'_> {
             "environmentObjectId" => {
                 let (_, workspace_id) = self.deployment().await;
                 self.post("/environment-objects", connection(&name, workspace_id), "id").await
+            }
+            "alertId" => {
+                let body = self.alert(&name).await;
+                self.post("/alerts", body, "id").await
             }
             "webhookId" => self.post("/webhooks", webhook(&name), "id").await,
             "deliveryId" => {
@@ -353,6 +364,8 @@ impl Made<'_> {
                 json!({ "members": [{ "kind": "TEAM", "id": fresh(self.app) }] })
             }
             "CreatePlan" => self.plan(&name).await,
+            "CreateAlert" => self.alert(&name).await,
+            "UpdateAlert" => json!({ "name": name }),
             "CreateWebhook" => webhook(&name),
             "UpdateWebhook" => json!({ "name": name }),
             "CreateCustomRole" => custom_role(&name),

@@ -1,0 +1,98 @@
+//! Mails of alerts that wait to be sent.
+//!
+//! An attempt is claimed before it is made, like that of a webhook: it is counted, and the mail is due again when the claim
+//! ends. Its result is written only while the count is still the one that was claimed.
+
+use podium_api::{AlertId, AlertMailId, Timestamp};
+use podium_db::{Conn, Result, Tx, params, statements};
+
+use crate::columns::Columns;
+use crate::{System, work};
+
+/// The kind of the work of sending an alert's mails.
+pub const KIND: &str = "alert_mails";
+
+statements! {
+    ADD = "INSERT INTO alert_mails (id, alert_id, recipient, subject, body, attempts, due_at) \
+        VALUES ($1, $2, $3, $4, $5, 0, $6)";
+    DUE = "SELECT id, recipient, subject, body, attempts FROM alert_mails WHERE alert_id = $1 AND due_at <= $2 \
+        ORDER BY due_at, id LIMIT $3";
+    NEXT = "SELECT MIN(due_at) FROM alert_mails WHERE alert_id = $1";
+    CLAIM = "UPDATE alert_mails SET attempts = attempts + 1, due_at = $3 WHERE id = $1 AND attempts = $2";
+    AGAIN = "UPDATE alert_mails SET due_at = $3 WHERE id = $1 AND attempts = $2";
+    DROP = "DELETE FROM alert_mails WHERE id = $1 AND attempts = $2";
+    REMOVE = "DELETE FROM alert_mails WHERE id IN (SELECT id FROM alert_mails WHERE alert_id = $1 LIMIT $2)";
+}
+
+/// A mail that waits to be sent.
+#[derive(Clone, Debug)]
+pub struct MailRow {
+    /// Its id.
+    pub id: AlertMailId,
+    /// Who gets it.
+    pub recipient: String,
+    /// Its subject.
+    pub subject: String,
+    /// Its text.
+    pub body: String,
+    /// How often it was tried.
+    pub attempts: u32,
+}
+
+/// Adds mails that are due now, and asks their loop to send them.
+pub fn add(tx: &Tx, _: &System, alert_id: AlertId, mails: &[MailRow], now: Timestamp) -> Result<()> {
+    if mails.is_empty() {
+        return Ok(());
+    }
+    for mail in mails {
+        let (id, alert_id) = (mail.id.as_str(), alert_id.as_str());
+        tx.execute(&ADD, params![id, alert_id, &mail.recipient, &mail.subject, &mail.body, now.millis()])?;
+    }
+    work::add(tx, KIND, alert_id.id(), now, now)
+}
+
+/// Claims some mails of an alert that are due until a time; returns them as they are claimed.
+pub fn claim(
+    tx: &Tx,
+    _: &System,
+    alert_id: AlertId,
+    now: Timestamp,
+    until: Timestamp,
+    limit: u32,
+) -> Result<Vec<MailRow>> {
+    let mut due = tx.query(&DUE, params![alert_id.as_str(), now.millis(), limit], |row| {
+        let attempts = u32::try_from(row.get::<i64>(4)?).unwrap_or(u32::MAX);
+        Ok(MailRow {
+            id: row.id(0)?,
+            recipient: row.get(1)?,
+            subject: row.get(2)?,
+            body: row.get(3)?,
+            attempts,
+        })
+    })?;
+    for mail in &mut due {
+        tx.execute(&CLAIM, params![mail.id.as_str(), mail.attempts, until.millis()])?;
+        mail.attempts += 1;
+    }
+    Ok(due)
+}
+
+/// Ends a claimed attempt: the mail is tried again at a time, or removed. Returns whether it was still claimed.
+pub fn finish(tx: &Tx, _: &System, claimed: &MailRow, again_at: Option<Timestamp>) -> Result<bool> {
+    let (id, attempts) = (claimed.id.as_str(), claimed.attempts);
+    let rows = match again_at {
+        Some(at) => tx.execute(&AGAIN, params![id, attempts, at.millis()])?,
+        None => tx.execute(&DROP, params![id, attempts])?,
+    };
+    Ok(rows == 1)
+}
+
+/// When the next mail of an alert is due.
+pub fn next_due(conn: &Conn, _: &System, alert_id: AlertId) -> Result<Option<Timestamp>> {
+    conn.query_one(&NEXT, params![alert_id.as_str()], |row| row.time_opt(0))
+}
+
+/// Removes some mails of an alert that is gone; returns how many.
+pub fn remove_some(tx: &Tx, _: &System, alert_id: AlertId, limit: u32) -> Result<u64> {
+    tx.execute(&REMOVE, params![alert_id.as_str(), limit])
+}

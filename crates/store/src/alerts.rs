@@ -1,0 +1,310 @@
+//! Alerts: what to watch for, whom to tell, and how far each has come in the stream of events.
+
+use podium_api::enums::AlertKind;
+use podium_api::{AlertId, DeploymentId, OrganizationId, Timestamp, WebhookId, WorkspaceId};
+use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_domain::alerts::{Notices, Threshold};
+use podium_domain::events::{Cursor, Resource, Telling};
+use serde::{Deserialize, Serialize};
+
+use crate::columns::{Columns, document, texts};
+use crate::listing::{Filter, Paging, Table, Total};
+use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::{Scope, System, counters, work};
+
+/// The kind of their counter, their changes and their work.
+pub const KIND: &str = "alerts";
+
+macro_rules! columns {
+    () => {
+        concat!(
+            "t.id, t.organization_id, t.name, t.description, t.kind, t.rule, t.is_enabled, t.mail_failing_since, \
+             t.transaction_id, t.sequence, t.notices_left, t.notices_since, ",
+            stamp_columns!()
+        )
+    };
+}
+
+/// Alerts that have not come to the end of the stream.
+macro_rules! behind {
+    ($($of:literal)?) => {
+        concat!(
+            "SELECT a.id FROM alerts a WHERE a.is_enabled ", $($of,)?
+            " AND EXISTS (SELECT 1 FROM events e WHERE e.organization_id = a.organization_id \
+             AND (e.transaction_id, e.sequence) > (a.transaction_id, a.sequence) AND SETTLED(e.transaction_id))"
+        )
+    };
+}
+
+const ORGANIZATION: &str = "t.organization_id = {}";
+
+pub(crate) const TABLE: Table = Table {
+    name: "alerts",
+    key: "id",
+    on: "t.id = page.key",
+    columns: columns!(),
+    joins: stamp_joins!(),
+    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
+    filters: &[ORGANIZATION],
+};
+
+statements! {
+    GET = concat!("SELECT ", columns!(), " FROM alerts t", stamp_joins!(),
+        " WHERE t.id = $1 AND t.organization_id = $2");
+    READ = concat!("SELECT ", columns!(), " FROM alerts t", stamp_joins!(), " WHERE t.id = $1");
+    COUNT = "SELECT COUNT(*) FROM (SELECT 1 FROM alerts WHERE organization_id = $1 LIMIT $2) counted";
+    RULES = "SELECT name, rule FROM alerts WHERE organization_id = $1 ORDER BY name_key";
+    INSERT = "INSERT INTO alerts (id, organization_id, name, name_key, description, kind, rule, is_enabled, \
+        transaction_id, sequence, notices_left, notices_since, version, created_at, created_by, updated_at, updated_by) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
+    UPDATE = "UPDATE alerts SET name = $4, name_key = $5, description = $6, rule = $7, is_enabled = $8, \
+        version = version + 1, updated_at = $9, updated_by = $10 \
+        WHERE id = $1 AND organization_id = $2 AND version = $3";
+    SKIP = "UPDATE alerts SET transaction_id = $3, sequence = $4 \
+        WHERE id = $1 AND organization_id = $2 AND (transaction_id, sequence) < ($3, $4)";
+    DELETE = "DELETE FROM alerts WHERE id = $1 AND organization_id = $2 AND version = $3";
+    ADVANCE = "UPDATE alerts SET transaction_id = $4, sequence = $5 \
+        WHERE id = $1 AND version = $6 AND is_enabled AND (transaction_id, sequence) = ($2, $3)";
+    HOLD = "UPDATE alerts SET notices_left = $3, notices_since = $4 WHERE id = $1 AND version = $2 AND is_enabled";
+    MAIL_SENT = "UPDATE alerts SET mail_failing_since = NULL WHERE id = $1 AND mail_failing_since IS NOT NULL";
+    MAIL_FAILED = "UPDATE alerts SET mail_failing_since = $2 WHERE id = $1 AND mail_failing_since IS NULL";
+    FOLLOWED = "SELECT DISTINCT organization_id FROM alerts WHERE is_enabled";
+    BEHIND = behind!();
+    BEHIND_IN = behind!(" AND a.organization_id = $1");
+    // It writes the rows that it finds, so that none of them is deleted before the alert that names it is there.
+    HOLD_WEBHOOKS = "UPDATE webhooks SET kept = kept WHERE organization_id = $1 AND id IN ($2[]) RETURNING id";
+}
+
+/// What an alert looks for, where, and whom it tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    /// How long a deployment may be unhealthy, or a DAG run may take, in minutes.
+    pub after_minutes: Option<u32>,
+    /// How many days before it expires a token is told about.
+    pub days_before: Option<u32>,
+    /// Only runs of this DAG.
+    pub dag_id: Option<String>,
+    /// Only in these workspaces.
+    pub workspace_ids: Vec<WorkspaceId>,
+    /// And on these deployments; with neither, everywhere.
+    pub deployment_ids: Vec<DeploymentId>,
+    /// The webhooks that get its events.
+    pub webhook_ids: Vec<WebhookId>,
+    /// Who gets its mails.
+    pub mail_addresses: Vec<String>,
+}
+
+impl Rule {
+    /// What it looks for.
+    pub fn threshold(&self) -> Threshold {
+        let Self { after_minutes, days_before, dag_id, .. } = self;
+        Threshold { after_minutes: *after_minutes, days_before: *days_before, dag_id: dag_id.clone() }
+    }
+}
+
+/// An alert.
+#[derive(Clone, Debug)]
+pub struct AlertRow {
+    /// Its id.
+    pub id: AlertId,
+    /// Its organization.
+    pub organization_id: OrganizationId,
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// What it watches for.
+    pub kind: AlertKind,
+    /// How, where, and for whom.
+    pub rule: Rule,
+    /// Whether it watches.
+    pub is_enabled: bool,
+    /// Since when its mails could not be sent.
+    pub mail_failing_since: Option<Timestamp>,
+    /// How far it has come in the stream of events.
+    pub position: Cursor,
+    /// How many notices it may still send.
+    pub notices: Notices,
+    /// Who made it and changed it.
+    pub stamp: Stamp,
+}
+
+impl AlertRow {
+    /// As an event names it.
+    pub fn about(&self) -> Resource<'_> {
+        Resource::new(self.id.id(), podium_domain::Target::Organization).named(&self.name)
+    }
+
+    /// As its own events name it.
+    pub fn telling(&self) -> Telling<'_> {
+        Telling {
+            id: self.id,
+            name: &self.name,
+            organization_id: self.organization_id,
+            kind: self.kind,
+            webhook_ids: &self.rule.webhook_ids,
+        }
+    }
+}
+
+/// Reads a page of alerts, and how many there are.
+pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<(Vec<AlertRow>, u64)> {
+    let organization_id = scope.organization_id();
+    let filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+}
+
+/// Reads an alert of the organization.
+pub fn get(conn: &Conn, scope: &Scope, id: AlertId) -> Result<Option<AlertRow>> {
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
+}
+
+/// Reads an alert.
+pub fn state(conn: &Conn, _: &System, id: AlertId) -> Result<Option<AlertRow>> {
+    conn.query_opt(&READ, params![id.as_str()], read)
+}
+
+/// How many alerts the organization has, up to a number.
+pub fn count(conn: &Conn, scope: &Scope, most: usize) -> Result<usize> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let count: i64 = conn.query_one(&COUNT, params![scope.organization(), most], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
+/// The name of an alert of the organization that names a webhook.
+pub fn naming(conn: &Conn, scope: &Scope, webhook_id: WebhookId) -> Result<Option<String>> {
+    let rules: Vec<(String, Rule)> =
+        conn.query(&RULES, params![scope.organization()], |row| Ok((row.get(0)?, row.document(1)?)))?;
+    Ok(rules.into_iter().find(|(_, rule)| rule.webhook_ids.contains(&webhook_id)).map(|(name, _)| name))
+}
+
+/// Those of these webhooks that the organization has. They stay until the end of the transaction.
+pub fn hold_webhooks(tx: &Tx, scope: &Scope, ids: &[WebhookId]) -> Result<Vec<WebhookId>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    tx.query(&HOLD_WEBHOOKS, params![scope.organization(), &texts(ids)], |row| row.id(0))
+}
+
+/// Adds an alert, and asks its loop to look at it.
+pub fn insert(tx: &Tx, scope: &Scope, alert: &AlertRow, name_key: &str) -> Result<()> {
+    let (stamp, Cursor { transaction_id, sequence }) = (&alert.stamp, alert.position);
+    tx.execute(
+        &INSERT,
+        params![
+            alert.id.as_str(),
+            scope.organization(),
+            &alert.name,
+            name_key,
+            &alert.description,
+            alert.kind.as_str(),
+            &document(&alert.rule)?,
+            alert.is_enabled,
+            transaction_id,
+            sequence,
+            alert.notices.left,
+            alert.notices.since.millis(),
+            stamp.version,
+            stamp.created_at.millis(),
+            stamp.created_by.id.as_str(),
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    counters::add(tx, scope.organization_id(), KIND, alert.id.id(), 1, 0)?;
+    work::add(tx, KIND, alert.id.id(), stamp.updated_at, stamp.updated_at)
+}
+
+/// Replaces the settings of an alert whose version is still the one before, and asks its loop to look at it.
+pub fn update(tx: &Tx, scope: &Scope, alert: &AlertRow, name_key: &str) -> Result<()> {
+    let stamp = &alert.stamp;
+    let rows = tx.execute(
+        &UPDATE,
+        params![
+            alert.id.as_str(),
+            scope.organization(),
+            stamp.version - 1,
+            &alert.name,
+            name_key,
+            &alert.description,
+            &document(&alert.rule)?,
+            alert.is_enabled,
+            stamp.updated_at.millis(),
+            stamp.updated_by.id.as_str(),
+        ],
+    )?;
+    if rows != 1 {
+        return Err(Error::Lost);
+    }
+    work::add(tx, KIND, alert.id.id(), stamp.updated_at, stamp.updated_at)
+}
+
+/// Moves an alert forward to a position: what was before it is not looked at.
+pub fn skip_to(tx: &Tx, scope: &Scope, id: AlertId, to: Cursor) -> Result<()> {
+    let Cursor { transaction_id, sequence } = to;
+    tx.execute(&SKIP, params![id.as_str(), scope.organization(), transaction_id, sequence]).map(drop)
+}
+
+/// Removes an alert of this version; its loop removes what is left of it.
+pub fn delete(tx: &Tx, scope: &Scope, id: AlertId, version: i64, now: Timestamp) -> Result<()> {
+    let organization_id = scope.organization_id();
+    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
+        return Err(Error::Lost);
+    }
+    counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
+    work::add(tx, KIND, id.id(), now, now)
+}
+
+/// Moves an alert from one position to another, unless another replica has or somebody has changed it; returns whether
+/// it did.
+pub fn advance(tx: &Tx, _: &System, alert: &AlertRow, to: Cursor) -> Result<bool> {
+    let Cursor { transaction_id, sequence } = alert.position;
+    let id = alert.id.as_str();
+    let params = params![id, transaction_id, sequence, to.transaction_id, to.sequence, alert.stamp.version];
+    Ok(tx.execute(&ADVANCE, params)? == 1)
+}
+
+/// Writes how many notices an alert may still send, and keeps it as it is until the end of the transaction; returns
+/// whether it still is.
+pub fn hold(tx: &Tx, _: &System, alert: &AlertRow, notices: Notices) -> Result<bool> {
+    let params = params![alert.id.as_str(), alert.stamp.version, notices.left, notices.since.millis()];
+    Ok(tx.execute(&HOLD, params)? == 1)
+}
+
+/// Notes whether a mail of an alert could be sent.
+pub fn mail_ended(tx: &Tx, _: &System, id: AlertId, failed_at: Option<Timestamp>) -> Result<()> {
+    match failed_at {
+        None => tx.execute(&MAIL_SENT, params![id.as_str()]).map(drop),
+        Some(at) => tx.execute(&MAIL_FAILED, params![id.as_str(), at.millis()]).map(drop),
+    }
+}
+
+/// The organizations that have alerts.
+pub fn followed(conn: &Conn, _: &System) -> Result<Vec<OrganizationId>> {
+    conn.query(&FOLLOWED, &[], |row| row.id(0))
+}
+
+/// The alerts, of an organization or of all, that have not come to the end of the stream.
+pub fn behind(conn: &Conn, _: &System, organization_id: Option<OrganizationId>) -> Result<Vec<AlertId>> {
+    match organization_id {
+        Some(id) => conn.query(&BEHIND_IN, params![id.as_str()], |row| row.id(0)),
+        None => conn.query(&BEHIND, &[], |row| row.id(0)),
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<AlertRow> {
+    Ok(AlertRow {
+        id: row.id(0)?,
+        organization_id: row.id(1)?,
+        name: row.get(2)?,
+        description: row.get(3)?,
+        kind: row.word(4)?,
+        rule: row.document(5)?,
+        is_enabled: row.get(6)?,
+        mail_failing_since: row.time_opt(7)?,
+        position: Cursor { transaction_id: row.get(8)?, sequence: row.get(9)? },
+        notices: Notices { left: row.get(10)?, since: row.time(11)? },
+        stamp: Stamp::read(row, 12)?,
+    })
+}
