@@ -157,7 +157,7 @@ impl Server {
     }
 
     /// Resolves once it stops.
-    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+    pub fn stopping(&self) -> watch::Receiver<bool> {
         self.0.env.stopping.subscribe()
     }
 
