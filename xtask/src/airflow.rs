@@ -47,15 +47,15 @@ pub(crate) fn rounds(options: &[&str]) -> Outcome<Ran> {
             return Err(format!("`airflow --rounds` takes a number above zero, not `{}`", other.join(" ")));
         }
     };
-    run_tests(ROUNDS, count.map(|count| ("PODIUM_ROUNDS", count.to_owned())))
+    run_tests(ROUNDS, count.map(|count| ("PODIUM_ROUNDS", count)))
 }
 
 /// Proves every runtime that is offered, or only these.
 pub(crate) fn all_runtimes(only: &[&str]) -> Outcome<Ran> {
-    run_tests(ALL_RUNTIMES, Some(("PODIUM_TEST_RUNTIMES", only.join(","))))
+    run_tests(ALL_RUNTIMES, Some(("PODIUM_TEST_RUNTIMES", &only.join(","))))
 }
 
-fn run_tests(tests: &[&[&str]], variable: Option<(&str, String)>) -> Outcome<Ran> {
+fn run_tests(tests: &[&[&str]], variable: Option<(&str, &str)>) -> Outcome<Ran> {
     if !cfg!(target_os = "linux") {
         println!("SKIPPED: deployments run on this machine only where that is Linux");
         return Ok(Ran::Skipped);
@@ -84,7 +84,7 @@ fn run_tests(tests: &[&[&str]], variable: Option<(&str, String)>) -> Outcome<Ran
         if let Some(postgres) = &postgres {
             command.env(VARIABLE, &postgres.url);
         }
-        must(command.envs(variable.clone()))
+        must(command.envs(variable))
     };
     // They mostly wait, so they run in parallel.
     std::thread::scope(|scope| {
