@@ -11,7 +11,7 @@ use podium_domain::{Given, Quoted, Reason, UserText};
 use serde::Deserialize;
 
 use super::airflow_api::{KnownDag, KnownError};
-use super::helper::{Helper, HelperError};
+use super::one_shot::{OneShot, OneShotError};
 use super::parsing::{described, relative};
 
 /// How long a version may take to be parsed.
@@ -45,7 +45,7 @@ struct Answer {
 }
 
 /// Parses a version. Dropping the future ends the parser.
-pub(super) async fn parse(helper: Helper<'_>) -> Result<CheckedDags, HelperError> {
+pub(super) async fn parse(helper: OneShot<'_>) -> Result<CheckedDags, OneShotError> {
     let answer: Answer = helper.answer(LONGEST, MOST_BYTES).await?;
     Ok(CheckedDags {
         dags: answer

@@ -7,7 +7,7 @@ use podium_api::{OperationId, Timestamp};
 use podium_domain::{Reason, UserText};
 use serde::Deserialize;
 
-use super::helper::{Helper, HelperError};
+use super::one_shot::{OneShot, OneShotError};
 use crate::{CleanUp, CleanUpState};
 
 /// How long a clean-up may take.
@@ -93,10 +93,10 @@ struct Answer {
 }
 
 /// Runs a clean-up to its end.
-pub(super) async fn run(helper: Helper<'_>, before: Timestamp) -> CleanUpState {
-    match helper.answer::<Answer>(LONGEST, MOST_BYTES).await {
+pub(super) async fn run(program: OneShot<'_>, before: Timestamp) -> CleanUpState {
+    match program.answer::<Answer>(LONGEST, MOST_BYTES).await {
         Ok(answer) => ended(&answer, before),
-        Err(error @ HelperError::TooLong(_)) => {
+        Err(error @ OneShotError::TooLong(_)) => {
             CleanUpState::Failed(Reason::new("cleaning up the history took too long, and was ended", error))
         }
         Err(error) => CleanUpState::Failed(Reason::new("the history could not be cleaned up", error)),

@@ -2,10 +2,10 @@
 
 mod clean_up;
 mod drain;
-mod helpers;
 mod history;
 mod liveness;
 mod network;
+mod one_shots;
 mod parse;
 mod prepare;
 mod processes;

@@ -66,12 +66,12 @@ fn a_refusal_names_dags_files_and_lines_and_no_path_of_the_machine() {
     );
 }
 
-async fn run(script: &str) -> Result<CheckedDags, HelperError> {
+async fn run(script: &str) -> Result<CheckedDags, OneShotError> {
     let directory = tempfile::tempdir().unwrap();
     let arguments = ["/bin/sh".into(), "-c".into(), script.into()];
     let path: BTreeMap<_, _> = [("PATH".to_owned(), crate::Secret::new("/usr/bin:/bin".into()))].into();
     let (isolation, directory) = (&Isolation::NONE, directory.path());
-    parse(Helper { isolation, arguments: &arguments, variables: &path, directory }).await
+    parse(OneShot { isolation, arguments: &arguments, variables: &path, directory }).await
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_parser_answers_in_json_and_what_it_starts_ends_with_it() {
         (described.file.as_str(), described.line, described.message.as_str()),
         ("b.py", Some(7), "E: no")
     );
-    assert!(matches!(run("exit 3").await, Err(HelperError::Failed(_))));
-    assert!(matches!(run("echo hello").await, Err(HelperError::Garbled(_))));
-    assert!(matches!(run("head -c 20000000 /dev/zero").await, Err(HelperError::Garbled(_))));
+    assert!(matches!(run("exit 3").await, Err(OneShotError::Failed(_))));
+    assert!(matches!(run("echo hello").await, Err(OneShotError::Garbled(_))));
+    assert!(matches!(run("head -c 20000000 /dev/zero").await, Err(OneShotError::Garbled(_))));
 }

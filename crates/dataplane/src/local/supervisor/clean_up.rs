@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use super::Supervisor;
 use super::prepare::Prepared;
 use crate::local::clean_up::{self, LONGEST, MOST_AT_ONCE};
-use crate::local::helper::Helper;
+use crate::local::one_shot::OneShot;
 use crate::local::orphans::COMPONENT;
 use crate::{Changed, CleanUpState, Secret};
 
@@ -39,18 +39,19 @@ impl Supervisor {
             self.place.task_logs().into(),
             self.place.parser_logs().into(),
         ];
-        let (arguments, isolation) = (self.helper_arguments(&arguments).await, self.helper_isolation().await);
+        let (arguments, isolation) =
+            (self.one_shot_arguments(&arguments).await, self.one_shot_isolation().await);
         let (clean_ups, directory) = (Arc::clone(&self.clean_ups), self.place.user_home());
         let (notifier, id) = (self.plane.notifier.clone(), self.id);
         let cleaning = async move {
             let _turn = TURNS.acquire().await;
-            let helper = Helper {
+            let program = OneShot {
                 isolation: &isolation,
                 arguments: &arguments,
                 variables: &variables,
                 directory: &directory,
             };
-            let state = clean_up::run(helper, wanted.before).await;
+            let state = clean_up::run(program, wanted.before).await;
             clean_ups.end(wanted.id, state);
             notifier.notify(Changed::Environment(id));
         };

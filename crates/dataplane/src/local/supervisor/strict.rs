@@ -15,7 +15,7 @@ use crate::local::broker::OwnBroker;
 use crate::local::check::{self, CheckedDags};
 use crate::local::code;
 use crate::local::components::parser_variables;
-use crate::local::helper::{Helper, HelperError};
+use crate::local::one_shot::{OneShot, OneShotError};
 use crate::local::orphans::COMPONENT;
 use crate::local::parsing::dag_files;
 use crate::local::project::{DAGS, is_folder};
@@ -88,25 +88,25 @@ impl Supervisor {
         let mut variables = parser_variables(context, own_broker, &root, &folder);
         variables.insert(COMPONENT.into(), Secret::new(PARSER.into()));
         let arguments = self.parser_arguments(context, &folder).await;
-        let isolation = self.helper_isolation().await;
+        let isolation = self.one_shot_isolation().await;
         // Found again and ended if the control plane dies meanwhile.
         self.state.starting = Some(PARSER.into());
         self.save_state().await;
-        let helper = Helper {
+        let program = OneShot {
             isolation: &isolation,
             arguments: &arguments,
             variables: &variables,
             directory: &self.place.user_home(),
         };
-        let parsed = check::parse(helper).await;
+        let parsed = check::parse(program).await;
         self.state.starting = None;
         self.save_state().await;
         match parsed {
             Ok(parsed) => Ok(CheckedDags { files, ..parsed }),
-            Err(error @ HelperError::NotRun(_)) => {
+            Err(error @ OneShotError::NotRun(_)) => {
                 Err(("dags", Reason::new("the DAGs cannot be parsed now", error)).into())
             }
-            Err(error @ HelperError::TooLong(_)) => Err(PrepareError::Refused(Reason::new(
+            Err(error @ OneShotError::TooLong(_)) => Err(PrepareError::Refused(Reason::new(
                 "the deploy is strict, and parsing its DAGs took too long",
                 error,
             ))),
@@ -125,6 +125,6 @@ impl Supervisor {
             folder.into(),
             check::LONGEST.as_secs().to_string().into(),
         ];
-        self.helper_arguments(&arguments).await
+        self.one_shot_arguments(&arguments).await
     }
 }

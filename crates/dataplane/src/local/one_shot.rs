@@ -1,4 +1,4 @@
-//! Runs a helper program of this data plane in the isolation of an environment, where the author's code runs too: to its end,
+//! Runs a program of this data plane once in the isolation of an environment, where the author's code runs too: to its end,
 //! within limits, and what it says is the author's claim.
 
 use std::ffi::OsString;
@@ -16,20 +16,20 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::isolation::Isolation;
 use super::settings::Variables;
 
-/// How long what a helper has left behind may hold its output open.
+/// How long what it has left behind may hold its output open.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A helper to run.
-pub(super) struct Helper<'a> {
+/// A program that is run once, and answers.
+pub(super) struct OneShot<'a> {
     pub(super) isolation: &'a Isolation,
     pub(super) arguments: &'a [OsString],
     pub(super) variables: &'a Variables,
     pub(super) directory: &'a Path,
 }
 
-/// Why a helper has not answered.
+/// Why it has not answered.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum HelperError {
+pub(super) enum OneShotError {
     #[error("it cannot be run: {0}")]
     NotRun(#[from] io::Error),
     #[error("it took more than {} minutes", .0.as_secs() / 60)]
@@ -40,13 +40,13 @@ pub(super) enum HelperError {
     Garbled(String),
 }
 
-impl Helper<'_> {
+impl OneShot<'_> {
     /// Runs it to its end, and reads the JSON document that it prints. Dropping the future ends it.
     pub(super) async fn answer<T: DeserializeOwned>(
         self,
         longest: Duration,
         most_bytes: usize,
-    ) -> Result<T, HelperError> {
+    ) -> Result<T, OneShotError> {
         let mut command = self.isolation.command(self.arguments, self.variables);
         command.current_dir(self.directory).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command.process_group(0);
@@ -57,7 +57,7 @@ impl Helper<'_> {
         let (mut said, mut buffer, mut is_open) = (Vec::new(), [0; 16 * 1024], true);
         let mut add = |bytes: &[u8]| {
             if said.len() + bytes.len() > most_bytes {
-                return Err(HelperError::Garbled("it is too long".into()));
+                return Err(OneShotError::Garbled("it is too long".into()));
             }
             said.extend_from_slice(bytes);
             Ok(())
@@ -69,7 +69,7 @@ impl Helper<'_> {
                     count => add(&buffer[..count])?,
                 },
                 status = child.wait() => break status?,
-                () = sleep_until(deadline) => return Err(HelperError::TooLong(longest)),
+                () = sleep_until(deadline) => return Err(OneShotError::TooLong(longest)),
             }
         };
         // What it has started may hold the output open.
@@ -83,12 +83,12 @@ impl Helper<'_> {
             }
         };
         if is_open {
-            timeout(LAST_WORDS, rest).await.unwrap_or(Ok::<(), HelperError>(()))?;
+            timeout(LAST_WORDS, rest).await.unwrap_or(Ok::<(), OneShotError>(()))?;
         }
         if !status.success() {
-            return Err(HelperError::Failed(status));
+            return Err(OneShotError::Failed(status));
         }
-        serde_json::from_slice(&said).map_err(|error| HelperError::Garbled(error.to_string()))
+        serde_json::from_slice(&said).map_err(|error| OneShotError::Garbled(error.to_string()))
     }
 }
 
