@@ -28,10 +28,12 @@ macro_rules! of_organization {
 }
 
 statements! {
-    // A run that begins again is watched anew. An unhealthy deployment stays one since it became so.
+    // A run that begins again is watched anew. An unhealthy deployment stays one since it became so. Events of a deployment
+    // that is gone may follow that of its end: they are not watched.
     ADD = concat!("INSERT INTO alert_watches (alert_id, subject_key, due_at, ", subject_columns!(), ") \
         SELECT $1, $2, $3, $4, $5, $6, COALESCE((SELECT d.name FROM deployments d WHERE d.id = $9), $7), $8, $9, $10, \
-        $11, $12 WHERE (SELECT COUNT(*) FROM (SELECT 1 FROM alert_watches w WHERE w.alert_id = $1 \
+        $11, $12 WHERE EXISTS (SELECT 1 FROM deployments d WHERE d.id = $9) \
+        AND (SELECT COUNT(*) FROM (SELECT 1 FROM alert_watches w WHERE w.alert_id = $1 \
         AND w.deployment_id = $9 LIMIT $13) counted) < $13 \
         ON CONFLICT (alert_id, subject_key, run_id) DO UPDATE SET since = excluded.since, due_at = excluded.due_at \
         WHERE alert_watches.run_id <> ''");
@@ -50,6 +52,9 @@ statements! {
             WHERE f.alert_id = $2 AND f.subject_key = d.id AND f.until IS NULL) \
         ON CONFLICT (alert_id, subject_key, run_id) DO NOTHING");
     MOVE = concat!("UPDATE alert_watches SET due_at = since + $3 WHERE ", of_organization!(), " AND due_at IS NOT NULL");
+    NARROW = concat!("DELETE FROM alert_watches WHERE ", of_organization!(), " AND NOT (($3 OR deployment_id IN ($5[]) \
+        OR COALESCE((SELECT d.workspace_id FROM deployments d WHERE d.id = alert_watches.deployment_id), workspace_id) \
+        IN ($4[])) AND ($6 = '' OR dag_id = $6))");
     CLEAR = concat!("DELETE FROM alert_watches WHERE ", of_organization!());
     CLEAR_SOME = "DELETE FROM alert_watches WHERE alert_id = $1 AND (subject_key, run_id) IN \
         (SELECT subject_key, run_id FROM alert_watches WHERE alert_id = $1 LIMIT $2)";
@@ -157,6 +162,17 @@ pub fn seed(tx: &Tx, scope: &Scope, alert: &AlertRow, now: Timestamp) -> Result<
 pub fn change_patience(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
     let patience = i64::try_from(alert.rule.threshold().patience().as_millis()).unwrap_or(i64::MAX);
     tx.execute(&MOVE, params![alert.id.as_str(), scope.organization(), patience]).map(drop)
+}
+
+/// Forgets the watches of an alert where its rule does not look any more.
+pub fn narrow(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
+    let rule = &alert.rule;
+    let is_everywhere = rule.workspace_ids.is_empty() && rule.deployment_ids.is_empty();
+    let (workspaces, deployments) = (texts(&rule.workspace_ids), texts(&rule.deployment_ids));
+    let dag_id = rule.dag_id.as_deref().unwrap_or_default();
+    let params =
+        params![alert.id.as_str(), scope.organization(), is_everywhere, &workspaces, &deployments, dag_id];
+    tx.execute(&NARROW, params).map(drop)
 }
 
 /// Forgets the watches of an alert that is switched off.

@@ -175,6 +175,46 @@ on_both_engines! {
         assert_eq!(notices(&app).await[3..], ["resolved: left alone"], "it has expired");
     }
 
+    async fn a_token_of_a_deployment_goes_by_its_own_name(app) {
+        let world = World::new(&app).await;
+        let id = world.deployment("Nightly").await;
+        let alert = world.alert("TOKEN_EXPIRING", json!({ "daysBefore": 30, "deploymentIds": [id] })).await;
+        world.token_of(id, "ci").await;
+        wait_for_notice(&app).await;
+        assert_eq!(world.states(&alert).await, ["ci FIRING"]);
+        assert_eq!(notices(&app).await, ["firing: ci"]);
+    }
+
+    async fn all_tokens_of_a_deployment_are_told_however_many(app) {
+        let world = World::new(&app).await;
+        let id = world.deployment("Nightly").await;
+        let alert = world.alert("TOKEN_EXPIRING", json!({ "daysBefore": 30 })).await;
+        for number in 0..101 {
+            world.token_of(id, &format!("ci{number}")).await;
+        }
+        wait_for_notice(&app).await;
+        let path = format!("{}/firings?state=FIRING&limit=1", of(&app, &alert));
+        assert_eq!(app.get(&app.owner, &path).await.ok()["totalCount"], 101);
+        let events = crate::events::settled(&app).await;
+        let told = events.iter().find(|event| event["type"] == "podium.alert.firing").expect("it was told");
+        assert_eq!(told["data"]["alert"]["total"], 101);
+    }
+
+    async fn a_narrowed_alert_finds_nothing_elsewhere(app) {
+        let world = World::new(&app).await;
+        let (one, two) = (world.deployment("One").await, world.deployment("Two").await);
+        let alert = world.alert("DEPLOYMENT_UNHEALTHY", json!({})).await;
+        world.set_healthy(one, false).await;
+        world.set_healthy(two, false).await;
+        assert_eq!(app.rows("alert_watches").await, 2);
+        app.post(&app.owner, &of(&app, &alert), json!({ "workspaceIds": [world.workspace] })).await.ok();
+        assert_eq!(app.rows("alert_watches").await, 2, "both are there");
+        app.post(&app.owner, &of(&app, &alert), json!({ "workspaceIds": [], "deploymentIds": [one] })).await.ok();
+        app.advance(5 * MINUTE);
+        wait_for_notice(&app).await;
+        assert_eq!(world.states(&alert).await, ["One FIRING"]);
+    }
+
     async fn an_alert_looks_only_where_it_is_told_to(app) {
         let world = World::new(&app).await;
         let (one, two) = (world.deployment("One").await, world.deployment("Two").await);
