@@ -9,7 +9,8 @@ use crate::alerts::AlertRow;
 use crate::columns::{Columns, texts};
 use crate::{Scope, System};
 
-/// The most watches of an alert on one deployment, whose DAG runs are its authors' to make. Further runs are not watched.
+/// The most watches of an alert on one deployment, whose DAG runs are its authors' to make. Further runs are not watched. As
+/// many runs that were found are known until they end.
 const MOST_ON_DEPLOYMENT: i64 = 100;
 
 /// The columns that watches and firings have in common.
@@ -34,7 +35,7 @@ statements! {
         SELECT $1, $2, $3, $4, $5, $6, COALESCE((SELECT d.name FROM deployments d WHERE d.id = $9), $7), $8, $9, $10, \
         $11, $12 WHERE EXISTS (SELECT 1 FROM deployments d WHERE d.id = $9) \
         AND (SELECT COUNT(*) FROM (SELECT 1 FROM alert_watches w WHERE w.alert_id = $1 \
-        AND w.deployment_id = $9 LIMIT $13) counted) < $13 \
+        AND w.deployment_id = $9 AND w.due_at IS NOT NULL LIMIT $13) counted) < $13 \
         ON CONFLICT (alert_id, subject_key, run_id) DO UPDATE SET since = excluded.since, due_at = excluded.due_at \
         WHERE alert_watches.run_id <> ''");
     REMOVE = "DELETE FROM alert_watches WHERE alert_id = $1 AND subject_key = $2 AND run_id = $3 \
@@ -44,6 +45,9 @@ statements! {
         WHERE alert_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3");
     NEXT = "SELECT MIN(due_at) FROM alert_watches WHERE alert_id = $1 AND due_at IS NOT NULL";
     FIRED = "UPDATE alert_watches SET due_at = NULL WHERE alert_id = $1 AND subject_key = $2 AND run_id = $3";
+    FORGET_FIRED = "DELETE FROM alert_watches WHERE alert_id = $1 AND (subject_key, run_id) IN \
+        (SELECT w.subject_key, w.run_id FROM alert_watches w WHERE w.alert_id = $1 AND w.deployment_id = $2 \
+        AND w.due_at IS NULL ORDER BY w.since DESC, w.subject_key, w.run_id LIMIT $4 OFFSET $3)";
     SEED = concat!("INSERT INTO alert_watches (alert_id, subject_key, due_at, ", subject_columns!(), ") \
         SELECT $2, d.id, $4, '', 'DEPLOYMENT', d.id, d.name, d.workspace_id, d.id, '', d.status_reason, $3 \
         FROM deployments d WHERE d.organization_id = $1 AND d.status = 'UNHEALTHY' \
@@ -126,8 +130,8 @@ pub fn remove_of_deployment(tx: &Tx, _: &System, alert_id: AlertId, id: Deployme
     tx.execute(&REMOVE_OF_DEPLOYMENT, params![alert_id.as_str(), id.as_str()]).map(drop)
 }
 
-/// Some of what an alert has watched for long enough. A DAG run is known until it ends, everything else is not watched
-/// any more.
+/// Some of what an alert has watched for long enough. A DAG run is known until it ends, unless many others do not end
+/// either; everything else is not watched any more.
 pub fn take_due(tx: &Tx, system: &System, id: AlertId, now: Timestamp, limit: u32) -> Result<Vec<Found>> {
     let due: Vec<Found> =
         tx.query(&DUE, params![id.as_str(), now.millis(), limit], |row| read_found(row, 1))?;
@@ -137,6 +141,16 @@ pub fn take_due(tx: &Tx, system: &System, id: AlertId, now: Timestamp, limit: u3
         } else {
             tx.execute(&FIRED, params![id.as_str(), &key(&found.subject), &found.run_id])?;
         }
+    }
+    let mut deployments: Vec<DeploymentId> = due
+        .iter()
+        .filter(|found| !found.run_id.is_empty())
+        .filter_map(|found| found.subject.deployment_id)
+        .collect();
+    deployments.sort_unstable();
+    deployments.dedup();
+    for deployment_id in deployments {
+        tx.execute(&FORGET_FIRED, params![id.as_str(), deployment_id.as_str(), MOST_ON_DEPLOYMENT, limit])?;
     }
     Ok(due)
 }

@@ -1,7 +1,9 @@
 //! What alerts find: each kind begins once, is counted while it goes on, and ends.
 
-use podium_api::enums::OrganizationRole;
-use podium_domain::On;
+use podium_api::OperationId;
+use podium_api::enums::{EventType, OrganizationRole};
+use podium_domain::events::{NewEvent, Resource};
+use podium_domain::{On, Target};
 use podium_testkit::{Actor, role};
 
 use super::*;
@@ -138,6 +140,49 @@ on_both_engines! {
         app.post(&app.owner, &format!("{at}/{deploy}/finalize"), json!({})).await.ok();
         wait_for_notice(&app).await;
         assert_eq!(notices(&app).await, ["firing: Nightly", "resolved: Nightly"]);
+        assert_eq!(world.states(&alert).await, ["Nightly RESOLVED"]);
+    }
+
+    async fn removing_history_does_not_mend_an_operation_that_failed(app) {
+        let world = World::new(&app).await;
+        let body = json!({ "name": "Nightly", "workspaceId": world.workspace });
+        let id: DeploymentId =
+            app.post(&app.owner, &app.path("/deployments"), body).await.id().parse().expect("an id");
+        world.set_healthy(id, false).await;
+        world.set_healthy(id, true).await;
+        let at = app.path(&format!("/deployments/{id}/deploys"));
+        let deploy = app.post(&app.owner, &at, json!({ "type": "IMAGE_ONLY" })).await.id();
+        app.post(&app.owner, &format!("{at}/{deploy}/finalize"), json!({})).await.ok();
+        work(&app).await;
+        let operation = |kind: &'static str| {
+            let (app, path) = (&app, app.path(&format!("/operations?kinds={kind}")));
+            async move {
+                let page = app.get(&app.owner, &path).await.ok();
+                let [one] = &page["operations"].as_array().expect("operations")[..] else { panic!("{page}") };
+                one["id"].as_str().expect("an id").parse::<OperationId>().expect("an id")
+            }
+        };
+        let (failed, succeeded) = (operation("CREATE").await, operation("DEPLOY").await);
+        let alert = world.alert("OPERATION_FAILED", json!({})).await;
+        let place = Target::Deployment { id, workspace_id: world.workspace };
+        let ends = |event: EventType, operation: OperationId| {
+            let (app, organization_id, now) = (&app, app.organization_id, app.world.now());
+            let scope = app.system.scope(organization_id);
+            async move {
+                let append = move |tx: &podium_db::Tx| {
+                    let about = Resource::new(operation.id(), place).named("Nightly");
+                    podium_store::events::append(tx, &scope, now, &NewEvent::new(event, organization_id, about, None))
+                };
+                app.app.db.write(None, append).await.expect("it is written");
+                work(app).await;
+            }
+        };
+        ends(EventType::OperationFailed, failed).await;
+        app.set_column("operations", succeeded, "kind", "'CLEAN_UP'").await;
+        ends(EventType::OperationSucceeded, succeeded).await;
+        assert_eq!(world.states(&alert).await, ["Nightly FIRING"]);
+        app.set_column("operations", succeeded, "kind", "'DEPLOY'").await;
+        ends(EventType::OperationSucceeded, succeeded).await;
         assert_eq!(world.states(&alert).await, ["Nightly RESOLVED"]);
     }
 

@@ -154,6 +154,23 @@ on_both_engines! {
         assert_eq!(open.len(), 1, "what was told makes room");
     }
 
+    async fn runs_that_were_found_and_never_end_leave_room_for_others(app) {
+        let world = World::new(&app).await;
+        let alert = world.alert("DAG_RUN_TOO_SLOW", json!({ "afterMinutes": 5 })).await;
+        let environment = Environment::new(&world, "Nightly").await;
+        for round in 0..3 {
+            let begin = |number| claim("started", "stuck", &format!("{round}.{number}"));
+            environment.say((0..100).map(begin).collect()).await;
+            app.advance(Duration::from_mins(5));
+            work(&app).await;
+            assert_eq!(app.rows("alert_watches").await, 100, "those of the last round");
+        }
+        environment.run("started", "load", "one").await;
+        app.advance(Duration::from_mins(5));
+        work(&app).await;
+        assert!(world.states(&alert).await.contains(&"Nightly/load FIRING".to_owned()));
+    }
+
     async fn an_alert_narrowed_to_a_dag_watches_no_others(app) {
         let world = World::new(&app).await;
         let alert = world.alert("DAG_RUN_TOO_SLOW", json!({ "afterMinutes": 30 })).await;
