@@ -9,7 +9,7 @@ use podium_domain::{Fields, Refusal, names};
 use podium_store::alert_firings::{self, FiringRow};
 use podium_store::alerts::{self, AlertRow, Rule};
 use podium_store::webhooks::EventFilter;
-use podium_store::{Paging, Scope, Stamp, alert_watches};
+use podium_store::{Paging, Scope, Stamp, alert_mails, alert_watches};
 
 use crate::App;
 use crate::cx::{Call, Cx};
@@ -247,6 +247,7 @@ fn check_webhooks(cx: &Cx<Scope>, tx: &Tx, rule: &Rule) -> Result<()> {
 
 /// Begins, ends or goes on to watch as an alert that was changed says.
 fn follow_change(cx: &Cx<Scope>, tx: &Tx, before: &AlertRow, after: &AlertRow) -> Result<()> {
+    alert_mails::keep_to_recipients(tx, cx.scope(), after)?;
     if !after.is_enabled {
         alert_watches::clear(tx, cx.scope(), after)?;
         return Ok(alert_firings::close(tx, cx.scope(), after, cx.now())?);
@@ -257,6 +258,7 @@ fn follow_change(cx: &Cx<Scope>, tx: &Tx, before: &AlertRow, after: &AlertRow) -
     if before.rule.after_minutes != after.rule.after_minutes {
         alert_watches::change_patience(tx, cx.scope(), after)?;
     }
+    alert_watches::narrow(tx, cx.scope(), after)?;
     watch_what_is(cx, tx, after)
 }
 

@@ -153,6 +153,8 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         let webhook = find(tx, cx.scope(), id)?;
         let version = webhook.stamp.version;
         cx.expect_version(version)?;
+        // An alert that is just being created or changed holds the webhooks that it names: it is there after this wait.
+        alerts::hold_webhooks(tx, cx.scope(), &[id])?;
         if let Some(alert) = alerts::naming(tx, cx.scope(), id)? {
             let message = format!("The alert `{alert}` sends to this webhook: change the alert first.");
             return Err(Refusal::Conflict(message).into());

@@ -10,7 +10,7 @@ mod tokens;
 use std::time::Duration;
 
 use podium_api::enums::AlertKind;
-use podium_api::{AlertId, DeploymentId, Id, Timestamp};
+use podium_api::{AlertId, DeploymentId, Id, OperationId, Timestamp};
 use podium_app::App;
 use podium_app::world::World;
 use podium_db::{Conn, Tx};
@@ -20,7 +20,7 @@ use podium_store::alert_mails::{self, MailRow};
 use podium_store::alert_watches::{self as watches, Found};
 use podium_store::alerts::{self, AlertRow};
 use podium_store::events::{self, Bounds, EventRow, Start, View};
-use podium_store::{System, alert_firings as firings};
+use podium_store::{System, alert_firings as firings, operations};
 use tokio::time::Instant;
 
 use crate::reconciler::{Failure, Next, Reconciler, StepFuture, StepResult};
@@ -248,6 +248,11 @@ fn note(
         Turn::Ends | Turn::Gone => {
             if alert.kind == AlertKind::DeploymentUnhealthy {
                 watches::remove(tx, system, alert.id, &found.subject, "")?;
+            }
+            if alert.kind == AlertKind::OperationFailed
+                && operations::leaves_failure(tx, system, OperationId::from_raw(data.resource.id))?
+            {
+                return Ok(());
             }
             firings::resolve(tx, system, alert.id, &key, event.at, now)
         }

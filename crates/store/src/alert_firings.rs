@@ -16,7 +16,8 @@ use crate::columns::{Columns, texts};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::{Scope, System, events};
 
-/// The most firings of an alert on one deployment, whose DAGs are its authors' to name. Further ones are not noted.
+/// The most firings of an alert about DAGs of one deployment, which are its authors' to name: those that go on, and those
+/// that are over but untold. Further ones are not noted.
 const MOST_ON_DEPLOYMENT: i64 = 100;
 /// How many firings of an alert are kept after they have ended.
 const MOST_ENDED: u32 = 1000;
@@ -44,11 +45,16 @@ statements! {
     REOPEN = "UPDATE alert_firings SET until = NULL, count = count + 1, run_id = $3, reason = $4, \
         untold_since = CASE WHEN is_told THEN NULL ELSE untold_since END \
         WHERE alert_id = $1 AND subject_key = $2 AND until IS NOT NULL AND untold_since IS NOT NULL";
+    // A deployment that is gone has been cleared already, and events of it may still follow: they open nothing.
     OPEN = concat!("INSERT INTO alert_firings (id, alert_id, organization_id, subject_key, count, is_told, untold_since, ",
         subject_columns!(), ") SELECT $1, $2, $3, $4, 1, FALSE, $5, $6, $7, $8, \
-        COALESCE((SELECT d.name FROM deployments d WHERE d.id = $11), $9), $10, $11, $12, $13, $14 \
-        WHERE (SELECT COUNT(*) FROM (SELECT 1 FROM alert_firings f WHERE f.alert_id = $2 AND f.deployment_id = $11 \
-        AND f.deployment_id <> '' AND f.until IS NULL LIMIT $15) counted) < $15");
+        CASE WHEN $7 = 'TOKEN' THEN $9 ELSE COALESCE((SELECT d.name FROM deployments d WHERE d.id = $11), $9) END, \
+        $10, $11, $12, $13, $14 \
+        WHERE ($7 = 'TOKEN' OR EXISTS (SELECT 1 FROM deployments d WHERE d.id = $11)) \
+        AND ($12 = '' OR (SELECT COUNT(*) FROM (SELECT 1 FROM alert_firings f WHERE f.alert_id = $2 \
+        AND f.deployment_id = $11 AND f.dag_id <> '' AND f.until IS NULL LIMIT $15) going_on) \
+        + (SELECT COUNT(*) FROM (SELECT 1 FROM alert_firings f WHERE f.alert_id = $2 AND f.untold_since IS NOT NULL \
+        AND f.deployment_id = $11 AND f.dag_id <> '' AND f.until IS NOT NULL LIMIT $15) untold) < $15)");
     RESOLVE = "UPDATE alert_firings SET until = $3, untold_since = COALESCE(untold_since, $4) \
         WHERE alert_id = $1 AND subject_key = $2 AND until IS NULL";
     RESOLVE_DEPLOYMENT = "UPDATE alert_firings SET until = $3, untold_since = COALESCE(untold_since, $4) \
@@ -129,7 +135,8 @@ pub fn list(
 }
 
 /// Notes that something has happened: counts it if it goes on already, and otherwise lets it begin, under a new id. What
-/// is beyond the bound for one deployment is not noted.
+/// is beyond the bound for DAGs of one deployment is not noted, nor what is on a deployment that is gone. Tokens are always
+/// noted: their loop would find them again at once.
 pub fn fire(
     tx: &Tx,
     _: &System,

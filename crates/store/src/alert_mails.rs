@@ -6,8 +6,9 @@
 use podium_api::{AlertId, AlertMailId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
+use crate::alerts::AlertRow;
 use crate::columns::Columns;
-use crate::{System, work};
+use crate::{Scope, System, work};
 
 /// The kind of the work of sending an alert's mails.
 pub const KIND: &str = "alert_mails";
@@ -21,6 +22,8 @@ statements! {
     CLAIM = "UPDATE alert_mails SET attempts = attempts + 1, due_at = $3 WHERE id = $1 AND attempts = $2";
     AGAIN = "UPDATE alert_mails SET due_at = $3 WHERE id = $1 AND attempts = $2";
     DROP = "DELETE FROM alert_mails WHERE id = $1 AND attempts = $2";
+    KEEP_TO = "DELETE FROM alert_mails WHERE alert_id IN \
+        (SELECT a.id FROM alerts a WHERE a.id = $1 AND a.organization_id = $2) AND recipient NOT IN ($3[])";
     REMOVE = "DELETE FROM alert_mails WHERE id IN (SELECT id FROM alert_mails WHERE alert_id = $1 LIMIT $2)";
 }
 
@@ -51,7 +54,8 @@ pub fn add(tx: &Tx, _: &System, alert_id: AlertId, mails: &[MailRow], now: Times
     work::add(tx, KIND, alert_id.id(), now, now)
 }
 
-/// Claims some mails of an alert that are due until a time; returns them as they are claimed.
+/// Claims some mails of an alert that are due until a time; returns them as they are claimed. Those that were claimed or
+/// removed meanwhile are left out.
 pub fn claim(
     tx: &Tx,
     _: &System,
@@ -60,7 +64,7 @@ pub fn claim(
     until: Timestamp,
     limit: u32,
 ) -> Result<Vec<MailRow>> {
-    let mut due = tx.query(&DUE, params![alert_id.as_str(), now.millis(), limit], |row| {
+    let due = tx.query(&DUE, params![alert_id.as_str(), now.millis(), limit], |row| {
         let attempts = u32::try_from(row.get::<i64>(4)?).unwrap_or(u32::MAX);
         Ok(MailRow {
             id: row.id(0)?,
@@ -70,11 +74,13 @@ pub fn claim(
             attempts,
         })
     })?;
-    for mail in &mut due {
-        tx.execute(&CLAIM, params![mail.id.as_str(), mail.attempts, until.millis()])?;
-        mail.attempts += 1;
+    let mut claimed = Vec::with_capacity(due.len());
+    for mail in due {
+        if tx.execute(&CLAIM, params![mail.id.as_str(), mail.attempts, until.millis()])? == 1 {
+            claimed.push(MailRow { attempts: mail.attempts + 1, ..mail });
+        }
     }
-    Ok(due)
+    Ok(claimed)
 }
 
 /// Ends a claimed attempt: the mail is tried again at a time, or removed. Returns whether it was still claimed.
@@ -90,6 +96,12 @@ pub fn finish(tx: &Tx, _: &System, claimed: &MailRow, again_at: Option<Timestamp
 /// When the next mail of an alert is due.
 pub fn next_due(conn: &Conn, _: &System, alert_id: AlertId) -> Result<Option<Timestamp>> {
     conn.query_one(&NEXT, params![alert_id.as_str()], |row| row.time_opt(0))
+}
+
+/// Removes the mails of an alert to those whom it does not tell any more: everybody, if it is switched off.
+pub fn keep_to_recipients(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
+    let told: &[String] = if alert.is_enabled { &alert.rule.mail_addresses } else { &[] };
+    tx.execute(&KEEP_TO, params![alert.id.as_str(), scope.organization(), told]).map(drop)
 }
 
 /// Removes some mails of an alert that is gone; returns how many.

@@ -9,7 +9,8 @@ use crate::alerts::AlertRow;
 use crate::columns::{Columns, texts};
 use crate::{Scope, System};
 
-/// The most watches of an alert on one deployment, whose DAG runs are its authors' to make. Further runs are not watched.
+/// The most watches of an alert on one deployment, whose DAG runs are its authors' to make. Further runs are not watched. As
+/// many runs that were found are known until they end.
 const MOST_ON_DEPLOYMENT: i64 = 100;
 
 /// The columns that watches and firings have in common.
@@ -28,11 +29,13 @@ macro_rules! of_organization {
 }
 
 statements! {
-    // A run that begins again is watched anew. An unhealthy deployment stays one since it became so.
+    // A run that begins again is watched anew. An unhealthy deployment stays one since it became so. Events of a deployment
+    // that is gone may follow that of its end: they are not watched.
     ADD = concat!("INSERT INTO alert_watches (alert_id, subject_key, due_at, ", subject_columns!(), ") \
         SELECT $1, $2, $3, $4, $5, $6, COALESCE((SELECT d.name FROM deployments d WHERE d.id = $9), $7), $8, $9, $10, \
-        $11, $12 WHERE (SELECT COUNT(*) FROM (SELECT 1 FROM alert_watches w WHERE w.alert_id = $1 \
-        AND w.deployment_id = $9 LIMIT $13) counted) < $13 \
+        $11, $12 WHERE EXISTS (SELECT 1 FROM deployments d WHERE d.id = $9) \
+        AND (SELECT COUNT(*) FROM (SELECT 1 FROM alert_watches w WHERE w.alert_id = $1 \
+        AND w.deployment_id = $9 AND w.due_at IS NOT NULL LIMIT $13) counted) < $13 \
         ON CONFLICT (alert_id, subject_key, run_id) DO UPDATE SET since = excluded.since, due_at = excluded.due_at \
         WHERE alert_watches.run_id <> ''");
     REMOVE = "DELETE FROM alert_watches WHERE alert_id = $1 AND subject_key = $2 AND run_id = $3 \
@@ -42,6 +45,9 @@ statements! {
         WHERE alert_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3");
     NEXT = "SELECT MIN(due_at) FROM alert_watches WHERE alert_id = $1 AND due_at IS NOT NULL";
     FIRED = "UPDATE alert_watches SET due_at = NULL WHERE alert_id = $1 AND subject_key = $2 AND run_id = $3";
+    FORGET_FIRED = "DELETE FROM alert_watches WHERE alert_id = $1 AND (subject_key, run_id) IN \
+        (SELECT w.subject_key, w.run_id FROM alert_watches w WHERE w.alert_id = $1 AND w.deployment_id = $2 \
+        AND w.due_at IS NULL ORDER BY w.since DESC, w.subject_key, w.run_id LIMIT $4 OFFSET $3)";
     SEED = concat!("INSERT INTO alert_watches (alert_id, subject_key, due_at, ", subject_columns!(), ") \
         SELECT $2, d.id, $4, '', 'DEPLOYMENT', d.id, d.name, d.workspace_id, d.id, '', d.status_reason, $3 \
         FROM deployments d WHERE d.organization_id = $1 AND d.status = 'UNHEALTHY' \
@@ -50,6 +56,9 @@ statements! {
             WHERE f.alert_id = $2 AND f.subject_key = d.id AND f.until IS NULL) \
         ON CONFLICT (alert_id, subject_key, run_id) DO NOTHING");
     MOVE = concat!("UPDATE alert_watches SET due_at = since + $3 WHERE ", of_organization!(), " AND due_at IS NOT NULL");
+    NARROW = concat!("DELETE FROM alert_watches WHERE ", of_organization!(), " AND NOT (($3 OR deployment_id IN ($5[]) \
+        OR COALESCE((SELECT d.workspace_id FROM deployments d WHERE d.id = alert_watches.deployment_id), workspace_id) \
+        IN ($4[])) AND ($6 = '' OR dag_id = $6))");
     CLEAR = concat!("DELETE FROM alert_watches WHERE ", of_organization!());
     CLEAR_SOME = "DELETE FROM alert_watches WHERE alert_id = $1 AND (subject_key, run_id) IN \
         (SELECT subject_key, run_id FROM alert_watches WHERE alert_id = $1 LIMIT $2)";
@@ -121,8 +130,8 @@ pub fn remove_of_deployment(tx: &Tx, _: &System, alert_id: AlertId, id: Deployme
     tx.execute(&REMOVE_OF_DEPLOYMENT, params![alert_id.as_str(), id.as_str()]).map(drop)
 }
 
-/// Some of what an alert has watched for long enough. A DAG run is known until it ends, everything else is not watched
-/// any more.
+/// Some of what an alert has watched for long enough. A DAG run is known until it ends, unless many others do not end
+/// either; everything else is not watched any more.
 pub fn take_due(tx: &Tx, system: &System, id: AlertId, now: Timestamp, limit: u32) -> Result<Vec<Found>> {
     let due: Vec<Found> =
         tx.query(&DUE, params![id.as_str(), now.millis(), limit], |row| read_found(row, 1))?;
@@ -132,6 +141,16 @@ pub fn take_due(tx: &Tx, system: &System, id: AlertId, now: Timestamp, limit: u3
         } else {
             tx.execute(&FIRED, params![id.as_str(), &key(&found.subject), &found.run_id])?;
         }
+    }
+    let mut deployments: Vec<DeploymentId> = due
+        .iter()
+        .filter(|found| !found.run_id.is_empty())
+        .filter_map(|found| found.subject.deployment_id)
+        .collect();
+    deployments.sort_unstable();
+    deployments.dedup();
+    for deployment_id in deployments {
+        tx.execute(&FORGET_FIRED, params![id.as_str(), deployment_id.as_str(), MOST_ON_DEPLOYMENT, limit])?;
     }
     Ok(due)
 }
@@ -157,6 +176,17 @@ pub fn seed(tx: &Tx, scope: &Scope, alert: &AlertRow, now: Timestamp) -> Result<
 pub fn change_patience(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
     let patience = i64::try_from(alert.rule.threshold().patience().as_millis()).unwrap_or(i64::MAX);
     tx.execute(&MOVE, params![alert.id.as_str(), scope.organization(), patience]).map(drop)
+}
+
+/// Forgets the watches of an alert where its rule does not look any more.
+pub fn narrow(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
+    let rule = &alert.rule;
+    let is_everywhere = rule.workspace_ids.is_empty() && rule.deployment_ids.is_empty();
+    let (workspaces, deployments) = (texts(&rule.workspace_ids), texts(&rule.deployment_ids));
+    let dag_id = rule.dag_id.as_deref().unwrap_or_default();
+    let params =
+        params![alert.id.as_str(), scope.organization(), is_everywhere, &workspaces, &deployments, dag_id];
+    tx.execute(&NARROW, params).map(drop)
 }
 
 /// Forgets the watches of an alert that is switched off.

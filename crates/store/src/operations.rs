@@ -79,6 +79,9 @@ pub(crate) const TABLE: Table = Table {
 };
 
 statements! {
+    LEAVES_FAILURE = "SELECT COUNT(*) FROM operations o WHERE o.id = $1 AND o.kind = 'CLEAN_UP' AND 'FAILED' = \
+        (SELECT p.state FROM operations p WHERE p.target_id = o.target_id AND p.kind <> 'CLEAN_UP' \
+        AND p.state IN ('SUCCEEDED', 'FAILED') ORDER BY p.created_at DESC, p.id DESC LIMIT 1)";
     GET = concat!("SELECT ", columns!(), " FROM operations t", joins!(), " WHERE t.id = $1 AND t.organization_id = $2 \
         AND ($3 OR ", of_reached!("$4", "$5"), ") AND ($6 OR ", of_visible_cluster!("$7"), ")");
     UNDER_WAY = concat!("SELECT ", columns!(), " FROM operations t", joins!(), " WHERE t.target_id = $1 AND t.ended_at IS NULL");
@@ -335,6 +338,12 @@ pub fn advance(tx: &Tx, system: &System, row: &OperationRow, course: &Course) ->
         events::append(tx, &system.scope(row.organization_id), ended_at, &event)?;
     }
     Ok(is_written)
+}
+
+/// Whether an operation only removed history, and the last other one on the same target failed: what failed is not mended
+/// by it.
+pub fn leaves_failure(conn: &Conn, _: &System, id: OperationId) -> Result<bool> {
+    conn.query_one(&LEAVES_FAILURE, params![id.as_str()], |row| Ok(row.get::<i64>(0)? > 0))
 }
 
 /// Cancels an operation of this version.

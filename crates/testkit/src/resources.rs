@@ -92,6 +92,11 @@ impl TestApp {
         self.execute(&format!("UPDATE {table} SET {column} = {value} WHERE id = '{id}'")).await;
     }
 
+    /// Removes a row directly from the database.
+    pub async fn remove_row(&self, table: &str, id: impl TypedId) {
+        self.execute(&format!("DELETE FROM {table} WHERE id = '{id}'")).await;
+    }
+
     /// A column of a row, as text.
     pub async fn column(&self, table: &str, id: impl TypedId, column: &str) -> String {
         let sql = Sql::owned(format!("SELECT CAST({column} AS TEXT) FROM {table} WHERE id = '{id}'"));

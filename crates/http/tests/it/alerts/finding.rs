@@ -1,7 +1,9 @@
 //! What alerts find: each kind begins once, is counted while it goes on, and ends.
 
-use podium_api::enums::OrganizationRole;
-use podium_domain::On;
+use podium_api::OperationId;
+use podium_api::enums::{EventType, OrganizationRole};
+use podium_domain::events::{NewEvent, Resource};
+use podium_domain::{On, Target};
 use podium_testkit::{Actor, role};
 
 use super::*;
@@ -141,6 +143,49 @@ on_both_engines! {
         assert_eq!(world.states(&alert).await, ["Nightly RESOLVED"]);
     }
 
+    async fn removing_history_does_not_mend_an_operation_that_failed(app) {
+        let world = World::new(&app).await;
+        let body = json!({ "name": "Nightly", "workspaceId": world.workspace });
+        let id: DeploymentId =
+            app.post(&app.owner, &app.path("/deployments"), body).await.id().parse().expect("an id");
+        world.set_healthy(id, false).await;
+        world.set_healthy(id, true).await;
+        let at = app.path(&format!("/deployments/{id}/deploys"));
+        let deploy = app.post(&app.owner, &at, json!({ "type": "IMAGE_ONLY" })).await.id();
+        app.post(&app.owner, &format!("{at}/{deploy}/finalize"), json!({})).await.ok();
+        work(&app).await;
+        let operation = |kind: &'static str| {
+            let (app, path) = (&app, app.path(&format!("/operations?kinds={kind}")));
+            async move {
+                let page = app.get(&app.owner, &path).await.ok();
+                let [one] = &page["operations"].as_array().expect("operations")[..] else { panic!("{page}") };
+                one["id"].as_str().expect("an id").parse::<OperationId>().expect("an id")
+            }
+        };
+        let (failed, succeeded) = (operation("CREATE").await, operation("DEPLOY").await);
+        let alert = world.alert("OPERATION_FAILED", json!({})).await;
+        let place = Target::Deployment { id, workspace_id: world.workspace };
+        let ends = |event: EventType, operation: OperationId| {
+            let (app, organization_id, now) = (&app, app.organization_id, app.world.now());
+            let scope = app.system.scope(organization_id);
+            async move {
+                let append = move |tx: &podium_db::Tx| {
+                    let about = Resource::new(operation.id(), place).named("Nightly");
+                    podium_store::events::append(tx, &scope, now, &NewEvent::new(event, organization_id, about, None))
+                };
+                app.app.db.write(None, append).await.expect("it is written");
+                work(app).await;
+            }
+        };
+        ends(EventType::OperationFailed, failed).await;
+        app.set_column("operations", succeeded, "kind", "'CLEAN_UP'").await;
+        ends(EventType::OperationSucceeded, succeeded).await;
+        assert_eq!(world.states(&alert).await, ["Nightly FIRING"]);
+        app.set_column("operations", succeeded, "kind", "'DEPLOY'").await;
+        ends(EventType::OperationSucceeded, succeeded).await;
+        assert_eq!(world.states(&alert).await, ["Nightly RESOLVED"]);
+    }
+
     async fn a_token_that_expires_soon_is_told_until_it_is_rotated(app) {
         let world = World::new(&app).await;
         let alert = world.alert("TOKEN_EXPIRING", json!({ "workspaceIds": [world.workspace] })).await;
@@ -173,6 +218,46 @@ on_both_engines! {
         app.advance(Duration::from_hours(24 * 7));
         wait_for_notice(&app).await;
         assert_eq!(notices(&app).await[3..], ["resolved: left alone"], "it has expired");
+    }
+
+    async fn a_token_of_a_deployment_goes_by_its_own_name(app) {
+        let world = World::new(&app).await;
+        let id = world.deployment("Nightly").await;
+        let alert = world.alert("TOKEN_EXPIRING", json!({ "daysBefore": 30, "deploymentIds": [id] })).await;
+        world.token_of(id, "ci").await;
+        wait_for_notice(&app).await;
+        assert_eq!(world.states(&alert).await, ["ci FIRING"]);
+        assert_eq!(notices(&app).await, ["firing: ci"]);
+    }
+
+    async fn all_tokens_of_a_deployment_are_told_however_many(app) {
+        let world = World::new(&app).await;
+        let id = world.deployment("Nightly").await;
+        let alert = world.alert("TOKEN_EXPIRING", json!({ "daysBefore": 30 })).await;
+        for number in 0..101 {
+            world.token_of(id, &format!("ci{number}")).await;
+        }
+        wait_for_notice(&app).await;
+        let path = format!("{}/firings?state=FIRING&limit=1", of(&app, &alert));
+        assert_eq!(app.get(&app.owner, &path).await.ok()["totalCount"], 101);
+        let events = crate::events::settled(&app).await;
+        let told = events.iter().find(|event| event["type"] == "podium.alert.firing").expect("it was told");
+        assert_eq!(told["data"]["alert"]["total"], 101);
+    }
+
+    async fn a_narrowed_alert_finds_nothing_elsewhere(app) {
+        let world = World::new(&app).await;
+        let (one, two) = (world.deployment("One").await, world.deployment("Two").await);
+        let alert = world.alert("DEPLOYMENT_UNHEALTHY", json!({})).await;
+        world.set_healthy(one, false).await;
+        world.set_healthy(two, false).await;
+        assert_eq!(app.rows("alert_watches").await, 2);
+        app.post(&app.owner, &of(&app, &alert), json!({ "workspaceIds": [world.workspace] })).await.ok();
+        assert_eq!(app.rows("alert_watches").await, 2, "both are there");
+        app.post(&app.owner, &of(&app, &alert), json!({ "workspaceIds": [], "deploymentIds": [one] })).await.ok();
+        app.advance(5 * MINUTE);
+        wait_for_notice(&app).await;
+        assert_eq!(world.states(&alert).await, ["One FIRING"]);
     }
 
     async fn an_alert_looks_only_where_it_is_told_to(app) {

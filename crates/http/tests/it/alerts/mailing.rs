@@ -134,6 +134,34 @@ fn a_mail_to_nobody_is_given_up() {
 }
 
 #[test]
+fn mails_are_not_sent_to_those_who_are_not_told_any_more() {
+    block_on(async {
+        for engine in [Engine::Sqlite, Engine::Postgres] {
+            let (app, inbox) = start(engine).await;
+            let world = World::new(&app).await;
+            let (id, alert) = mailed(&world).await;
+            inbox.refuse();
+            inbox.refuse();
+            world.set_healthy(id, false).await;
+            wait_for_notice(&app).await;
+            assert_eq!((inbox.mails().len(), app.rows("alert_mails").await), (0, 2));
+            let kept = json!({ "mailAddresses": ["ada@example.com"] });
+            app.post(&app.owner, &of(&app, &alert), kept).await.ok();
+            assert_eq!(app.rows("alert_mails").await, 1);
+            inbox.refuse();
+            app.advance(Duration::from_secs(6));
+            work(&app).await;
+            assert_eq!((inbox.mails().len(), app.rows("alert_mails").await), (0, 1), "it is tried again");
+            app.post(&app.owner, &of(&app, &alert), json!({ "isEnabled": false })).await.ok();
+            assert_eq!(app.rows("alert_mails").await, 0);
+            app.advance(Duration::from_hours(1));
+            work(&app).await;
+            assert_eq!(inbox.mails().len(), 0);
+        }
+    });
+}
+
+#[test]
 fn mails_of_a_deleted_alert_are_not_sent() {
     block_on(async {
         let (app, inbox) = start(Engine::Sqlite).await;

@@ -91,6 +91,15 @@ impl<'a> World<'a> {
         self.firings(alert, "").await.iter().map(line).collect()
     }
 
+    /// A token of a deployment that expires in 20 days.
+    async fn token_of(&self, id: DeploymentId, name: &str) {
+        let body = json!({
+            "name": name, "scope": "DEPLOYMENT", "entityId": id, "role": "DEPLOYMENT_ADMIN",
+            "tokenExpiryPeriodInDays": 20,
+        });
+        self.app.post(&self.app.owner, &self.app.path("/tokens"), body).await.ok();
+    }
+
     /// Makes the environment of a deployment healthy or not.
     async fn set_healthy(&self, id: DeploymentId, is_healthy: bool) {
         let health = if is_healthy { Health::Up } else { Health::Down("it hangs".into()) };
@@ -198,5 +207,19 @@ on_both_engines! {
         assert_eq!(message, "The alert `Broken` sends to this webhook: change the alert first.");
         app.delete(&app.owner, &of(&app, &made)).await.ok();
         app.delete(&app.owner, &webhook).await.ok();
+    }
+
+    async fn a_webhook_is_not_deleted_while_an_alert_begins_to_name_it(app) {
+        let receiver = Receiver::start().await;
+        for round in 0..20 {
+            let name = format!("{round}");
+            let body = json!({ "name": name, "url": receiver.url(), "eventTypes": ["podium.team.created"] });
+            let id = app.post(&app.owner, &app.path("/webhooks"), body).await.id();
+            let (alerts, webhook) = (app.path("/alerts"), app.path(&format!("/webhooks/{id}")));
+            let alert = json!({ "name": name, "kind": "DEPLOY_FAILED", "webhookIds": [id] });
+            let (created, deleted) =
+                tokio::join!(app.post(&app.owner, &alerts, alert), app.delete(&app.owner, &webhook));
+            assert_ne!(created.status.is_success(), deleted.status.is_success(), "one of both, in round {round}");
+        }
     }
 }

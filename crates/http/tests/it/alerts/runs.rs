@@ -23,6 +23,12 @@ impl<'a> Environment<'a> {
 
     /// Says that runs have begun or ended.
     async fn say(&self, lines: Vec<Value>) {
+        self.write(lines).await;
+        work(self.app).await;
+    }
+
+    /// The same, before anybody reads it.
+    async fn write(&self, lines: Vec<Value>) {
         let at = |read_bytes| SpoolPosition { segment: u64::from(read_bytes > 0), read_bytes, dropped: 0 };
         let from = self.said.fetch_add(1, Ordering::Relaxed);
         let parse = |line: &Value| Claim::parse(line.to_string().as_bytes()).expect("a claim");
@@ -31,7 +37,6 @@ impl<'a> Environment<'a> {
         let (system, id, now) = (self.app.system, self.id, self.app.world.now());
         let write = move |tx: &podium_db::Tx| event_spools::record(tx, &system, id, batch.clone(), now);
         self.app.app.db.write(None, write).await.expect("it is written").expect("it is new");
-        work(self.app).await;
     }
 
     async fn run(&self, event: &str, dag: &str, run: &str) {
@@ -134,6 +139,61 @@ on_both_engines! {
         let noisy = events.iter().find(|event| event["type"] == "podium.alert.firing").expect("it was told");
         assert_eq!(noisy["data"]["alert"]["total"], 100);
         assert_eq!(noisy["data"]["alert"]["firings"].as_array().unwrap().len(), 20);
+    }
+
+    async fn runs_that_fail_and_succeed_before_anybody_was_told_are_bounded_too(app) {
+        let world = World::new(&app).await;
+        let alert = world.alert("DAG_RUN_FAILED", json!({})).await;
+        let environment = Environment::new(&world, "Noisy").await;
+        let both = |dag: String| [claim("failed", &dag, "one"), claim("succeeded", &dag, "one")];
+        environment.say((0..150).flat_map(|number| both(format!("dag{number}"))).collect()).await;
+        assert_eq!(app.rows("alert_firings").await, 100);
+        wait_for_notice(&app).await;
+        environment.run("failed", "load", "one").await;
+        let open = world.firings(&alert, "?state=FIRING").await;
+        assert_eq!(open.len(), 1, "what was told makes room");
+    }
+
+    async fn runs_that_were_found_and_never_end_leave_room_for_others(app) {
+        let world = World::new(&app).await;
+        let alert = world.alert("DAG_RUN_TOO_SLOW", json!({ "afterMinutes": 5 })).await;
+        let environment = Environment::new(&world, "Nightly").await;
+        for round in 0..3 {
+            let begin = |number| claim("started", "stuck", &format!("{round}.{number}"));
+            environment.say((0..100).map(begin).collect()).await;
+            app.advance(Duration::from_mins(5));
+            work(&app).await;
+            assert_eq!(app.rows("alert_watches").await, 100, "those of the last round");
+        }
+        environment.run("started", "load", "one").await;
+        app.advance(Duration::from_mins(5));
+        work(&app).await;
+        assert!(world.states(&alert).await.contains(&"Nightly/load FIRING".to_owned()));
+    }
+
+    async fn an_alert_narrowed_to_a_dag_watches_no_others(app) {
+        let world = World::new(&app).await;
+        let alert = world.alert("DAG_RUN_TOO_SLOW", json!({ "afterMinutes": 30 })).await;
+        let environment = Environment::new(&world, "Nightly").await;
+        environment.say(vec![claim("started", "load", "one"), claim("started", "other", "one")]).await;
+        app.post(&app.owner, &of(&app, &alert), json!({ "dagId": "load" })).await.ok();
+        app.advance(Duration::from_mins(30));
+        work(&app).await;
+        assert_eq!(world.states(&alert).await, ["Nightly/load FIRING"]);
+    }
+
+    async fn what_is_said_of_a_deployment_that_is_gone_is_not_noted(app) {
+        let world = World::new(&app).await;
+        let failed = world.alert("DAG_RUN_FAILED", json!({})).await;
+        world.alert("DAG_RUN_TOO_SLOW", json!({ "afterMinutes": 5 })).await;
+        let environment = Environment::new(&world, "Nightly").await;
+        let events = ["started", "failed", "started"];
+        environment.write(events.iter().map(|event| claim(event, "load", "one")).collect()).await;
+        // The event of its end was read before: it was written by an older transaction that took longer.
+        app.remove_row("deployments", environment.id).await;
+        work(&app).await;
+        assert_eq!(world.states(&failed).await, NONE);
+        assert_eq!(app.rows("alert_watches").await, 0);
     }
 
     async fn a_dag_that_fails_and_succeeds_all_the_time_is_told_ever_more_rarely(app) {
