@@ -17,3 +17,4 @@ CREATE TABLE device_sign_ins (
 CREATE UNIQUE INDEX device_sign_ins_user_code ON device_sign_ins (user_code_hash);
 CREATE INDEX device_sign_ins_place ON device_sign_ins (place, expires_at);
 CREATE INDEX device_sign_ins_expiry ON device_sign_ins (expires_at);
+CREATE INDEX device_sign_ins_user ON device_sign_ins (user_id);

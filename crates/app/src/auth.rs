@@ -16,7 +16,7 @@ use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names, passwords};
 use podium_store::credentials::NewSession;
 use podium_store::users::{self, Account};
-use podium_store::{System, credentials, sessions, subjects};
+use podium_store::{System, credentials, device_sign_ins, sessions, subjects};
 
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
@@ -151,9 +151,10 @@ pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
 
 /// Ends the session.
 pub async fn sign_out(cx: Cx<()>, _: Call<api::SignOut>) -> Result<Nothing> {
-    users_only(&cx, "delete the API token instead")?;
-    cx.change_rights(|cx, tx| {
+    let user_id = users_only(&cx, "delete the API token instead")?;
+    cx.change_rights(move |cx, tx| {
         end_session(cx, tx)?;
+        device_sign_ins::forget_of(tx, &system(cx.app()), user_id)?;
         Ok(Nothing)
     })
     .await
@@ -178,6 +179,7 @@ pub async fn change_password(cx: Cx<()>, call: Call<api::ChangePassword>) -> Res
             return Err(Refusal::field("currentPassword", "wrong", WRONG_PASSWORD).into());
         }
         credentials::delete_other_sessions(tx, &system, account.id, cx.authority().credential.token_id)?;
+        device_sign_ins::forget_of(tx, &system, account.id)?;
         sessions::delete_of_subject(tx, &system, account.id.into())?;
         sessions_change(tx, &system, account.id.into(), cx.now())?;
         Ok(Nothing)
@@ -211,11 +213,15 @@ impl Known {
         let Some(account) = users::account_by_username(conn, &system, username_key)? else { return Ok(None) };
         let Some(profile) = subjects::get(conn, &system, account.id.into())? else { return Ok(None) };
         let memberships = users::memberships(conn, &system, account.id)?;
-        let is_wanted =
-            memberships.iter().any(|(_, status)| matches!(status, UserStatus::Active | UserStatus::Pending));
+        let is_wanted = is_wanted(&memberships);
         let home = memberships.iter().find(|(_, status)| *status == UserStatus::Active).map(|(id, _)| *id);
         Ok(Some(Self { id: account.id, profile, home, hash: account.password_hash.filter(|_| is_wanted) }))
     }
+}
+
+/// Whether some organization has the user as a member, or expects it.
+pub(crate) fn is_wanted(memberships: &[(OrganizationId, UserStatus)]) -> bool {
+    memberships.iter().any(|(_, status)| matches!(status, UserStatus::Active | UserStatus::Pending))
 }
 
 /// A session that works once it is stored.

@@ -18,7 +18,7 @@ use podium_store::device_sign_ins::{self, DeviceSignIn, NewDeviceSignIn};
 use podium_store::{System, credentials, subjects, users};
 use quick_cache::sync::Cache;
 
-use crate::auth::{new_session, users_only};
+use crate::auth::{is_wanted, new_session, users_only};
 use crate::authority::Authority;
 use crate::cx::{Call, Cx, Request};
 use crate::error::{Error, Result};
@@ -102,12 +102,13 @@ pub async fn start(cx: PublicCx, call: Call<api::Start>) -> Result<Many<StartedD
 pub async fn finish(cx: PublicCx, call: Call<api::Finish>) -> Result<Many<DeviceSignInProgress>> {
     let PublicCx { app, request, .. } = cx;
     let (place, now, code) = (Place::from(request.address), request.now, call.body.device_code);
-    app.sign_in_throttle.check(None, place, now)?;
     app.device_polls.count(sha256(code.as_bytes()), now)?;
     let hash = sha256_hex(code.as_bytes());
     let (system, looked_up) = (system(&app), hash.clone());
     let found = app.db.read(None, move |conn| device_sign_ins::by_hash(conn, &system, &looked_up)).await?;
+    // Only wrong codes are slowed down: whoever shares an address with somebody who guesses gets in.
     let Some(waiting) = found.filter(|waiting| waiting.expires_at > now) else {
+        app.sign_in_throttle.check(None, place, now)?;
         app.sign_in_throttle.failed(None, place, now);
         return Err(unknown());
     };
@@ -122,10 +123,11 @@ pub async fn finish(cx: PublicCx, call: Call<api::Finish>) -> Result<Many<Device
     // In the audit log it is a sign-in like the others.
     let request = Request { endpoint: SignIn::DESCRIPTION, audited_body: None, ..request };
     let exchange = move |tx: &Tx| {
-        let Some(taken) = device_sign_ins::take(tx, &system, &hash)? else { return Ok(false) };
-        // A change of the password ends the fresh session too, or finds the approval.
+        // A change of the password ends the fresh session too, or has forgotten the approval.
         users::lock(tx, &system, user_id)?;
-        if !is_still_approved(tx, system, &taken, now)? {
+        let Some(taken) = device_sign_ins::take(tx, &system, &hash)? else { return Ok(false) };
+        let is_approved = taken.user_id == Some(user_id) && is_still_approved(tx, system, &taken, now)?;
+        if !is_approved || !is_wanted(&users::memberships(tx, &system, user_id)?) {
             return Ok(false);
         }
         let Some(profile) = subjects::get(tx, &system, user_id.into())? else { return Ok(false) };

@@ -13,7 +13,7 @@ use podium_api::subjects::SubjectProfile;
 use podium_api::{AuditLogId, OrganizationId, SubjectId, Timestamp, UserId};
 use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
-use podium_store::{System, credentials, front_door, subjects, users};
+use podium_store::{System, credentials, device_sign_ins, front_door, subjects, users};
 
 use crate::authority::{Authority, rights_lock, sessions_change};
 use crate::cx::Request;
@@ -193,7 +193,9 @@ impl App {
 
 /// Ends every session of a subject at the console.
 pub(crate) fn end_all(app: &App, tx: &Tx, subject_id: SubjectId) -> Result<()> {
-    Ok(sessions::delete_of_subject(tx, &system(app), subject_id)?)
+    let system = system(app);
+    device_sign_ins::forget_of(tx, &system, UserId::from_raw(subject_id.id()))?;
+    Ok(sessions::delete_of_subject(tx, &system, subject_id)?)
 }
 
 /// Ends a session; returns whose it was, if that is still known.
@@ -201,6 +203,7 @@ fn end(tx: &Tx, system: &System, hash: &str, now: Timestamp) -> Result<Option<Si
     let Some(session) = sessions::by_hash(tx, system, hash)? else { return Ok(None) };
     let who = Signed::by_credential(tx, system, &session.credential_hash)?;
     sessions::delete(tx, system, hash)?;
+    device_sign_ins::forget_of(tx, system, UserId::from_raw(session.subject_id.id()))?;
     if session.is_own && credentials::end(tx, system, session.token_id)? {
         sessions_change(tx, system, session.subject_id, now)?;
     }

@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -30,7 +31,9 @@ use crate::serve::{MAX_HEAD, PAUSE, drive};
 use crate::server::Server;
 
 /// How many connections are open at once; others wait.
-const MOST_CONNECTIONS: usize = 64;
+const MOST_CONNECTIONS: u32 = 64;
+/// How long the headers of a request may take: callers are on this machine.
+const HEADERS: Duration = Duration::from_secs(5);
 /// What no caller says about itself here.
 const LEFT_OUT: [&str; 3] = ["x-forwarded-for", "x-forwarded-proto", "forwarded"];
 /// The address in logs and audit records.
@@ -86,11 +89,11 @@ impl OperatorGate {
 
 /// Serves the operator until the server stops.
 pub async fn serve_operator(server: Server, listener: UnixListener, gate: OperatorGate) {
-    let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS as usize));
     let mut stopping = server.stopping();
     loop {
         let accepted = tokio::select! {
-            _ = stopping.wait_for(|stops| *stops) => return,
+            _ = stopping.wait_for(|stops| *stops) => break,
             accepted = listener.accept() => accepted,
         };
         let stream = match accepted {
@@ -105,7 +108,11 @@ pub async fn serve_operator(server: Server, listener: UnixListener, gate: Operat
             tracing::warn!("closed a connection to the operator's socket: it is another user's");
             continue;
         }
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let permit = tokio::select! {
+            _ = stopping.wait_for(|stops| *stops) => break,
+            permit = Arc::clone(&permits).acquire_owned() => permit,
+        };
+        let Ok(permit) = permit else { return };
         let Some(admitted) = server.connections().admit(ADDRESS.ip()) else { continue };
         admitted.open();
         let (server, gate) = (server.clone(), gate.clone());
@@ -117,6 +124,11 @@ pub async fn serve_operator(server: Server, listener: UnixListener, gate: Operat
             }
             drop((admitted, permit));
         });
+    }
+    // Requests under way are finished.
+    tokio::select! {
+        _ = permits.acquire_many(MOST_CONNECTIONS) => {}
+        () = tokio::time::sleep(server.settings().drain) => {}
     }
 }
 
@@ -130,7 +142,7 @@ async fn talk(server: &Server, gate: OperatorGate, stream: UnixStream, connectio
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(server.settings().header_timeout)
+        .header_read_timeout(server.settings().header_timeout.min(HEADERS))
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = drive(served, server, std::future::pending()).await {

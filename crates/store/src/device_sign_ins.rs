@@ -25,6 +25,7 @@ statements! {
     DECIDE = "UPDATE device_sign_ins SET decision = $2, user_id = $3, credential_hash = $4 \
         WHERE user_code_hash = $1 AND decision IS NULL AND expires_at > $5";
     TAKE = concat!("DELETE FROM device_sign_ins WHERE hash = $1 AND decision = 'APPROVE' RETURNING ", columns!());
+    FORGET_OF = "DELETE FROM device_sign_ins WHERE user_id = $1";
     PRUNE = "DELETE FROM device_sign_ins WHERE hash IN \
         (SELECT hash FROM device_sign_ins WHERE expires_at < $1 LIMIT $2)";
 }
@@ -123,6 +124,11 @@ pub fn decide(
 /// Removes one that was approved; of two concurrent attempts, one gets it.
 pub fn take(tx: &Tx, _: &System, hash: &str) -> Result<Option<DeviceSignIn>> {
     Ok(tx.query(&TAKE, params![hash], device_sign_in)?.pop())
+}
+
+/// Drops what a user has decided and no terminal has fetched yet.
+pub fn forget_of(tx: &Tx, _: &System, user_id: UserId) -> Result<()> {
+    tx.execute(&FORGET_OF, params![user_id.as_str()]).map(drop)
 }
 
 /// Drops some that expired before a time; returns how many.

@@ -3,7 +3,7 @@
 use podium_db::Tx;
 use podium_domain::{names, passwords};
 use podium_store::users::{self, Account};
-use podium_store::{System, credentials, grants, organizations, sessions};
+use podium_store::{System, credentials, device_sign_ins, grants, organizations, sessions};
 
 use crate::App;
 use crate::authority::{rights_lock, sessions_change};
@@ -62,6 +62,7 @@ impl App {
             }
             credentials::delete_other_sessions(tx, &system, account.id, none_kept)?;
             sessions::delete_of_subject(tx, &system, account.id.into())?;
+            device_sign_ins::forget_of(tx, &system, account.id)?;
             sessions_change(tx, &system, account.id.into(), now)
         };
         self.db.write_locked(None, vec![sessions], set).await

@@ -113,8 +113,13 @@ impl Target {
         let found = self.find(&contexts)?;
         let url = self.url.clone().or_else(|| found.map(|context| context.url.clone()));
         let Some(url) = url else {
-            let socket = if token.is_none() { operator::socket_in(&operator::directory())? } else { None };
-            return Ok((self.client_of(socket.ok_or_else(not_signed_in)?)?, None));
+            // Whoever has signed in anywhere means one of those servers, and has to say which.
+            let is_new = token.is_none() && contexts.contexts.is_empty();
+            let directory = operator::directory();
+            let socket = if is_new { operator::socket_in(&directory)? } else { None };
+            let socket = socket.ok_or_else(not_signed_in)?;
+            eprintln!("Acting as the operator of the server in {}.", directory.display());
+            return Ok((self.client_of(socket)?, None));
         };
         let is_own_token = token.is_some();
         let token = token.or_else(|| found.map(|context| context.token.clone()));

@@ -48,9 +48,12 @@ pub(crate) async fn start(
             None
         }
         Ok(first) => Some(tokio::spawn(async move {
-            let mut found = first;
+            let (mut found, mut stopping) = (first, server.stopping());
             while found.is_none() {
-                tokio::time::sleep(PAUSE).await;
+                tokio::select! {
+                    _ = stopping.wait_for(|stops| *stops) => return,
+                    () = tokio::time::sleep(PAUSE) => {}
+                }
                 found = attempt(&app, &directory).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "the operator's socket cannot be used");
                     None

@@ -212,9 +212,9 @@ impl Serve {
         };
         let served = podium_http::serve(server, listener, stopped).await?;
         tracing::info!(?served, "stopped serving");
+        end(operator).await;
         loops.drain(DRAIN).await;
         background.iter().for_each(tokio::task::JoinHandle::abort);
-        end(operator).await;
         finish(&app).await;
         log.write_out();
         if is_forgotten { Err(joining::FORGOTTEN.into()) } else { Ok(()) }
@@ -274,7 +274,6 @@ impl Serve {
 /// Waits until the operator's socket has been removed.
 async fn end(operator: Option<tokio::task::JoinHandle<()>>) {
     if let Some(operator) = operator {
-        operator.abort();
         let _ = operator.await;
     }
 }

@@ -157,6 +157,41 @@ on_both_engines! {
         terminal.poll(&app).await.refused(404);
     }
 
+    async fn an_approval_is_forgotten_when_its_giver_signs_out_changes_the_password_or_is_removed(app) {
+        let ada = app.member("ada").await;
+        let cookie = signed_in(&app, &ada).await;
+        let terminal = Terminal::at(&app, "192.0.2.1").await;
+        decided(&app, &cookie, &terminal, "APPROVE").await;
+        let out = app.call("POST", "/sign-out").header("origin", ORIGIN).header("cookie", &cookie).send().await;
+        assert!(out.code() < 400, "{}", out.text());
+        terminal.poll(&app).await.refused(404);
+
+        let session = app.session_of(&ada).await;
+        let approve = async |terminal: &Terminal| {
+            let body = json!({ "userCode": terminal.user_code, "decision": "APPROVE" });
+            app.post(&session, "/v1/auth/device/decide", body).await.ok();
+        };
+        let terminal = Terminal::at(&app, "192.0.2.1").await;
+        approve(&terminal).await;
+        let body = json!({ "currentPassword": "", "newPassword": "correct horse battery staple" });
+        app.post(&session, "/v1/auth/change-password", body).await.ok();
+        terminal.poll(&app).await.refused(404);
+
+        let terminal = Terminal::at(&app, "192.0.2.1").await;
+        approve(&terminal).await;
+        app.delete(&app.owner, &app.path(&format!("/users/{}", ada.id))).await.ok();
+        terminal.poll(&app).await.refused(404);
+    }
+
+    async fn a_terminal_gets_in_although_others_at_its_address_guess(app) {
+        let terminal = Terminal::at(&app, "192.0.2.1").await;
+        for number in 0..60 {
+            let guess = json!({ "deviceCode": format!("guess {number}") });
+            app.call("POST", "/v1/auth/device/finish").from("192.0.2.1").json(&guess).send().await;
+        }
+        assert_eq!(terminal.status(&app).await, "PENDING");
+    }
+
     async fn guesses_are_slowed_down_and_not_those_of_others(app) {
         let terminal = Terminal::at(&app, "192.0.2.1").await;
         let (eve, ada) = (app.member("eve").await, app.member("ada").await);

@@ -8,7 +8,7 @@ use podium_client::{Call, Client, Error};
 use serde_json::json;
 
 use crate::client::browser;
-use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::ending::{Exit, Failed, Outcome, one_line};
 
 /// How long is waited, whatever the server says.
 const LONGEST: Duration = Duration::from_mins(15);
@@ -22,8 +22,8 @@ pub(super) async fn session_token(client: &Client, opens_browser: bool) -> Outco
         Err(error) if matches!(error.status(), Some(403 | 404)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let (url, code) = (&started.verification_url, &started.user_code);
-    if opens_browser && browser::open(url) {
+    let (url, code) = (one_line(&started.verification_url), one_line(&started.user_code));
+    if opens_browser && browser::open(&url) {
         eprintln!("Opened {url}");
         eprintln!("Approve the sign-in there if the page shows the code {code}.");
     } else {
@@ -47,7 +47,7 @@ async fn wait(client: &Client, started: &StartedDeviceSignIn) -> Outcome<String>
             Ok(progress) => progress.body,
             Err(error) if error.status() == Some(404) => return Err(expired()),
             Err(Error::Unreachable { .. }) => continue,
-            Err(error) if matches!(error.status(), Some(429 | 502..=504)) => continue,
+            Err(error) if matches!(error.status(), Some(429 | 500..=504)) => continue,
             Err(error) => return Err(error.into()),
         };
         match (progress.status, progress.session) {
