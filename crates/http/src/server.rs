@@ -156,8 +156,8 @@ impl Server {
         self.0.env.stopping.send_replace(true);
     }
 
-    /// Resolves once it stops.
-    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+    /// Turns true once the server stops.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
         self.0.env.stopping.subscribe()
     }
 
