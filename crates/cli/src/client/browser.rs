@@ -55,7 +55,14 @@ mod tests {
     #[test]
     fn only_web_pages_are_opened() {
         assert!(is_web_page("https://podium.example.com/sign-in/device?code=BCDF-GHJK"));
-        for url in ["file:///etc/passwd", "--help", "javascript:alert(1)", "smb://host/share", "podium.example.com", ""] {
+        for url in [
+            "file:///etc/passwd",
+            "--help",
+            "javascript:alert(1)",
+            "smb://host/share",
+            "podium.example.com",
+            "",
+        ] {
             assert!(!is_web_page(url), "{url}");
             assert!(!open(url), "{url}");
         }
