@@ -193,7 +193,8 @@ on_both_engines! {
 
         let terminal = Terminal::at(&app, "192.0.2.1").await;
         approve(&terminal).await;
-        app.delete(&app.owner, &app.path(&format!("/users/{}", ada.id))).await.ok();
+        let roles = app.path(&format!("/users/{}/roles", ada.id));
+        app.post(&app.owner, &roles, json!({ "organizationRole": null })).await.ok();
         terminal.poll(&app).await.refused(404);
     }
 
