@@ -211,7 +211,9 @@ impl Client {
     async fn exchange(&self, call: &Call, timeout: Option<Duration>) -> Result<reqwest::Response, Attempt> {
         let used = self.socket_key();
         match self.exchange_once(call, timeout).await {
-            Err(failed) if self.has_new_key(&failed, used) => self.exchange_once(call, timeout).await,
+            Err(failed) if self.has_new_key(&failed, used.as_deref()) => {
+                self.exchange_once(call, timeout).await
+            }
             done => done,
         }
     }
@@ -221,15 +223,15 @@ impl Client {
     }
 
     /// Whether a refusal was of the key that was used for the socket, and there is another one now.
-    fn has_new_key(&self, failed: &Attempt, used: Option<String>) -> bool {
+    fn has_new_key(&self, failed: &Attempt, used: Option<&str>) -> bool {
         let Some(socket) = &self.settings.socket else { return false };
         if failed.error.status() != Some(401) {
             return false;
         }
         let Ok(read) = std::fs::read_to_string(&socket.key_file) else { return false };
-        let found = Some(read.trim().to_owned());
-        let is_new = found != used;
-        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        let found = read.trim();
+        let is_new = used != Some(found);
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.to_owned());
         is_new
     }
 

@@ -36,7 +36,7 @@ impl Client {
             let used = self.socket_key();
             match self.upload_once(&parsed, file, progress).await {
                 Ok(version) => return Ok(version),
-                Err(error) if tries == 1 && self.has_new_key(&error, used) => {}
+                Err(error) if tries == 1 && self.has_new_key(&error, used.as_deref()) => {}
                 Err(error) => match self.settings.retry.verdict(&error, true, tries) {
                     Verdict::GiveUp => return Err(error.into_error()),
                     Verdict::Again(delay) => tokio::time::sleep(delay).await,
