@@ -5,6 +5,7 @@ CREATE TABLE device_sign_ins (
     hash TEXT COLLATE "C" PRIMARY KEY,
     user_code_hash TEXT COLLATE "C" NOT NULL,
     place TEXT COLLATE "C" NOT NULL,
+    site TEXT COLLATE "C" NOT NULL,
     address TEXT NOT NULL,
     client_name TEXT NOT NULL,
     user_agent TEXT NOT NULL,
@@ -16,5 +17,6 @@ CREATE TABLE device_sign_ins (
 );
 CREATE UNIQUE INDEX device_sign_ins_user_code ON device_sign_ins (user_code_hash);
 CREATE INDEX device_sign_ins_place ON device_sign_ins (place, expires_at);
+CREATE INDEX device_sign_ins_site ON device_sign_ins (site, expires_at);
 CREATE INDEX device_sign_ins_expiry ON device_sign_ins (expires_at);
 CREATE INDEX device_sign_ins_user ON device_sign_ins (user_id);

@@ -30,6 +30,8 @@ use attempt::Attempt;
 crate::system::acts_for_the_system!();
 
 const WRONG_PASSWORD: &str = "is not your password; send \"\" if you have none yet";
+/// Why the operator of the machine gets no session to take away.
+const NO_SESSIONS: &str = "The operator's socket gives no sessions: sign in as a user instead.";
 
 /// Signs in with a password. Whatever is wrong, the answer is the same and takes as long.
 pub async fn sign_in(cx: PublicCx, call: Call<api::SignIn>) -> Result<Many<Session>> {
@@ -132,6 +134,7 @@ pub(crate) fn note_stranger(request: &Request) {
 /// Exchanges a session for a fresh one; the old one stops working.
 pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
     let user_id = users_only(&cx, "rotate the API token instead")?;
+    not_the_operator(&cx)?;
     if cx.authority().credential.expires_at.is_none() {
         return Err(
             Refusal::invalid("This token never expires, so it needs no renewal: keep using it.").into()
@@ -246,4 +249,12 @@ pub(crate) fn users_only(cx: &Cx<()>, instead: &str) -> Result<UserId> {
         .credential
         .user_id()
         .ok_or_else(|| Refusal::Forbidden(format!("An API token is not a user's session: {instead}.")).into())
+}
+
+/// Refuses the operator of the machine a session that outlasts the socket, and that the audit log would not mark.
+pub(crate) fn not_the_operator(cx: &Cx<()>) -> Result<()> {
+    match cx.app().operator_sessions.mark(cx.authority().credential.token_id) {
+        None => Ok(()),
+        Some(_) => Err(Refusal::Forbidden(NO_SESSIONS.into()).into()),
+    }
 }

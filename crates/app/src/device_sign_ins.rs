@@ -18,7 +18,7 @@ use podium_store::device_sign_ins::{self, DeviceSignIn, NewDeviceSignIn};
 use podium_store::{System, credentials, subjects, users};
 use quick_cache::sync::Cache;
 
-use crate::auth::{is_wanted, new_session, users_only};
+use crate::auth::{is_wanted, new_session, not_the_operator, users_only};
 use crate::authority::Authority;
 use crate::cx::{Call, Cx, Request};
 use crate::error::{Error, Result};
@@ -62,17 +62,19 @@ impl Polls {
     }
 }
 
-/// Starts a sign-in; one address can have so many open, and so can all together.
+/// Starts a sign-in; one address can have so many open, and so can one site, and all together.
 pub async fn start(cx: PublicCx, call: Call<api::Start>) -> Result<Many<StartedDeviceSignIn>> {
     let PublicCx { app, request, .. } = cx;
     if !app.lets_browsers_sign_in() {
         return Err(Refusal::Forbidden(NO_BROWSERS.into()).into());
     }
     let (device_code, user_code) = (app.world.secret(), app.new_user_code());
+    let place = Place::from(request.address);
     let new = NewDeviceSignIn {
         hash: sha256_hex(device_code.as_bytes()),
         user_code_hash: app.secrets.sign(TYPED, &user_code),
-        place: Place::from(request.address).to_string(),
+        place: place.to_string(),
+        site: place.site().to_string(),
         address: request.address.to_string(),
         client_name: rules::client_name(call.body.client_name.as_deref().unwrap_or_default()),
         user_agent: rules::client_name(&request.user_agent),
@@ -145,6 +147,7 @@ pub async fn finish(cx: PublicCx, call: Call<api::Finish>) -> Result<Many<Device
 /// Approves or denies a sign-in as the caller, who must be a user.
 pub async fn decide(cx: Cx<()>, call: Call<api::Decide>) -> Result<Nothing> {
     let user_id = users_only(&cx, "sign in as the user that the terminal is to act for")?;
+    not_the_operator(&cx)?;
     let code = rules::typed("userCode", &call.body.user_code).map_err(Refusal::from)?;
     let app = cx.app();
     let guess = Guess::begin(app, cx.authority(), cx.request().address, cx.now())?;
@@ -152,7 +155,9 @@ pub async fn decide(cx: Cx<()>, call: Call<api::Decide>) -> Result<Nothing> {
     let decided = cx.mutate(move |cx, tx| {
         let credential_hash = hex(&cx.authority().token_hash());
         let by = (user_id, credential_hash.as_str());
-        match device_sign_ins::decide(tx, &system(cx.app()), &code_hash, decision, by, cx.now())? {
+        // An approval in the last moment is still fetched.
+        let times = (cx.now(), cx.now() + rules::FETCHED_WITHIN);
+        match device_sign_ins::decide(tx, &system(cx.app()), &code_hash, decision, by, times)? {
             true => Ok(Nothing),
             false => Err(unknown()),
         }
@@ -215,8 +220,9 @@ impl<'a> Guess<'a> {
 
 /// Refuses one more where there are too many.
 fn admit(conn: &podium_db::Conn, system: System, new: &NewDeviceSignIn) -> Result<()> {
-    let (all, of_place) = device_sign_ins::count(conn, &system, &new.place, new.created_at)?;
-    if all < rules::MOST && of_place < rules::MOST_OF_A_PLACE {
+    let open = device_sign_ins::count(conn, &system, (&new.place, &new.site), new.created_at)?;
+    let is_free = open.of_place < rules::MOST_OF_A_PLACE && open.of_site < rules::MOST_OF_A_SITE;
+    if is_free && open.all < rules::MOST {
         return Ok(());
     }
     Err(Error::TooMany { retry_after: rules::LASTS.as_secs() })

@@ -70,6 +70,16 @@ impl From<IpAddr> for Place {
     }
 }
 
+impl Place {
+    /// The network that a customer of a provider usually has as a whole: a /48 of IPv6, or the IPv4 address itself.
+    pub(crate) fn site(self) -> Self {
+        Self(match self.0 {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 80 << 80).into(),
+            address => address,
+        })
+    }
+}
+
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)

@@ -16,7 +16,7 @@ mod upload;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use podium_api::{Endpoint, ErrorBody, Nothing, Reply};
@@ -68,6 +68,8 @@ pub struct Socket {
     pub path: PathBuf,
     /// The key that the server keeps next to it.
     pub key: String,
+    /// Where the server keeps it: each start of the server has a key of its own.
+    pub key_file: PathBuf,
 }
 
 /// Is told about every request that was sent.
@@ -93,6 +95,8 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     settings: Arc<Settings>,
+    /// The key of the socket that the server took last.
+    key: Arc<Mutex<Option<String>>>,
 }
 
 impl fmt::Debug for Client {
@@ -135,9 +139,11 @@ impl Client {
         if let Some(socket) = &settings.socket {
             builder = builder.unix_socket(socket.path.as_path());
         }
-        authorization(&settings)?;
         let http = builder.build().map_err(|error| Error::Invalid(error::text_of(&error)))?;
-        Ok(Self { http, base, settings: Arc::new(settings) })
+        let key = settings.socket.as_ref().map(|socket| socket.key.clone());
+        let client = Self { http, base, settings: Arc::new(settings), key: Arc::new(Mutex::new(key)) };
+        client.authorization()?;
+        Ok(client)
     }
 
     /// The URL of the server, without a slash at its end.
@@ -200,14 +206,59 @@ impl Client {
         }
     }
 
-    /// Sends a call once; a response that is not a success is an error.
+    /// Sends a call once, or twice if the server has restarted and has another key; a response that is not a success is
+    /// an error.
     async fn exchange(&self, call: &Call, timeout: Option<Duration>) -> Result<reqwest::Response, Attempt> {
+        let used = self.socket_key();
+        match self.exchange_once(call, timeout).await {
+            Err(failed) if self.has_new_key(&failed, used.as_deref()) => {
+                self.exchange_once(call, timeout).await
+            }
+            done => done,
+        }
+    }
+
+    fn socket_key(&self) -> Option<String> {
+        self.key.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a refusal was of the key that was used for the socket, and there is another one now.
+    fn has_new_key(&self, failed: &Attempt, used: Option<&str>) -> bool {
+        let Some(socket) = &self.settings.socket else { return false };
+        if failed.error.status() != Some(401) {
+            return false;
+        }
+        let Ok(read) = std::fs::read_to_string(&socket.key_file) else { return false };
+        let found = read.trim();
+        let is_new = used != Some(found);
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.to_owned());
+        is_new
+    }
+
+    /// What says who the caller is: a token, or the key of a socket.
+    fn authorization(&self) -> Result<Option<HeaderValue>> {
+        let text = match (self.socket_key(), &self.settings.token) {
+            (Some(key), _) => format!("Operator {key}"),
+            (None, Some(token)) => format!("Bearer {token}"),
+            (None, None) => return Ok(None),
+        };
+        let mut value = HeaderValue::from_str(&text)
+            .map_err(|_| Error::Invalid("the token holds characters that no token has".into()))?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+
+    async fn exchange_once(
+        &self,
+        call: &Call,
+        timeout: Option<Duration>,
+    ) -> Result<reqwest::Response, Attempt> {
         let url = format!("{}{}", self.base(), call.target());
         let mut request = self.http.request(call.method.clone(), url);
         if let Some(timeout) = timeout {
             request = request.timeout(timeout);
         }
-        if let Some(value) = authorization(&self.settings).map_err(Attempt::from)? {
+        if let Some(value) = self.authorization().map_err(Attempt::from)? {
             request = request.header(AUTHORIZATION, value);
         }
         if let Some(body) = &call.body {
@@ -332,19 +383,6 @@ fn base_url(text: &str) -> Result<Url> {
         return Err(invalid("give scheme, host and port only"));
     }
     Ok(url)
-}
-
-/// What says who the caller is: a token, or the key of a socket.
-fn authorization(settings: &Settings) -> Result<Option<HeaderValue>> {
-    let text = match (&settings.socket, &settings.token) {
-        (Some(socket), _) => format!("Operator {}", socket.key),
-        (None, Some(token)) => format!("Bearer {token}"),
-        (None, None) => return Ok(None),
-    };
-    let mut value = HeaderValue::from_str(&text)
-        .map_err(|_| Error::Invalid("the token holds characters that no token has".into()))?;
-    value.set_sensitive(true);
-    Ok(Some(value))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {

@@ -14,7 +14,7 @@ use podium_api::uploads::VERSION_HEADER;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 
 use crate::retry::Verdict;
-use crate::{Attempt, Client, Error, Result, authorization};
+use crate::{Attempt, Client, Error, Result};
 
 /// How much is read at a time.
 const CHUNK: u64 = 64 << 10;
@@ -33,8 +33,10 @@ impl Client {
         let mut tries = 0;
         loop {
             tries += 1;
+            let used = self.socket_key();
             match self.upload_once(&parsed, file, progress).await {
                 Ok(version) => return Ok(version),
+                Err(error) if tries == 1 && self.has_new_key(&error, used.as_deref()) => {}
                 Err(error) => match self.settings.retry.verdict(&error, true, tries) {
                     Verdict::GiveUp => return Err(error.into_error()),
                     Verdict::Again(delay) => tokio::time::sleep(delay).await,
@@ -67,7 +69,7 @@ impl Client {
             .header(CONTENT_TYPE, "application/gzip")
             .body(reqwest::Body::wrap(body));
         if self.settings.socket.is_some()
-            && let Some(value) = authorization(&self.settings).map_err(Attempt::from)?
+            && let Some(value) = self.authorization().map_err(Attempt::from)?
         {
             request = request.header(AUTHORIZATION, value);
         }

@@ -6,10 +6,14 @@ use podium_api::FieldError;
 
 /// How long a sign-in can be approved.
 pub const LASTS: Duration = Duration::from_mins(10);
+/// How long a terminal has at least, once it was approved, to fetch its session.
+pub const FETCHED_WITHIN: Duration = Duration::from_secs(30);
 /// How long a terminal waits between two questions.
 pub const INTERVAL: Duration = Duration::from_secs(2);
 /// How many sign-ins one address, or one IPv6 network, may have open.
 pub const MOST_OF_A_PLACE: u64 = 20;
+/// How many one IPv6 site (a /48), which has many networks, may have open.
+pub const MOST_OF_A_SITE: u64 = 100;
 /// How many may be open in all.
 pub const MOST: u64 = 2000;
 

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, COOKIE};
+use http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -161,7 +161,12 @@ async fn answer(
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
     let response = match gate.enter(request.headers_mut()).await {
         Ok(()) => server.answer(ListenerKind::Main, request, peer).await,
-        Err(failure) => failure.into_response(""),
+        Err(failure) => {
+            // Whoever does not know the key must not keep a place.
+            let mut refusal = failure.into_response("");
+            refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            refusal
+        }
     };
     let response = server.finish(response, accepted).await;
     Ok(send(&connection, begun, response, RequestInfo { is_read, is_multiplexed: false }))

@@ -156,7 +156,7 @@ impl Server {
         self.0.env.stopping.send_replace(true);
     }
 
-    /// Resolves once it stops.
+    /// Turns true once the server stops.
     pub fn stopping(&self) -> watch::Receiver<bool> {
         self.0.env.stopping.subscribe()
     }

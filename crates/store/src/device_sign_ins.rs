@@ -16,13 +16,15 @@ macro_rules! columns {
 }
 
 statements! {
-    COUNT = "SELECT COUNT(*) FROM device_sign_ins WHERE expires_at > $1";
-    COUNT_OF = "SELECT COUNT(*) FROM device_sign_ins WHERE place = $1 AND expires_at > $2";
-    INSERT = "INSERT INTO device_sign_ins (hash, user_code_hash, place, address, client_name, user_agent, created_at, expires_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    COUNT = "SELECT COUNT(*) FROM device_sign_ins WHERE expires_at > $1 AND decision IS NULL";
+    COUNT_OF_PLACE = "SELECT COUNT(*) FROM device_sign_ins WHERE place = $1 AND expires_at > $2 AND decision IS NULL";
+    COUNT_OF_SITE = "SELECT COUNT(*) FROM device_sign_ins WHERE site = $1 AND expires_at > $2 AND decision IS NULL";
+    INSERT = "INSERT INTO device_sign_ins (hash, user_code_hash, place, site, address, client_name, user_agent, created_at, \
+        expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     BY_HASH = concat!("SELECT ", columns!(), " FROM device_sign_ins WHERE hash = $1");
     BY_USER_CODE = concat!("SELECT ", columns!(), " FROM device_sign_ins WHERE user_code_hash = $1");
-    DECIDE = "UPDATE device_sign_ins SET decision = $2, user_id = $3, credential_hash = $4 \
+    DECIDE = "UPDATE device_sign_ins SET decision = $2, user_id = $3, credential_hash = $4, \
+        expires_at = CASE WHEN expires_at < $6 THEN $6 ELSE expires_at END \
         WHERE user_code_hash = $1 AND decision IS NULL AND expires_at > $5";
     TAKE = concat!("DELETE FROM device_sign_ins WHERE hash = $1 AND decision = 'APPROVE' RETURNING ", columns!());
     FORGET_OF = "DELETE FROM device_sign_ins WHERE user_id = $1";
@@ -39,6 +41,8 @@ pub struct NewDeviceSignIn {
     pub user_code_hash: String,
     /// Where it asked from, as bounds are counted.
     pub place: String,
+    /// The larger network that this place is part of.
+    pub site: String,
     /// The address that it asked from.
     pub address: String,
     /// What it calls itself.
@@ -72,12 +76,25 @@ pub struct DeviceSignIn {
     pub expires_at: Timestamp,
 }
 
-/// How many are open in all, and of a place.
-pub fn count(conn: &Conn, _: &System, place: &str, now: Timestamp) -> Result<(u64, u64)> {
-    let one = |row: &Row<'_>| row.get::<i64>(0);
-    let all = conn.query_one(&COUNT, params![now.millis()], one)?;
-    let of_place = conn.query_one(&COUNT_OF, params![place, now.millis()], one)?;
-    Ok((all.cast_unsigned(), of_place.cast_unsigned()))
+/// How many wait for a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// In all.
+    pub all: u64,
+    /// Of a place.
+    pub of_place: u64,
+    /// Of its site.
+    pub of_site: u64,
+}
+
+/// How many wait for a decision, in all and where another one comes from.
+pub fn count(conn: &Conn, _: &System, (place, site): (&str, &str), now: Timestamp) -> Result<Open> {
+    let one = |row: &Row<'_>| row.get::<i64>(0).map(i64::cast_unsigned);
+    Ok(Open {
+        all: conn.query_one(&COUNT, params![now.millis()], one)?,
+        of_place: conn.query_one(&COUNT_OF_PLACE, params![place, now.millis()], one)?,
+        of_site: conn.query_one(&COUNT_OF_SITE, params![site, now.millis()], one)?,
+    })
 }
 
 /// Adds one; violates a unique index if the code is taken.
@@ -88,6 +105,7 @@ pub fn insert(tx: &Tx, _: &System, new: &NewDeviceSignIn) -> Result<()> {
             new.hash.as_str(),
             new.user_code_hash.as_str(),
             new.place.as_str(),
+            new.site.as_str(),
             new.address.as_str(),
             new.client_name.as_str(),
             new.user_agent.as_str(),
@@ -108,16 +126,23 @@ pub fn by_user_code(conn: &Conn, _: &System, hash: &str) -> Result<Option<Device
     conn.query_opt(&BY_USER_CODE, params![hash], device_sign_in)
 }
 
-/// Decides about one that waits; returns whether there was one.
+/// Decides about one that waits, which then works at least until `lasts_until`; returns whether there was one.
 pub fn decide(
     tx: &Tx,
     _: &System,
     user_code_hash: &str,
     decision: DeviceSignInDecision,
     (user_id, credential_hash): (UserId, &str),
-    now: Timestamp,
+    (now, lasts_until): (Timestamp, Timestamp),
 ) -> Result<bool> {
-    let params = params![user_code_hash, decision.as_str(), user_id.as_str(), credential_hash, now.millis()];
+    let params = params![
+        user_code_hash,
+        decision.as_str(),
+        user_id.as_str(),
+        credential_hash,
+        now.millis(),
+        lasts_until.millis(),
+    ];
     Ok(tx.execute(&DECIDE, params)? > 0)
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn socket_in(directory: &Path) -> Outcome<Option<Socket>> {
             .hint("Run the command as that user, or sign in: podium login URL."));
     }
     match std::fs::read_to_string(&key) {
-        Ok(key) => Ok(Some(Socket { path, key: key.trim().to_owned() })),
+        Ok(text) => Ok(Some(Socket { path, key: text.trim().to_owned(), key_file: key })),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let message = format!("{} cannot be read: {error}", key.display());

@@ -31,7 +31,7 @@ pub(crate) struct Target {
     url: Option<String>,
     /// Data directory of a server on this machine, whose socket is used as its operator. Without a context it is also
     /// looked for in PODIUM_DATA_DIR and ./podium-data.
-    #[arg(long, global = true, value_name = "DIR", conflicts_with_all = ["context", "url"])]
+    #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Organization, by name or id; needed only if you belong to several.
     #[arg(long, global = true, env = "PODIUM_ORGANIZATION", value_name = "NAME")]
@@ -105,6 +105,7 @@ impl Target {
     /// A client, and the organization that the context names.
     pub(crate) fn connect(&self) -> Outcome<(Client, Option<OrganizationId>)> {
         if let Some(directory) = &self.data_dir {
+            self.no_other_server_is_named()?;
             let socket = operator::socket_in(directory)?.ok_or_else(|| operator::absent(directory))?;
             return Ok((self.client_of(socket)?, None));
         }
@@ -160,6 +161,17 @@ impl Target {
     /// The name of the context that a command is about.
     pub(crate) fn context_name(&self, contexts: &Contexts) -> Option<String> {
         self.context.clone().or_else(|| contexts.current.clone())
+    }
+
+    /// Refuses flags that name another server than the data directory does; variables give way to it.
+    fn no_other_server_is_named(&self) -> Outcome {
+        let others = [("--context", "PODIUM_CONTEXT", &self.context), ("--url", "PODIUM_URL", &self.url)];
+        for (flag, variable, given) in others {
+            if given.is_some() && *given != std::env::var(variable).ok() {
+                return Err(Failed::usage(format!("--data-dir and {flag} each name a server: give one")));
+            }
+        }
+        Ok(())
     }
 
     /// A client of the server on this machine, as its operator.

@@ -48,14 +48,17 @@ pub(crate) async fn start(
             None
         }
         Ok(first) => Some(tokio::spawn(async move {
-            let (mut found, mut stopping) = (first, server.stopping());
+            let (mut found, mut stopping, mut has_warned) = (first, server.stopping(), false);
             while found.is_none() {
                 tokio::select! {
                     _ = stopping.wait_for(|stops| *stops) => return,
                     () = tokio::time::sleep(PAUSE) => {}
                 }
                 found = attempt(&app, &directory).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "the operator's socket cannot be used");
+                    if !has_warned {
+                        tracing::warn!(%error, "the operator's socket cannot be taken over yet");
+                    }
+                    has_warned = true;
                     None
                 });
             }

@@ -110,7 +110,7 @@ impl FrontDoor {
         };
         self.session_calls(inbound, visitor.session).answer(call).await?;
         let (title, message) = if form.get("decision") == DeviceSignInDecision::Approve.as_str() {
-            ("The terminal is signed in", "You can close this page and go back to your terminal.")
+            ("The terminal will be signed in", "You can close this page and go back to your terminal.")
         } else {
             ("The sign-in was denied", "The terminal gets nothing. You can close this page.")
         };

@@ -1,10 +1,11 @@
 //! `podium top`: deployments on the whole screen, as they change.
 
+mod pace;
 mod screen;
 mod state;
 
 use std::io::IsTerminal as _;
-use std::time::Duration;
+use std::pin::Pin;
 
 use clap::Args;
 use podium_api::events as events_api;
@@ -21,13 +22,11 @@ use crate::client::fields::given;
 use crate::client::follow::pause;
 use crate::client::output::{View, column, wide};
 use crate::client::session::{Session, Setup};
+use pace::Pace;
 use state::{Key, Next, Row, Top};
 
 /// How many deployments are shown; a filter of the command shows others.
 const MOST: u64 = 1_000;
-/// How long events are gathered before the server is asked again, and how long it is not asked without one.
-const SETTLING: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_secs(30);
 /// How many keys and events wait.
 const WAITING: usize = 256;
 
@@ -69,6 +68,8 @@ enum News {
     Key(Key),
     Quit,
     Redraw,
+    /// From now on no event is missed.
+    Following,
     Event(Value),
     Unreachable(String),
 }
@@ -97,6 +98,7 @@ impl Watch {
 }
 
 type Deployments = Vec<(Value, Row)>;
+type Reading<'a> = Pin<Box<dyn Future<Output = Outcome<(Deployments, bool)>> + 'a>>;
 
 /// The deployments with what is being done to them, and whether there are more.
 async fn read(
@@ -140,14 +142,21 @@ async fn watch(
     let has_colours = std::env::var_os("NO_COLOR").is_none();
     let following = follow_events(session, path, follow, sender);
     let mut following = std::pin::pin!(following);
-    let mut due = Instant::now() + LONGEST;
+    let mut pace = Pace::new(Instant::now());
+    // Beside everything else: a server that does not answer must not keep the person here.
+    let mut reading: Option<Reading<'_>> = None;
     loop {
         screen.0.draw(|frame| screen::draw(frame, &top, has_colours))?;
         let heard = tokio::select! {
             refused = &mut following => return refused,
             _ = ended.recv() => return Ok(()),
             heard = news.recv() => heard,
-            () = tokio::time::sleep_until(due) => None,
+            read = finished(&mut reading) => {
+                reading = None;
+                show(&mut top, read)?;
+                None
+            }
+            () = tokio::time::sleep_until(pace.due()), if reading.is_none() => None,
         };
         match heard {
             Some(News::Quit) => return Ok(()),
@@ -158,22 +167,40 @@ async fn watch(
             }
             Some(News::Event(event)) => {
                 top.note(&event);
-                due = due.min(Instant::now() + SETTLING);
+                pace.event(Instant::now());
             }
+            // What changed before is in no event.
+            Some(News::Following) => pace.following(Instant::now()),
             Some(News::Unreachable(why)) => top.trouble = Some(why),
             Some(News::Redraw) | None => {}
         }
-        if Instant::now() >= due {
-            due = Instant::now() + LONGEST;
-            match read(session, path, params).await {
-                Ok((rows, is_cut)) => {
-                    top.is_cut = is_cut;
-                    top.refresh(rows.into_iter().map(|(_, row)| row).collect());
-                }
-                Err(failed) if failed.is_passing() => top.trouble = Some(failed.reason()),
-                Err(failed) => return Err(failed),
-            }
+        if reading.is_none() && pace.begins(Instant::now()) {
+            reading = Some(Box::pin(read(session, path, params)));
         }
+    }
+}
+
+/// What was read, once it was; never while nothing is being read.
+async fn finished(reading: &mut Option<Reading<'_>>) -> Outcome<(Deployments, bool)> {
+    match reading {
+        Some(reading) => reading.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Shows what was read, or why it is old; what cannot pass is an error.
+fn show(top: &mut Top, read: Outcome<(Deployments, bool)>) -> Outcome {
+    match read {
+        Ok((rows, is_cut)) => {
+            top.is_cut = is_cut;
+            top.refresh(rows.into_iter().map(|(_, row)| row).collect());
+            Ok(())
+        }
+        Err(failed) if failed.is_passing() => {
+            top.trouble = Some(failed.reason());
+            Ok(())
+        }
+        Err(failed) => Err(failed),
     }
 }
 
@@ -189,6 +216,7 @@ async fn follow_events(
         let call = Call::to::<events_api::Follow>(path).query_params(params)?.after_event(last.clone());
         match session.client.events(&call).await {
             Ok(mut stream) => {
+                let _ = news.send(News::Following).await;
                 while let Ok(Some(event)) = stream.next().await {
                     cuts = 0;
                     last = event.id.or(last);

@@ -1,10 +1,11 @@
 //! The operator's socket in the data directory.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use super::Desk;
 
@@ -35,7 +36,11 @@ fn the_operator_needs_no_account() {
     let desk = Desk::new();
     let who = desk.operate(&["whoami", "--output", "name"]);
     let socket = desk.data_dir().join("podium.sock");
-    let said = format!("You are the operator of this server, through {}.\n", socket.display());
+    let said = format!(
+        "Acting as the operator of the server in {}.\nYou are the operator of this server, through {}.\n",
+        desk.data_dir().display(),
+        socket.display()
+    );
     assert_eq!(
         (who.code, who.stdout.as_str(), who.stderr.as_str()),
         (Some(0), "owner@localhost\n", said.as_str())
@@ -69,6 +74,17 @@ fn a_context_or_a_token_comes_before_the_socket() {
     let directory = desk.data_dir().display().to_string();
     let told = desk.run(&["whoami", "--data-dir", &directory, "--output", "name"]);
     assert!(told.stderr.starts_with("You are the operator"), "{}", told.stderr);
+    let variables =
+        [("PODIUM_URL", "http://127.0.0.1:1"), ("PODIUM_CONTEXT", "another"), ("PODIUM_TOKEN", "x")];
+    let told = desk.run_as(&variables, &["whoami", "--data-dir", &directory, "--output", "name"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "owner@localhost\n"), "{}", told.stderr);
+    for flag in ["--url", "--context"] {
+        desk.refuses(
+            &["whoami", "--data-dir", &directory, flag, "http://127.0.0.1:1"],
+            2,
+            &format!("podium: --data-dir and {flag} each name a server: give one\n"),
+        );
+    }
     desk.refuses(
         &["whoami", "--data-dir", "nowhere"],
         6,
@@ -117,6 +133,59 @@ fn a_killed_server_leaves_a_socket_that_the_next_one_replaces() {
         401,
         "a start has a key of its own"
     );
+}
+
+#[test]
+fn whoever_has_signed_in_anywhere_is_not_the_operator_by_accident() {
+    let desk = Desk::signed_in();
+    let contexts = desk.settings().join("contexts.json");
+    let mut stored: serde_json::Value = serde_json::from_slice(&fs::read(&contexts).unwrap()).unwrap();
+    stored["current"] = serde_json::Value::Null;
+    fs::write(&contexts, stored.to_string()).unwrap();
+    let done = desk.operate(&["whoami"]);
+    assert!(done.stderr.starts_with("podium: you are not signed in to a server\n"), "{}", done.stderr);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(4), ""));
+}
+
+#[test]
+fn the_operator_takes_no_session_away() {
+    let desk = Desk::new();
+    let decide = ["/auth/device/decide", "-f", "userCode=BCDF-GHJK", "-f", "decision=APPROVE"];
+    for call in [&["/auth/renew"][..], &decide] {
+        let done = desk.operate(&[&["api", "POST"], call].concat());
+        assert!(done.stderr.contains("The operator's socket gives no sessions"), "{call:?}: {}", done.stderr);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(4), ""), "{call:?}");
+    }
+}
+
+#[test]
+fn a_connection_without_the_key_is_closed() {
+    let desk = Desk::new();
+    let mut stream = UnixStream::connect(desk.data_dir().join("podium.sock")).unwrap();
+    stream.write_all(b"GET /v1/users/self HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("connection: close"), "{answer}");
+}
+
+#[test]
+fn a_command_over_the_socket_outlasts_a_restart_of_the_server() {
+    let mut desk = Desk::new();
+    let directory = desk.data_dir().display().to_string();
+    let make = |desk: &Desk, name: &str| {
+        let made = desk.operate(&["workspace", "create", name]);
+        assert_eq!(made.code, Some(0), "{}", made.stderr);
+    };
+    make(&desk, "Before");
+    let follow = ["event", "follow", "--since", "1h", "--output", "jsonl", "--data-dir", &directory];
+    let mut child = desk.command(&follow).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("Before")), "it follows");
+    desk.restart();
+    make(&desk, "After");
+    assert!(lines.any(|line| line.contains("After")), "it follows the server's next start");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -120,6 +120,28 @@ fn the_whole_screen_shows_deployments_as_they_change() {
 }
 
 #[test]
+fn the_whole_screen_is_left_while_the_server_does_not_answer() {
+    let desk = Desk::signed_in();
+    desk.shown(&["deployment", "create", "nightly", "--workspace", "Default", "--wait"]);
+    for key in [b"q", b"\x03"] {
+        let mut command = on_terminal(&desk, "top");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut said = Vec::new();
+        while !String::from_utf8_lossy(&said).contains("nightly") {
+            let mut byte = [0];
+            screen.read_exact(&mut byte).unwrap();
+            said.push(byte[0]);
+        }
+        desk.program.tell_to_stop("STOP");
+        keyboard.write_all(key).unwrap();
+        screen.read_to_end(&mut said).unwrap();
+        assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&said));
+        desk.program.tell_to_stop("CONT");
+    }
+}
+
+#[test]
 fn without_a_terminal_the_view_is_a_table() {
     let desk = Desk::signed_in();
     desk.shown(&["deployment", "create", "nightly", "--workspace", "Default", "--wait"]);

@@ -78,7 +78,7 @@ on_both_engines! {
         assert_eq!((terminal.status(&app).await, page.header("cache-control")), (json!("PENDING"), "no-store"));
         let before = app.audit().await.len();
         let done = decided(&app, &cookie, &terminal, "APPROVE").await;
-        assert!(done.code() == 200 && done.text().contains("The terminal is signed in"), "{}", done.text());
+        assert!(done.code() == 200 && done.text().contains("The terminal will be signed in"), "{}", done.text());
         let progress = terminal.poll(&app).await.ok();
         assert_eq!((&progress["status"], &progress["session"]["userId"]), (&json!("APPROVED"), &json!(ada.id)));
         let token = progress["session"]["token"].as_str().unwrap().to_owned();
@@ -148,6 +148,20 @@ on_both_engines! {
         assert_eq!(left, 0, "nothing was left to drop");
     }
 
+    async fn an_approval_in_the_last_second_is_fetched_in_time(app) {
+        let terminal = Terminal::at(&app, "192.0.2.1").await;
+        let cookie = signed_in(&app, &app.owner).await;
+        app.advance(Duration::from_secs(599));
+        decided(&app, &cookie, &terminal, "APPROVE").await;
+        let late = Terminal::at(&app, "192.0.2.1").await;
+        app.advance(Duration::from_secs(29));
+        assert_eq!(terminal.status(&app).await, "APPROVED");
+        app.advance(Duration::from_secs(570));
+        decided(&app, &cookie, &late, "APPROVE").await;
+        app.advance(Duration::from_secs(31));
+        late.poll(&app).await.refused(404);
+    }
+
     async fn an_approval_ends_with_the_session_that_gave_it(app) {
         let terminal = Terminal::at(&app, "192.0.2.1").await;
         let ada = app.session_of(&app.member("ada").await).await;
@@ -179,7 +193,8 @@ on_both_engines! {
 
         let terminal = Terminal::at(&app, "192.0.2.1").await;
         approve(&terminal).await;
-        app.delete(&app.owner, &app.path(&format!("/users/{}", ada.id))).await.ok();
+        let roles = app.path(&format!("/users/{}/roles", ada.id));
+        app.post(&app.owner, &roles, json!({ "organizationRole": null })).await.ok();
         terminal.poll(&app).await.refused(404);
     }
 
@@ -231,6 +246,22 @@ on_both_engines! {
         assert_eq!(elsewhere.status(&app).await, "PENDING");
         app.advance(Duration::from_mins(10));
         Terminal::at(&app, "2001:db8::1").await;
+    }
+
+    async fn one_site_keeps_so_many_open_and_what_is_decided_does_not_count(app) {
+        let at = |network: u32, host: u32| format!("2001:db8:1:{network:x}::{host:x}");
+        let mut last = Vec::new();
+        for network in 0..5 {
+            for host in 0..20 {
+                last.push(Terminal::at(&app, &at(network, host)).await);
+            }
+        }
+        assert_eq!(ask(&app, &at(5, 1)).await.code(), 429, "many networks of one site are one customer");
+        Terminal::at(&app, "2001:db8:2::1").await;
+        let decide = json!({ "userCode": last[0].user_code, "decision": "DENY" });
+        app.post(&app.owner, "/v1/auth/device/decide", decide).await.ok();
+        Terminal::at(&app, &at(5, 1)).await;
+        assert_eq!(ask(&app, &at(6, 1)).await.code(), 429);
     }
 
     async fn an_api_token_is_no_person(app) {
