@@ -244,8 +244,11 @@ impl Supervisor {
                     }
                 }
             }
-            if !self.has_changed() && self.orders.changed().await.is_err() {
-                return;
+            // An order that has arrived is read at once; without a handle there are no further ones.
+            match self.orders.has_changed() {
+                Ok(true) => {}
+                Ok(false) if self.orders.changed().await.is_ok() => {}
+                Ok(false) | Err(_) => return,
             }
         }
     }
