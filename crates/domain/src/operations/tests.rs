@@ -106,6 +106,7 @@ fn each_kind_has_a_point_of_no_return() {
         (Kind::Failover, [false; 5]),
         (Kind::Failback, [false; 5]),
         (Kind::Delete, [false; 5]),
+        (Kind::CleanUp, [false; 5]),
     ];
     assert_eq!(kinds.len(), Kind::ALL.len());
     for (kind, expected) in kinds {
