@@ -66,6 +66,7 @@ wire_enum! {
         Stop = "STOP",
         Delete = "DELETE",
         Access = "ACCESS",
+        Drain = "DRAIN",
     }
     /// Kinds of resources that a file can declare.
     DeclaredKind {

@@ -19,6 +19,7 @@ pub mod declared_sets;
 pub mod decode;
 pub mod deploy_reports;
 pub mod deployment_logs;
+pub mod deployment_processes;
 pub mod deployments;
 pub mod deploys;
 pub mod device_sign_ins;
@@ -92,4 +93,5 @@ registry! {
     deploy_reports,
     webhooks,
     alerts,
+    deployment_processes,
 }

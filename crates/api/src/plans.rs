@@ -112,6 +112,8 @@ pub struct PlannedEffect {
     pub names: Vec<String>,
     /// To how many.
     pub count: Option<u64>,
+    /// When it was observed, for what depends on what runs at the moment.
+    pub observed_at: Option<Timestamp>,
 }
 
 /// The results of the calls of a plan.

@@ -5,7 +5,7 @@ mod sealing;
 
 use std::collections::BTreeSet;
 
-use podium_api::enums::{EnvironmentObjectScope, OperationCause};
+use podium_api::enums::{EnvironmentObjectScope, OperationCause, OperationKind};
 use podium_api::environment_objects::{self as api, CreateEnvironmentObject, EnvironmentObject};
 use podium_api::{Blank, DeploymentId, EntityId, EnvironmentObjectId, Nothing, One, WorkspaceId};
 use podium_db::{Conn, Tx};
@@ -19,6 +19,7 @@ use podium_store::{Scope, Stamp, deployments};
 
 use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
+use crate::plans;
 
 pub use lists::{list, resolved_for};
 
@@ -197,7 +198,10 @@ fn roll_out(
         new_id: &mut || cx.new_id(),
         now: cx.now(),
     };
-    Ok(deployments::roll_out(tx, cx.scope(), &affected, why)?)
+    for target in deployments::roll_out(tx, cx.scope(), &affected, why)? {
+        plans::note_begun(OperationKind::Update, OperationCause::EnvironmentObject, &target);
+    }
+    Ok(())
 }
 
 /// An object, as an event names it.

@@ -43,6 +43,7 @@ pub mod clusters;
 pub mod declared_sets;
 pub mod deploy_reports;
 pub mod deployment_logs;
+pub mod deployment_processes;
 pub mod deployments;
 pub mod deploys;
 pub mod device_sign_ins;
@@ -52,6 +53,7 @@ mod facts;
 pub mod front_door;
 pub mod invites;
 pub mod nodes;
+pub mod observer;
 mod operation_events;
 pub mod operations;
 pub mod operator;
@@ -121,6 +123,8 @@ pub struct Shared {
     pub rate_limits: RateLimits,
     /// Handles calls that are part of a plan: set where endpoints are bound.
     pub calls: OnceLock<Arc<dyn plans::Calls>>,
+    /// Observes environments: set where the data plane is known.
+    pub observer: OnceLock<Arc<dyn observer::Observer>>,
     /// Wakes the loops of this process.
     pub work_notifier: work::WorkNotifier,
     /// Numbers for the operator.

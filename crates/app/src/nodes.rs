@@ -103,6 +103,15 @@ impl App {
         })
     }
 
+    /// Those of these deployments that run on another node.
+    pub(crate) async fn on_other_nodes(&self, ids: &[DeploymentId]) -> Result<Vec<DeploymentId>> {
+        let Some(node) = self.node().map(|node| node.id).filter(|_| !ids.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let (system, ids) = (system(self), ids.to_vec());
+        Ok(self.db.read(None, move |conn| nodes::on_other_nodes(conn, &system, &ids, node)).await?)
+    }
+
     /// Refuses requests that only the deployment's node can answer.
     pub(crate) async fn require_local(&self, deployment_id: DeploymentId) -> Result<()> {
         match self.other_node_of(deployment_id).await? {

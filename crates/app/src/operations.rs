@@ -17,6 +17,7 @@ use podium_store::{Paging, Scope};
 
 use crate::cx::{Call, Cx};
 use crate::error::Result;
+use crate::plans;
 
 pub use crate::operation_events::{OperationEvents, follow};
 pub use cancel::cancel;
@@ -86,6 +87,7 @@ pub(crate) fn begin_with(
         _ => operations::supersede(tx, cx.scope(), &operation)?,
     }
     cx.note_operation(Some(operation.id));
+    plans::note_begun(kind, operation.cause, &operation.target);
     Ok(())
 }
 

@@ -4,9 +4,13 @@
 //! that it consists of join the transaction of the plan. So it is authorized, validated and audited like any other call,
 //! and what a plan shows is what the same calls do when it is applied, or it is refused (decision 42).
 
+mod access;
 mod attempt;
+mod begun;
+mod effects;
 mod making;
 mod outcome;
+mod running;
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -26,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::attempt::{Attempt, Ended};
+pub(crate) use self::begun::note_begun;
 use self::outcome::{Expected, MadeIds, Outcome};
 use crate::App;
 use crate::authority::Authority;
@@ -129,7 +134,8 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Plan>>
     let is_refused = !refused.is_empty();
     let mut all: Vec<(usize, Outcome)> = outcomes.into_iter().chain(refused).collect();
     all.sort_by_key(|(index, _)| *index);
-    let outcomes: Vec<Outcome> = all.into_iter().map(|(_, outcome)| outcome).collect();
+    let mut outcomes: Vec<Outcome> = all.into_iter().map(|(_, outcome)| outcome).collect();
+    running::observe(&cx, &mut outcomes).await?;
     let kept = if is_refused { None } else { Some(keep(&cx, &calls, &outcomes).await?) };
     let (plan_id, expires_at) = kept.unzip();
     let calls = outcomes.into_iter().map(Outcome::planned).collect();

@@ -107,6 +107,7 @@ impl App {
             keys: ArcSwap::from_pointee(keys),
             key_reload: Default::default(),
             calls: Default::default(),
+            observer: Default::default(),
             logs: Arc::new(logs),
             log_streams: Default::default(),
             webhook_notifier,

@@ -170,6 +170,7 @@ const REACHED: &[(&str, &str)] = &[
     ("ListEvents", "event list"),
     ("FollowEvents", "event follow"),
     ("GetDeployReport", "deploy report"),
+    ("ListDeploymentProcesses", "deployment processes"),
     ("ListAlerts", "alert list"),
     ("CreateAlert", "alert create"),
     ("GetAlert", "alert get"),

@@ -39,7 +39,7 @@ pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout}
 pub use secret::Secret;
 pub use web_server::WebServer;
 
-pub use metrics::{ComponentMetrics, EnvironmentMetrics};
+pub use metrics::{ComponentMetrics, EnvironmentMetrics, RunningTasks};
 
 /// The future of a data plane call.
 pub type PlaneFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
@@ -115,6 +115,11 @@ pub trait DataPlane: Send + Sync {
     /// Resource metrics of the components of local environments, for operators; empty if the plane does not measure.
     fn metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// The task instances that an environment runs; `None` if it cannot run any, because it is not up.
+    fn running_tasks(&self, _: DeploymentId) -> PlaneFuture<'_, Option<RunningTasks>> {
+        Box::pin(async { Ok(None) })
     }
 
     /// Stops an environment that another machine now runs. Its data is moved to where nothing starts it again, for an

@@ -60,9 +60,9 @@ mod trees;
 mod unused_runtimes;
 mod users;
 mod view;
+mod web_server;
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,15 +86,14 @@ pub use self::python::{NoPython, check_python};
 pub use self::quota::half_of_disk;
 pub use self::server_url::BadUrl;
 pub use self::services::{Archive, Archives, Claims, Keys, Logs, Services};
-use self::settings::EnvironmentKeys;
 use self::state::State;
 use self::supervisor::{Order, Supervisor};
 use self::timing::Timing;
 use crate::blocking::blocking;
 use crate::simulated::Simulated;
 use crate::{
-    Changes, CleanUp, CleanUpState, Cluster, DataPlane, Environment, EnvironmentMetrics, Fault, Line,
-    Observed, ObservedCluster, PlaneFuture, WebServer,
+    Changes, CleanUp, CleanUpState, Cluster, DataPlane, Environment, EnvironmentMetrics, Fault, Observed,
+    ObservedCluster, PlaneFuture, RunningTasks, WebServer,
 };
 
 /// Python modules that integrate Airflow with this plane.
@@ -246,18 +245,6 @@ impl Local {
             .map(|handle| handle.clean_ups.ask(clean_up))
             .ok_or_else(|| Fault::Failed("it is not here".into()))
     }
-
-    fn find_web_server(&self, id: DeploymentId) -> Option<WebServer> {
-        let supervisors = self.plane.supervisors();
-        let status = supervisors.get(&id)?.view.get();
-        let version = status.running.runtime_version.clone().unwrap_or_default();
-        let keys = EnvironmentKeys::new(|purpose| self.plane.key(id, purpose));
-        Some(WebServer {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, status.web_port?)),
-            line: if version.starts_with("2.") { Line::Two } else { Line::Three },
-            key: keys.token_signing,
-        })
-    }
 }
 
 impl Drop for Local {
@@ -383,6 +370,10 @@ impl DataPlane for Local {
     fn metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
         let plane = Arc::clone(&self.plane);
         Box::pin(async move { Ok(blocking(move || metrics::of(&plane)).await) })
+    }
+
+    fn running_tasks(&self, id: DeploymentId) -> PlaneFuture<'_, Option<RunningTasks>> {
+        Box::pin(self.find_running_tasks(id))
     }
 
     fn local_environments(&self) -> Vec<DeploymentId> {

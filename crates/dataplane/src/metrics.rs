@@ -1,6 +1,7 @@
 //! Resource metrics of environments, for operators; no decision depends on them.
 
 use podium_api::{DeploymentId, Timestamp};
+use podium_domain::UserText;
 
 /// The metrics of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +21,23 @@ pub struct ComponentMetrics {
     pub name: String,
     /// Whether it works.
     pub is_up: bool,
+    /// Why it does not work.
+    pub problem: Option<UserText>,
     /// How often it was restarted.
     pub restarts: Option<u64>,
     /// The memory of its process group in bytes.
     pub memory: Option<u64>,
+    /// When it was started.
+    pub started_at: Option<Timestamp>,
     /// Its last heartbeat.
     pub heartbeat_at: Option<Timestamp>,
+}
+
+/// The task instances that an environment runs at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunningTasks {
+    /// The names of some of them, `dag/run/task`.
+    pub names: Vec<String>,
+    /// How many there are.
+    pub count: u64,
 }

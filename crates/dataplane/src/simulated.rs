@@ -24,8 +24,8 @@ pub use self::lines::LogSink;
 pub use self::script::{Call, Entry, InjectedFault, Script};
 use self::store::Store;
 use crate::{
-    ChangeNotifier, Changes, CleanUp, CleanUpState, Cluster, DataPlane, Environment, Fault, LogLine,
-    ObservedCluster, PlaneFuture, WebServer,
+    ChangeNotifier, Changes, CleanUp, CleanUpState, Cluster, DataPlane, Environment, EnvironmentMetrics,
+    Fault, LogLine, ObservedCluster, PlaneFuture, RunningTasks, WebServer,
 };
 
 /// Where the time comes from.
@@ -336,6 +336,14 @@ impl DataPlane for Simulated {
 
     fn web_server(&self, id: DeploymentId) -> PlaneFuture<'_, Option<WebServer>> {
         Box::pin(async move { Ok(self.script.web_server(id)) })
+    }
+
+    fn metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
+        Box::pin(async move { Ok(self.script.metrics()) })
+    }
+
+    fn running_tasks(&self, id: DeploymentId) -> PlaneFuture<'_, Option<RunningTasks>> {
+        Box::pin(async move { self.script.running_tasks(id) })
     }
 
     fn environment_users(&self) -> Option<std::ops::Range<u32>> {

@@ -116,6 +116,19 @@ pub enum DeploymentReach {
     },
 }
 
+impl DeploymentReach {
+    /// Whether it reaches a deployment of a workspace.
+    pub fn contains(&self, workspace_id: WorkspaceId, deployment_id: DeploymentId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only { workspaces, deployments } => {
+                workspaces.binary_search(&workspace_id).is_ok()
+                    || deployments.binary_search(&deployment_id).is_ok()
+            }
+        }
+    }
+}
+
 const SEE_WORKSPACE: Permission = Permission::known("workspace.get");
 const SEE_DEPLOYMENT: Permission = Permission::known("deployment.get");
 

@@ -19,6 +19,7 @@ mod in_process;
 mod incoming;
 mod lines;
 mod metrics;
+mod observer;
 mod operator;
 mod outgoing;
 mod pace;

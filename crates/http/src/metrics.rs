@@ -199,6 +199,7 @@ mod tests {
             restarts: Some(2),
             memory: Some(1024),
             heartbeat_at: Some(Timestamp::from_millis(1_000)),
+            ..ComponentMetrics::default()
         };
         let of =
             |number| EnvironmentMetrics { id: id(number), components: vec![vital.clone()], disk: Some(4096) };

@@ -96,6 +96,7 @@ routes! {
         List => list, Create => create, Get => get, Update => update, Delete => delete,
         ListFirings => list_firings,
     }
+    deployment_processes { List => list }
     declared_sets { List => list, Create => create, Get => get, Update => update, Delete => delete }
 }
 

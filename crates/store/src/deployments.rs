@@ -350,8 +350,13 @@ pub struct RollOut<'a> {
     pub now: Timestamp,
 }
 
-/// Rolls out to deployments what changed around them, such as an environment object.
-pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[DeploymentId], why: RollOut<'_>) -> Result<()> {
+/// Rolls out to deployments what changed around them, such as an environment object; returns their operations' targets.
+pub fn roll_out(
+    tx: &Tx,
+    scope: &Scope,
+    ids: &[DeploymentId],
+    why: RollOut<'_>,
+) -> Result<Vec<OperationTarget>> {
     let RollOut { reason, cause, subject_id, new_id, now } = why;
     let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
     let changed = |row: &Row<'_>| {
@@ -359,7 +364,8 @@ pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[DeploymentId], why: RollOut<'_>) 
         Ok((row.id(0)?, row.id(1)?, row.get(2)?, now))
     };
     let rolled = tx.query(&ROLL_OUT, params![&ids, scope.organization(), reason.as_str()], changed)?;
-    rolled.into_iter().try_for_each(|(id, workspace_id, version, (name, status, reason))| {
+    let mut targets = Vec::new();
+    for (id, workspace_id, version, (name, status, reason)) in rolled {
         changes::note(tx, now, change((id, workspace_id, scope.organization_id()), version))?;
         if status == DeploymentStatus::Deploying {
             append_status(tx, scope, now, (id, workspace_id), &name, (status, &reason), None)?;
@@ -375,8 +381,10 @@ pub fn roll_out(tx: &Tx, scope: &Scope, ids: &[DeploymentId], why: RollOut<'_>) 
             created_at: now,
         };
         operations::supersede(tx, scope, &operation)?;
-        work::add(tx, KIND, id.id(), now, now)
-    })
+        work::add(tx, KIND, id.id(), now, now)?;
+        targets.push(operation.target);
+    }
+    Ok(targets)
 }
 
 /// Holds a deployment of this generation until the end of the transaction; returns whether it still has it.

@@ -42,6 +42,7 @@ statements! {
     HOLDERS = concat!("SELECT DISTINCT g.subject_id, g.subject_type, COALESCE(s.username, s.api_token_name, t.name, g.subject_id) \
         FROM grants g LEFT JOIN subjects s ON s.id = g.subject_id LEFT JOIN teams t ON t.id = g.subject_id \
         WHERE g.custom_role_id = $1 AND ", within!("$2"), " ORDER BY 3 LIMIT 20");
+    COUNT_HOLDERS = concat!("SELECT COUNT(DISTINCT g.subject_id) FROM grants g WHERE g.custom_role_id = $1 AND ", within!("$2"));
     HELD_IN = concat!("SELECT DISTINCT g.workspace_id FROM grants g WHERE g.custom_role_id = $1 AND ", within!("$2"));
     OLDEST_OWNER = "SELECT m.user_id FROM memberships m JOIN grants g ON g.organization_id = m.organization_id \
         AND g.subject_id = m.user_id WHERE m.organization_id = $1 AND m.status = 'ACTIVE' \
@@ -204,6 +205,13 @@ pub fn holders(conn: &Conn, scope: &Scope, role_id: RoleId) -> Result<Vec<(Strin
     conn.query(&HOLDERS, params![role_id.as_str(), scope.organization()], |row| {
         Ok((row.get(1)?, row.get(2)?))
     })
+}
+
+/// Some of those who hold a custom role, as [`holders`] names them, and how many there are.
+pub fn some_holders(conn: &Conn, scope: &Scope, role_id: RoleId) -> Result<(Vec<(String, String)>, u64)> {
+    let count: i64 =
+        conn.query_one(&COUNT_HOLDERS, params![role_id.as_str(), scope.organization()], |row| row.get(0))?;
+    Ok((holders(conn, scope, role_id)?, u64::try_from(count).unwrap_or_default()))
 }
 
 /// The workspaces in which a custom role is held.

@@ -1,21 +1,22 @@
 //! Makes one call of a plan, and finds out what it changed.
 
-use podium_api::enums::{PlannedEffectType, PlannedMethod};
+use podium_api::enums::PlannedMethod;
 use podium_api::openapi::PREFIX;
-use podium_api::plans::{PlannedCall, PlannedEffect};
+use podium_api::plans::PlannedCall;
 use podium_api::{Description, ErrorBody, FieldError, Method, ReplyKind};
 use podium_db::{Tx, joined};
 use podium_domain::{Refusal, plans as rules};
 use podium_store::Scope;
 use serde_json::{Map, Value};
 
+use super::begun;
 use super::outcome::{Done, Outcome};
 use super::{Calls, Found, Handled, JoinedCall};
 use crate::cx::Cx;
 use crate::error::{Error, Result};
 
 /// A resource as it is read.
-type Resource = Map<String, Value>;
+pub(super) type Resource = Map<String, Value>;
 
 /// The making of one call.
 pub(super) struct Making<'a> {
@@ -43,10 +44,12 @@ impl Making<'_> {
         };
         let item = self.item_of(path);
         let (version, before) = self.read_opt(item.as_deref())?.unzip();
-        let effects = match &before {
+        let mut effects = match &before {
             Some(before) if endpoint.method == Method::Delete => self.deleted_along(endpoint, before)?,
             _ => Vec::new(),
         };
+        effects.extend(self.access(endpoint, before.as_ref())?);
+        begun::take();
         let (status, result) = match self.handle(call.method.as_str(), path, body, call.if_match.clone())? {
             Handled::Done { status, body, .. } => (status, object(body)),
             Handled::Refused(error) => return Ok(Outcome::refused(Some(endpoint), error)),
@@ -56,6 +59,7 @@ impl Making<'_> {
                 return Ok(self.refused(Some(endpoint), &Refusal::Conflict(message.into())));
             }
         };
+        let begun = begun::take();
         let made = self.made(path, result.as_ref())?;
         let is_made = made.is_some();
         let changes = match (made, before) {
@@ -66,11 +70,11 @@ impl Making<'_> {
             },
             (None, None) => result.as_ref().map(rules::created).unwrap_or_default(),
         };
-        let restarts =
-            if endpoint.id == "UpdateDeployment" { rules::of_deployment(&changes) } else { Vec::new() };
-        let effects = effects.into_iter().chain(restarts).collect();
+        let (rolled_out, interrupted) = self.rolled_out(path, &changes, begun);
+        effects.extend(rolled_out);
         let version = version.flatten();
-        Ok(Outcome::done(endpoint, status, Done { version, changes, is_made, effects, result }))
+        let done = Done { version, changes, is_made, effects, interrupted, result };
+        Ok(Outcome::done(endpoint, status, done))
     }
 
     /// The endpoint of a call, if it can be planned.
@@ -115,55 +119,12 @@ impl Making<'_> {
     }
 
     /// Reads a resource and its version; `None` if there is none, or the caller may not see it.
-    fn read_opt(&self, path: Option<&str>) -> Result<Option<(Option<i64>, Resource)>> {
+    pub(super) fn read_opt(&self, path: Option<&str>) -> Result<Option<(Option<i64>, Resource)>> {
         let Some(path) = path else { return Ok(None) };
         match self.handle("GET", path, None, None)? {
             Handled::Done { version, body, .. } => Ok(object(body).map(|body| (version, body))),
             Handled::Refused(_) | Handled::Stale => Ok(None),
         }
-    }
-
-    /// What is lost along with a resource that is deleted.
-    fn deleted_along(&self, endpoint: &Description, before: &Resource) -> Result<Vec<PlannedEffect>> {
-        use PlannedEffectType::{Access, Delete, Stop};
-        let id = before.get("id").and_then(Value::as_str).unwrap_or_default();
-        let lists = match endpoint.id {
-            "DeleteWorkspace" => vec![
-                (Delete, "Its API tokens are deleted.", format!("tokens?workspaceId={id}")),
-                (
-                    Delete,
-                    "Its environment objects are deleted.",
-                    format!("environment-objects?workspaceId={id}"),
-                ),
-            ],
-            "DeleteDeployment" => vec![
-                (Delete, "Its deploys are deleted.", format!("deployments/{id}/deploys?offset=0")),
-                (Delete, "Its API tokens are deleted.", format!("tokens?deploymentId={id}")),
-            ],
-            "DeleteTeam" => {
-                vec![(
-                    Access,
-                    "Its members lose what they may do through the team.",
-                    format!("teams/{id}/members?offset=0"),
-                )]
-            }
-            _ => Vec::new(),
-        };
-        let mut effects = Vec::new();
-        for (kind, message, list) in lists {
-            let path = format!("/organizations/{}/{list}&limit=0", self.cx.organization_id());
-            let listed = self.read_opt(Some(&path))?;
-            let count =
-                listed.and_then(|(_, list)| list.get("totalCount")?.as_u64()).filter(|count| *count > 0);
-            if count.is_some() {
-                effects.push(PlannedEffect { kind, message: message.to_owned(), names: Vec::new(), count });
-            }
-        }
-        if endpoint.id == "DeleteDeployment" {
-            let message = "Its environment is stopped and its data is deleted.".to_owned();
-            effects.push(PlannedEffect { kind: Stop, message, names: Vec::new(), count: None });
-        }
-        Ok(effects)
     }
 
     /// Handles a call in the transaction. Its units never wait there, so it is done when it is polled once.

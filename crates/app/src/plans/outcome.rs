@@ -1,11 +1,12 @@
 //! What a call of a plan did, or would do.
 
 use podium_api::plans::{AppliedCall, PlannedChange, PlannedEffect, PlannedOutcome};
-use podium_api::{Description, ErrorBody};
+use podium_api::{DeploymentId, Description, ErrorBody};
 use podium_domain::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::running::Interrupted;
 use crate::error::{Error, Result};
 
 /// Fields of a reply that hold a secret, where a reply does.
@@ -28,6 +29,8 @@ pub(super) struct Done {
     /// Whether the call has made the resource that the changes are about.
     pub(super) is_made: bool,
     pub(super) effects: Vec<PlannedEffect>,
+    /// The deployments whose running tasks it concerns.
+    pub(super) interrupted: Vec<Interrupted>,
     pub(super) result: Option<Map<String, Value>>,
 }
 
@@ -61,6 +64,16 @@ impl Outcome {
 
     pub(super) fn result(&self) -> Option<&Map<String, Value>> {
         self.done.result.as_ref()
+    }
+
+    /// The deployments whose running tasks it concerns.
+    pub(super) fn interrupted(&self) -> impl Iterator<Item = DeploymentId> {
+        self.done.interrupted.iter().map(|interrupted| interrupted.deployment_id)
+    }
+
+    /// Adds what follows for each of them.
+    pub(super) fn add_effects(&mut self, effect: impl FnMut(&Interrupted) -> Option<PlannedEffect>) {
+        self.done.effects.extend(self.done.interrupted.iter().filter_map(effect));
     }
 
     /// What is shown of a call that was taken back: no secret that it would hand out.

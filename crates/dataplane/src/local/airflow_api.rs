@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::health::HealthClient;
-use crate::{Line, Secret};
+use crate::{Line, RunningTasks, Secret};
 
 /// How many items a request asks for: more than older versions return at once.
 const PAGE: usize = 100;
@@ -21,6 +21,10 @@ const PAGE: usize = 100;
 const MOST_PAGES: usize = 50;
 /// The largest response.
 const MOST_BYTES: usize = 4 << 20;
+/// How many running task instances are named.
+const MOST_NAMED: usize = 20;
+/// The longest name of one that is shown, in characters.
+const LONGEST_NAME: usize = 500;
 /// How long a token lasts, in seconds.
 const LASTS: i64 = 60;
 /// The name under which the platform asks.
@@ -61,6 +65,32 @@ pub(super) struct KnownError {
     pub(super) stack_trace: String,
 }
 
+/// A task instance that is running.
+#[derive(Deserialize)]
+struct RunningTask {
+    dag_id: String,
+    dag_run_id: String,
+    task_id: String,
+    #[serde(default = "not_mapped")]
+    map_index: i64,
+}
+
+fn not_mapped() -> i64 {
+    -1
+}
+
+impl RunningTask {
+    /// Its name for people, as a drain names it.
+    fn name(&self) -> String {
+        let Self { dag_id, dag_run_id, task_id, map_index } = self;
+        let mut name = format!("{dag_id}/{dag_run_id}/{task_id}");
+        if *map_index >= 0 {
+            name.push_str(&format!("[{map_index}]"));
+        }
+        name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect()
+    }
+}
+
 impl AirflowApi<'_> {
     /// The DAGs that are not stale.
     pub(super) async fn dags(&self) -> Result<Vec<KnownDag>, Reason> {
@@ -74,13 +104,29 @@ impl AirflowApi<'_> {
         self.all("importErrors", "import_errors").await
     }
 
+    /// The task instances that are running.
+    pub(super) async fn running_tasks(&self) -> Result<RunningTasks, Reason> {
+        let path = format!("dags/~/dagRuns/~/taskInstances?state=running&limit={MOST_NAMED}");
+        let mut page = self.get(&path).await?;
+        let tasks = serde_json::from_value::<Vec<RunningTask>>(page["task_instances"].take());
+        let tasks = tasks.map_err(|error| Reason::new("its response cannot be parsed", error))?;
+        let names: Vec<String> = tasks.iter().take(MOST_NAMED).map(RunningTask::name).collect();
+        let count = page["total_entries"].as_u64().unwrap_or_default().max(names.len() as u64);
+        Ok(RunningTasks { names, count })
+    }
+
+    /// A document of the API.
+    async fn get(&self, path: &str) -> Result<Value, Reason> {
+        let version = if self.line == Line::Two { "v1" } else { "v2" };
+        let url = format!("{}/api/{version}/{path}", self.base);
+        self.client.get_json(&url, self.credentials(), MOST_BYTES).await
+    }
+
     /// All items of a list, up to a bound.
     async fn all<T: DeserializeOwned>(&self, path: &str, member: &str) -> Result<Vec<T>, Reason> {
         let mut all = Vec::new();
         for _ in 0..MOST_PAGES {
-            let version = if self.line == Line::Two { "v1" } else { "v2" };
-            let url = format!("{}/api/{version}/{path}?limit={PAGE}&offset={}", self.base, all.len());
-            let mut page: Value = self.client.get_json(&url, self.credentials(), MOST_BYTES).await?;
+            let mut page = self.get(&format!("{path}?limit={PAGE}&offset={}", all.len())).await?;
             if page[member].as_array().is_some_and(|items| items.len() > PAGE) {
                 return Err("its response has more items than were asked for".into());
             }

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io;
+use std::time::Duration;
 
+use podium_api::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// A process: its pid, its start time, and the boot that the start time refers to.
@@ -25,6 +27,12 @@ impl Identity {
             && boot_id().is_ok_and(|boot| boot == self.boot)
     }
 
+    /// When it was started, for one of this boot that starts at `booted`.
+    pub(super) fn started_at(&self, booted: Timestamp) -> Timestamp {
+        let ticks = rustix::param::clock_ticks_per_second().max(1);
+        booted + Duration::from_millis(self.started.saturating_mul(1000) / ticks)
+    }
+
     /// Whether its pid has been reused for another process.
     pub(super) fn is_taken_by_another(&self) -> bool {
         look_at(self.pid).is_ok_and(|seen| seen.started != self.started)
@@ -35,6 +43,13 @@ impl Identity {
 /// Whether a process is stopped by a signal.
 pub(super) fn is_stopped(pid: i32) -> bool {
     look_at(pid).is_ok_and(|seen| seen.is_stopped)
+}
+
+/// When this machine was started.
+pub(super) fn booted_at() -> Option<Timestamp> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+    Some(Timestamp::from_millis(seconds.trim().parse::<i64>().ok()? * 1000))
 }
 
 fn boot_id() -> io::Result<String> {
@@ -75,6 +90,19 @@ mod tests {
         assert!(!earlier.is_alive() && earlier.is_taken_by_another());
         assert!(!Identity { boot: "another start of the machine".into(), ..own.clone() }.is_alive());
         assert!(!Identity { pid: i32::MAX, ..own }.is_alive());
+    }
+
+    #[test]
+    fn a_process_was_started_after_the_machine_and_not_in_the_future() {
+        let booted = booted_at().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let started = Identity::of(child.id().cast_signed()).unwrap().started_at(booted);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let now = std::fs::metadata("/proc/self").unwrap().modified().unwrap();
+        let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+        let apart = (i128::from(started.millis()) - i128::try_from(now).unwrap()).abs();
+        assert!(started > booted && apart < 60_000, "{apart}");
     }
 
     #[test]

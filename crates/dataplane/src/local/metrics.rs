@@ -8,6 +8,7 @@ use podium_api::Timestamp;
 use podium_domain::deployments::plan::Health;
 
 use super::health::HealthReport;
+use super::identity::booted_at;
 use super::plane::{Plane, UNREADABLE_COMPONENT};
 use super::process::{group_of, pids};
 use super::state::State;
@@ -49,19 +50,24 @@ pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
             .map(|(id, handle)| (*id, handle.view.get().components, handle.view.measurements.get()))
             .collect()
     };
-    let memory = memory_of_groups();
+    let (memory, booted) = (memory_of_groups(), booted_at());
     let metrics = seen.into_iter().map(|(id, components, counts)| {
         let state = State::read(&plane.layout.environment(id).state()).ok().flatten().unwrap_or_default();
-        let component = |component: podium_domain::deployments::plan::Component| ComponentMetrics {
-            is_up: component.health == Health::Up,
-            restarts: Some(state.restarts.get(&component.name).copied().unwrap_or(0)),
-            memory: state
-                .processes
-                .get(&component.name)
-                .filter(|started| started.identity.is_alive())
-                .and_then(|started| memory.get(&started.identity.pid).copied()),
-            heartbeat_at: counts.heartbeats.get(&component.name).copied(),
-            name: component.name,
+        let component = |component: podium_domain::deployments::plan::Component| {
+            let process = state.processes.get(&component.name).map(|started| &started.identity);
+            let process = process.filter(|process| process.is_alive());
+            ComponentMetrics {
+                restarts: Some(state.restarts.get(&component.name).copied().unwrap_or(0)),
+                memory: process.and_then(|process| memory.get(&process.pid).copied()),
+                started_at: process.zip(booted).map(|(process, booted)| process.started_at(booted)),
+                heartbeat_at: counts.heartbeats.get(&component.name).copied(),
+                name: component.name,
+                is_up: component.health == Health::Up,
+                problem: match component.health {
+                    Health::Up => None,
+                    Health::Down(why) => Some(why.user_text().clone()),
+                },
+            }
         };
         EnvironmentMetrics {
             id,
@@ -70,13 +76,7 @@ pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
         }
     });
     let unreadable = plane.unreadable_ids().into_iter().map(|id| {
-        let down = ComponentMetrics {
-            name: UNREADABLE_COMPONENT.into(),
-            is_up: false,
-            restarts: None,
-            memory: None,
-            heartbeat_at: None,
-        };
+        let down = ComponentMetrics { name: UNREADABLE_COMPONENT.into(), ..ComponentMetrics::default() };
         EnvironmentMetrics { id, components: vec![down], disk: None }
     });
     let mut metrics: Vec<EnvironmentMetrics> = metrics.chain(unreadable).collect();

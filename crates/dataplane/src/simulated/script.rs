@@ -10,7 +10,9 @@ use podium_domain::deployments::plan::Health;
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_domain::{Reason, UserText};
 
-use crate::{ChangeNotifier, Changed, CleanUp, CleanUpState, Fault, WebServer};
+use crate::{
+    ChangeNotifier, Changed, CleanUp, CleanUpState, EnvironmentMetrics, Fault, RunningTasks, WebServer,
+};
 
 /// A call to the plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +73,8 @@ struct Inner {
     cleaned_up: Vec<(DeploymentId, CleanUp)>,
     clusters: HashMap<ClusterId, Progress>,
     web_servers: HashMap<DeploymentId, WebServer>,
+    metrics: Vec<EnvironmentMetrics>,
+    running_tasks: HashMap<DeploymentId, Result<RunningTasks, Fault>>,
     users: Option<std::ops::Range<u32>>,
     journal: Option<Vec<Entry>>,
     hung: u32,
@@ -295,6 +299,24 @@ impl Script {
         }
         inner.hung += u32::from(fault == InjectedFault::Hang);
         Ok(Some(fault))
+    }
+
+    /// Sets the resource metrics of environments.
+    pub fn set_metrics(&self, metrics: Vec<EnvironmentMetrics>) {
+        self.lock().metrics = metrics;
+    }
+
+    pub(super) fn metrics(&self) -> Vec<EnvironmentMetrics> {
+        self.lock().metrics.clone()
+    }
+
+    /// Sets the tasks that an environment runs, or why it does not tell.
+    pub fn set_running_tasks(&self, id: DeploymentId, tasks: Result<RunningTasks, Fault>) {
+        self.lock().running_tasks.insert(id, tasks);
+    }
+
+    pub(super) fn running_tasks(&self, id: DeploymentId) -> Result<Option<RunningTasks>, Fault> {
+        self.lock().running_tasks.get(&id).cloned().transpose()
     }
 
     pub(super) fn web_server(&self, id: DeploymentId) -> Option<WebServer> {

@@ -33,6 +33,7 @@ pub fn of_deployment(changes: &[PlannedChange]) -> Vec<PlannedEffect> {
         message: message.to_owned(),
         count: Some(names.len() as u64),
         names,
+        observed_at: None,
     };
     if is_any(ALL) {
         let message = "All components restart; workers and the scheduler first wait for running tasks, up to the deployment's grace period.";

@@ -13,6 +13,7 @@ mod console;
 mod coverage;
 mod declared_sets;
 mod deployment_logs;
+mod deployment_processes;
 mod deployments;
 mod deploys;
 mod environment_objects;

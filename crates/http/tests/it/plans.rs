@@ -1,5 +1,7 @@
 //! `/organizations/{organizationId}/plans`
 
+mod effects;
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! `podium deployment`.
 
+mod processes;
 mod update;
 
 use clap::{Args, Subcommand};
@@ -13,6 +14,7 @@ use crate::client::follow::Wait;
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::{Session, Setup, text};
 
+pub(crate) use processes::size;
 pub(crate) use update::update_body;
 
 /// Apache Airflow environments.
@@ -22,6 +24,7 @@ Examples:
   podium deployment create nightly --workspace Reports --wait
   podium deployment list --workspace Reports --output wide
   podium deployment update nightly --scheduler-size MEDIUM --variable STAGE=production --secret API_KEY
+  podium deployment processes nightly
   podium deployment hibernate nightly
   podium deployment transfer nightly --to Archive
   podium deployment delete nightly --yes")]
@@ -102,6 +105,8 @@ enum Verb {
         #[command(flatten)]
         wait: Wait,
     },
+    /// Show the processes of a deployment: whether they work, their memory, and how often they were restarted.
+    Processes(One),
     /// Show the runtimes, sizes and limits that can be chosen.
     Options,
 }
@@ -225,6 +230,7 @@ impl Deployments {
                 wait.settle(&session, &one.find(&session).await?).await?;
                 session.show(&changed, &VIEW)
             }
+            Verb::Processes(one) => processes::show(&session, &one.find(&session).await?).await,
             Verb::Options => {
                 let found = session.get::<options::ForDeployments>(&organization).await?;
                 match session.format.is_table() {

@@ -9,7 +9,7 @@ use std::pin::Pin;
 
 use clap::Args;
 use podium_api::events as events_api;
-use podium_api::{deployments, operations};
+use podium_api::{deployment_processes, deployments, operations};
 use podium_client::Call;
 use ratatui::crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ const MOST: u64 = 1_000;
 /// How many keys and events wait.
 const WAITING: usize = 256;
 
-/// Watch deployments: status, runtime, running operations and recent problems.
+/// Watch deployments: status, runtime, memory, DAG runs, running operations and recent problems.
 ///
 /// On a terminal the view follows the events of the organization until you press q. Otherwise it is printed once, as a table.
 #[derive(Args)]
@@ -57,6 +57,7 @@ const VIEW: View = View {
         column("WORKSPACE", "workspaceName"),
         column("STATUS", "status"),
         column("RUNTIME", "platformRuntimeVersion"),
+        column("MEMORY", "memory"),
         column("OPERATION", "operation"),
         column("REASON", "statusReason"),
         wide("ID", "id"),
@@ -112,12 +113,15 @@ async fn read(
     let call = Call::to::<deployments::List>(path).query_params(params)?.query_params(&sorted)?;
     let found = all(session, call).await?;
     let is_cut = found.len() as u64 >= MOST;
-    let with_operation = |mut deployment: Value| {
-        let row = Row::of(&deployment, &running);
+    let call = Call::to::<deployment_processes::List>(path).query_params(params)?.query_params(&sorted)?;
+    let processes = all(session, call).await?;
+    let with_more = |mut deployment: Value| {
+        let row = Row::of(&deployment, &running, &processes);
         deployment["operation"] = row.operation.clone().into();
+        deployment["memory"] = row.memory.clone().into();
         (deployment, row)
     };
-    Ok((found.into_iter().map(with_operation).collect(), is_cut))
+    Ok((found.into_iter().map(with_more).collect(), is_cut))
 }
 
 async fn all(session: &Session, call: Call) -> Outcome<Vec<Value>> {

@@ -67,6 +67,7 @@ fn a_drain_names_its_tasks_and_can_be_ended(world: &World, environment: &Environ
     let (so_far, before) = (world.count_lines(environment, greetings), world.processes(environment));
     let run = world.trigger(environment);
     world.wait_for_lines(environment, greetings, so_far + 1);
+    what_runs_is_observed(world, environment, &format!("hello/{run}/greet"));
     world.set_variables(environment, &json!([{ "key": "COLOUR", "value": "blue", "isSecret": false }]));
     let running = || world.operations(environment, "kinds=UPDATE&states=RUNNING");
     let names = |operation: &Value| {
@@ -86,4 +87,15 @@ fn a_drain_names_its_tasks_and_can_be_ended(world: &World, environment: &Environ
     assert_ne!(world.processes(environment)["scheduler"], before["scheduler"]);
     world.let_go(environment);
     world.wait_for_run(environment, &accepted);
+}
+
+fn what_runs_is_observed(world: &World, environment: &Environment, task: &str) {
+    let drain = world.planned_drain(environment);
+    assert_eq!((&drain["names"], &drain["count"]), (&json!([task]), &json!(1)), "{drain:#}");
+    let of = format!("/deployment-processes?deploymentIds={}", environment.id);
+    let shown = world.call("GET", &of, None).json()["deploymentProcesses"][0].clone();
+    let processes = shown["processes"].as_array().expect("a list");
+    let scheduler = processes.iter().find(|it| it["name"] == "scheduler").expect("there is one");
+    assert_eq!((&scheduler["isUp"], &scheduler["restarts"]), (&json!(true), &json!(0)), "{shown:#}");
+    assert!(scheduler["memoryBytes"].as_u64() > Some(1 << 20) && scheduler["startedAt"].is_string());
 }

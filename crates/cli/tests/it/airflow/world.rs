@@ -247,6 +247,16 @@ impl World {
         found["operations"].as_array().expect("a list").clone()
     }
 
+    /// What a plan to delete an environment once its tasks have ended says of these tasks.
+    pub(super) fn planned_drain(&self, environment: &Environment) -> Value {
+        let organization = self.program().organization(&self.token());
+        let path = format!("{organization}/deployments/{}?drain=true", environment.id);
+        let body = json!({ "calls": [{ "method": "DELETE", "path": path }] });
+        let plan = self.call("POST", "/plans", Some(&body)).json();
+        let effects = plan["calls"][0]["effects"].as_array().expect("a list");
+        effects.iter().find(|effect| effect["type"] == "DRAIN").expect("it drains").clone()
+    }
+
     /// Ends the wait of an operation for running tasks.
     pub(super) fn force(&self, operation: &Value) -> Value {
         let id = operation["id"].as_str().expect("an id");

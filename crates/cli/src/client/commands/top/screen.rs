@@ -26,7 +26,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, top: &Top, has_colours: bool) {
     .areas(frame.area());
     frame.render_widget(Paragraph::new(summary(top)), title);
     match (top.mode, top.selected()) {
-        (Mode::Details, Some(row)) => details(frame, middle, row, has_colours),
+        (Mode::Details, Some(row)) => details(frame, middle, (row, top), has_colours),
         _ => list(frame, middle, top, has_colours),
     }
     let mut lines = vec![Line::styled("RECENT PROBLEMS", bold())];
@@ -57,8 +57,8 @@ fn summary(top: &Top) -> String {
 }
 
 fn list(frame: &mut Frame<'_>, area: Rect, top: &Top, has_colours: bool) {
-    let header =
-        TableRow::new(["NAME", "WORKSPACE", "STATUS", "RUNTIME", "OPERATION", "REASON"]).style(bold());
+    let header = ["NAME", "WORKSPACE", "STATUS", "RUNTIME", "MEMORY", "RUNS", "OPERATION", "REASON"];
+    let header = TableRow::new(header).style(bold());
     let rows = top.shown().into_iter().map(|row| {
         let status = Cell::new(Span::styled(row.status.clone(), colour(&row.status, has_colours)));
         TableRow::new([
@@ -66,6 +66,8 @@ fn list(frame: &mut Frame<'_>, area: Rect, top: &Top, has_colours: bool) {
             Cell::new(row.workspace.clone()),
             status,
             Cell::new(row.runtime.clone()),
+            Cell::new(row.memory.clone()),
+            Cell::new(top.runs(&row.id)),
             Cell::new(row.operation.clone()),
             Cell::new(row.reason.clone()),
         ])
@@ -75,6 +77,8 @@ fn list(frame: &mut Frame<'_>, area: Rect, top: &Top, has_colours: bool) {
         Constraint::Fill(1),
         Constraint::Length(11),
         Constraint::Length(10),
+        Constraint::Length(10),
+        Constraint::Length(15),
         Constraint::Fill(2),
         Constraint::Fill(3),
     ];
@@ -84,7 +88,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, top: &Top, has_colours: bool) {
     frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(top.place()));
 }
 
-fn details(frame: &mut Frame<'_>, area: Rect, row: &Row, has_colours: bool) {
+fn details(frame: &mut Frame<'_>, area: Rect, (row, top): (&Row, &Top), has_colours: bool) {
     let status = colour(&row.status, has_colours);
     let field = |name: &'static str, value: &str, style: Style| {
         Line::from(vec![Span::styled(format!("{name:<11}"), bold()), Span::styled(value.to_owned(), style)])
@@ -96,6 +100,8 @@ fn details(frame: &mut Frame<'_>, area: Rect, row: &Row, has_colours: bool) {
         field("WORKSPACE", &row.workspace, plain),
         field("STATUS", &row.status, status),
         field("RUNTIME", &row.runtime, plain),
+        field("MEMORY", &row.memory, plain),
+        field("RUNS", &top.runs(&row.id), plain),
         field("OPERATION", &row.operation, plain),
         field("REASON", &row.reason, plain),
     ];
@@ -150,13 +156,16 @@ mod tests {
             })
         };
         let operation = json!({ "kind": "DEPLOY", "state": "RUNNING", "target": { "id": "c-hourly" } });
+        let processes = [json!({ "deploymentId": "c-nightly", "memoryBytes": 1_572_864 })];
         let rows = [
             deployment("nightly", "HEALTHY", ""),
             deployment("hourly", "DEPLOYING", ""),
             deployment("daily", "UNHEALTHY", "No space left"),
         ];
         let mut top = Top::default();
-        top.refresh(rows.iter().map(|row| Row::of(row, std::slice::from_ref(&operation))).collect());
+        top.refresh(
+            rows.iter().map(|row| Row::of(row, std::slice::from_ref(&operation), &processes)).collect(),
+        );
         top
     }
 
@@ -164,14 +173,14 @@ mod tests {
     fn deployments_are_a_table_with_a_summary_and_the_keys() {
         let expected = [
             "3 deployments  1 healthy  1 unhealthy  0 hibernating  1 in operation",
-            "NAME            WORKSPACE STATUS      RUNTIME    OPERATION        REASON",
-            "nightly         Data      HEALTHY     3.0-1",
+            "NAME            WORKSPACE STATUS      RUNTIME    MEMORY RUNS OPERATION        REASON",
+            "nightly         Data      HEALTHY     3.0-1 1.50 MiB",
             "hourly          Data      DEPLOYING   3.0-1      deploy running",
             "daily           Data      UNHEALTHY   3.0-1                       No space left",
             "",
             KEYS,
         ];
-        let lines = drawn(&top(), 95, 7);
+        let lines = drawn(&top(), 130, 7);
         let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = lines.iter().map(|line| squeezed(line)).collect();
         assert_eq!(lines, expected.map(squeezed));
@@ -200,11 +209,11 @@ mod tests {
         {
             top.press(key);
         }
-        let lines = drawn(&top, 60, 10);
+        let lines = drawn(&top, 60, 12);
         assert_eq!(lines[1], "NAME       daily");
         assert_eq!(lines[4], "STATUS     UNHEALTHY");
-        assert_eq!(lines[7], "REASON     No space left");
-        assert_eq!(lines[9], KEYS_OF_DETAILS);
+        assert_eq!(lines[9], "REASON     No space left");
+        assert_eq!(lines[11], KEYS_OF_DETAILS);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! What the view shows, and what keys do to it: no terminal and no server.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use podium_api::enums::EventType;
 use serde_json::Value;
 
+use crate::client::commands::deployments::size;
 use crate::client::ending::one_line;
 use crate::client::session::text;
 
@@ -22,6 +23,8 @@ pub(super) struct Row {
     pub(super) status: String,
     pub(super) reason: String,
     pub(super) runtime: String,
+    /// The memory of its processes.
+    pub(super) memory: String,
     /// What is being done to it.
     pub(super) operation: String,
 }
@@ -69,6 +72,8 @@ pub(super) enum Next {
 pub(super) struct Top {
     rows: Vec<Row>,
     pub(super) problems: VecDeque<Problem>,
+    /// How many DAG runs of each deployment succeeded and failed since the view was opened.
+    runs: HashMap<String, (u64, u64)>,
     pub(super) filter: String,
     pub(super) mode: Mode,
     /// The id of the selected deployment: it stays selected when others come and go.
@@ -80,7 +85,7 @@ pub(super) struct Top {
 }
 
 impl Row {
-    pub(super) fn of(deployment: &Value, operations: &[Value]) -> Self {
+    pub(super) fn of(deployment: &Value, operations: &[Value], processes: &[Value]) -> Self {
         let field = |name: &str| one_line(text(&deployment[name]));
         let id = field("id");
         let is_of = |operation: &&Value| text(&operation["target"]["id"]) == id;
@@ -88,12 +93,15 @@ impl Row {
             let words = format!("{} {}", text(&operation["kind"]), text(&operation["state"]));
             one_line(&words.to_lowercase().replace('_', " "))
         });
+        let is_of = |processes: &&Value| text(&processes["deploymentId"]) == id;
+        let memory = processes.iter().find(is_of).and_then(|processes| processes["memoryBytes"].as_u64());
         Self {
             name: field("name"),
             workspace: field("workspaceName"),
             status: field("status"),
             reason: field("statusReason"),
             runtime: field("platformRuntimeVersion"),
+            memory: memory.map(size).unwrap_or_default(),
             operation: operation.unwrap_or_default(),
             id,
         }
@@ -115,18 +123,23 @@ impl Top {
         self.keep_selection();
     }
 
-    /// Notes an event, if it says that something went wrong.
+    /// Notes an event, if it says that something went wrong or that a DAG run has ended.
     pub(super) fn note(&mut self, event: &Value) {
-        let kind = text(&event["type"]);
+        let (kind, data) = (text(&event["type"]), &event["data"]);
+        let has_failed = kind == EventType::DagRunFailed.as_str();
+        if has_failed || kind == EventType::DagRunSucceeded.as_str() {
+            let (succeeded, failed) = self.runs.entry(text(&data["deploymentId"]).to_owned()).or_default();
+            *(if has_failed { failed } else { succeeded }) += 1;
+        }
         let is_problem =
             [EventType::DeploymentUnhealthy, EventType::OperationFailed, EventType::DeployFailed]
                 .iter()
                 .any(|problem| problem.as_str() == kind);
-        if !is_problem {
+        if !is_problem && !has_failed {
             return;
         }
-        let data = &event["data"];
         let what = match text(&data["statusReason"]) {
+            "" if has_failed => format!("run of {} failed", text(&data["dagRun"]["dagId"])),
             "" => {
                 kind.rsplit('.').take(2).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join(" ")
             }
@@ -138,6 +151,15 @@ impl Top {
             what: one_line(&what),
         });
         self.problems.truncate(MOST_PROBLEMS);
+    }
+
+    /// How the DAG runs of a deployment ended since the view was opened.
+    pub(super) fn runs(&self, id: &str) -> String {
+        match self.runs.get(id) {
+            None => String::new(),
+            Some((succeeded, 0)) => format!("{succeeded} ok"),
+            Some((succeeded, failed)) => format!("{succeeded} ok, {failed} failed"),
+        }
     }
 
     /// The deployments that the filter leaves.
@@ -206,7 +228,7 @@ mod tests {
 
     pub(crate) fn rows(names: &[&str]) -> Vec<Row> {
         let row = |name: &&str| {
-            Row::of(&json!({ "id": format!("c-{name}"), "name": name, "status": "HEALTHY" }), &[])
+            Row::of(&json!({ "id": format!("c-{name}"), "name": name, "status": "HEALTHY" }), &[], &[])
         };
         names.iter().map(row).collect()
     }
@@ -271,6 +293,24 @@ mod tests {
     }
 
     #[test]
+    fn runs_are_counted_and_those_that_fail_are_problems() {
+        let mut top = Top::default();
+        let event = |kind: &str| {
+            json!({
+                "time": "t", "type": kind,
+                "data": { "deploymentId": "c1", "resource": { "name": "nightly" }, "dagRun": { "dagId": "sales" } },
+            })
+        };
+        top.note(&event("podium.dag_run.succeeded"));
+        assert_eq!((top.runs("c1").as_str(), top.runs("c2").as_str(), top.problems.len()), ("1 ok", "", 0));
+        top.note(&event("podium.dag_run.failed"));
+        assert_eq!(
+            (top.runs("c1").as_str(), top.problems[0].what.as_str()),
+            ("1 ok, 1 failed", "run of sales failed")
+        );
+    }
+
+    #[test]
     fn a_row_names_the_operation_that_is_under_way() {
         let deployment =
             json!({ "id": "c1", "name": "n", "status": "DEPLOYING", "platformRuntimeVersion": "3.0-1" });
@@ -278,7 +318,9 @@ mod tests {
             json!({ "kind": "DEPLOY", "state": "RUNNING", "target": { "id": "c2" } }),
             json!({ "kind": "UPDATE_DEPLOYMENT", "state": "PENDING", "target": { "id": "c1" } }),
         ];
-        assert_eq!(Row::of(&deployment, &operations).operation, "update deployment pending");
-        assert_eq!(Row::of(&deployment, &[]).operation, "");
+        assert_eq!(Row::of(&deployment, &operations, &[]).operation, "update deployment pending");
+        let processes = [json!({ "deploymentId": "c1", "processes": [], "memoryBytes": 1_572_864 })];
+        let row = Row::of(&deployment, &[], &processes);
+        assert_eq!((row.operation.as_str(), row.memory.as_str()), ("", "1.50 MiB"));
     }
 }

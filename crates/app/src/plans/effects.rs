@@ -1,0 +1,118 @@
+//! What a planned call causes beyond the fields that it changes.
+
+use podium_api::Description;
+use podium_api::enums::{OperationCause, OperationKind, PlannedEffectType};
+use podium_api::plans::{PlannedChange, PlannedEffect};
+use podium_domain::plans as rules;
+use serde_json::Value;
+
+use super::begun::Begun;
+use super::making::{Making, Resource};
+use super::running::Interrupted;
+use crate::error::Result;
+
+/// How many are named of what an effect concerns.
+pub(super) const MOST_NAMED: usize = 20;
+
+impl Making<'_> {
+    /// What is lost along with a resource that is deleted.
+    pub(super) fn deleted_along(
+        &self,
+        endpoint: &Description,
+        before: &Resource,
+    ) -> Result<Vec<PlannedEffect>> {
+        let id = before.get("id").and_then(Value::as_str).unwrap_or_default();
+        let lists = match endpoint.id {
+            "DeleteWorkspace" => vec![
+                ("Its API tokens are deleted.", format!("tokens?workspaceId={id}")),
+                ("Its environment objects are deleted.", format!("environment-objects?workspaceId={id}")),
+            ],
+            "DeleteDeployment" => vec![
+                ("Its deploys are deleted.", format!("deployments/{id}/deploys?offset=0")),
+                ("Its API tokens are deleted.", format!("tokens?deploymentId={id}")),
+            ],
+            _ => Vec::new(),
+        };
+        let mut effects = Vec::new();
+        for (message, list) in lists {
+            if let Some((_, count)) = self.listed(&format!("{list}&limit=0"), "")? {
+                let message = message.to_owned();
+                let (kind, count) = (PlannedEffectType::Delete, Some(count));
+                effects.push(PlannedEffect { kind, message, names: Vec::new(), count, observed_at: None });
+            }
+        }
+        Ok(effects)
+    }
+
+    /// What a call does to running environments, through the operations that it has begun.
+    pub(super) fn rolled_out(
+        &self,
+        path: &str,
+        changes: &[PlannedChange],
+        begun: Vec<Begun>,
+    ) -> (Vec<PlannedEffect>, Vec<Interrupted>) {
+        let reach = self.cx.grants().visible_deployments();
+        let (mut effects, mut interrupted, mut around) = (Vec::new(), Vec::new(), Vec::new());
+        for Begun { kind, cause, deployment_id, workspace_id, name } in begun {
+            if !reach.contains(workspace_id, deployment_id) {
+                continue;
+            }
+            let mut waits = true;
+            let found = match kind {
+                _ if cause == OperationCause::EnvironmentObject => {
+                    around.push(name.clone());
+                    Vec::new()
+                }
+                OperationKind::Delete => {
+                    waits = path.split_once('?').is_some_and(|(_, query)| query.contains("drain=true"));
+                    vec![effect(
+                        PlannedEffectType::Stop,
+                        "Its environment is stopped and its data is deleted.",
+                    )]
+                }
+                OperationKind::Hibernate => {
+                    let message = "Its environment is stopped once running tasks have ended, at the latest after the deployment's grace period.";
+                    vec![effect(PlannedEffectType::Stop, message)]
+                }
+                OperationKind::Deploy | OperationKind::Rollback => {
+                    let message = "The other version goes live. Components restart only if its packages or its image differ, and then wait for running tasks.";
+                    vec![effect(PlannedEffectType::Restart, message)]
+                }
+                OperationKind::Update | OperationKind::RuntimeUpgrade => {
+                    match rules::of_deployment(changes) {
+                        restarts if restarts.is_empty() => continue,
+                        restarts => restarts,
+                    }
+                }
+                _ => continue,
+            };
+            effects.extend(found);
+            interrupted.push(Interrupted { deployment_id, name, waits });
+        }
+        if !around.is_empty() {
+            let message = "The components of these deployments restart after their running tasks have ended, at the latest after the grace period of each.";
+            let count = Some(around.len() as u64);
+            around.truncate(MOST_NAMED);
+            effects.insert(
+                0,
+                PlannedEffect { names: around, count, ..effect(PlannedEffectType::Restart, message) },
+            );
+        }
+        (effects, interrupted)
+    }
+
+    /// The names in a list of the organization, as far as they are shown, and how many there are; `None` if there are none.
+    pub(super) fn listed(&self, list: &str, name: &str) -> Result<Option<(Vec<String>, u64)>> {
+        let path = format!("/organizations/{}/{list}", self.cx.organization_id());
+        let Some((_, page)) = self.read_opt(Some(&path))? else { return Ok(None) };
+        let count = page.get("totalCount").and_then(Value::as_u64).unwrap_or_default();
+        let items = page.values().find_map(Value::as_array).into_iter().flatten();
+        let names = items.filter_map(|item| item.get(name)?.as_str().map(str::to_owned)).collect();
+        Ok((count > 0).then_some((names, count)))
+    }
+}
+
+/// An effect without names.
+pub(super) fn effect(kind: PlannedEffectType, message: &str) -> PlannedEffect {
+    PlannedEffect { kind, message: message.to_owned(), names: Vec::new(), count: None, observed_at: None }
+}
