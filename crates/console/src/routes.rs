@@ -62,6 +62,7 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["deployments", of, "deploys", deploy] => {
             deployment::deploys::show(visit, id(of)?, id(deploy)?).await
         }
+        ["deployments", of, "processes"] => deployment::processes::part(visit, id(of)?).await,
         ["deployments", of, "logs"] => deployment::logs::show(visit, id(of)?).await,
         ["deployments", of, "logs", "download"] => deployment::logs::download(visit, id(of)?).await,
         ["deployments", of, "variables"] => deployment::variables::show(visit, id(of)?, None).await,

@@ -128,6 +128,15 @@ pub(crate) fn time(at: Timestamp, now: Timestamp) -> Html {
     Html(format!("<time datetime=\"{at}\" title=\"{exact}\">{}</time>", relative(at, now)))
 }
 
+/// A number of bytes for people.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let unit = (bytes.max(1).ilog2() / 10).min(4);
+    let (whole, tenth) = (bytes >> (10 * unit), (bytes >> (10 * unit.saturating_sub(1))) % 1024 * 10 / 1024);
+    let name = UNITS[unit as usize];
+    if unit < 2 || whole >= 100 { format!("{whole} {name}") } else { format!("{whole}.{tenth} {name}") }
+}
+
 /// A time for people, in UTC.
 pub(crate) fn exact(at: Timestamp) -> String {
     let text = at.to_string();
@@ -228,6 +237,22 @@ mod tests {
             "<time datetime=\"2027-01-15T08:00:00.000Z\" title=\"2027-01-15 08:00:00 UTC\">1 min ago</time>"
         );
         assert_eq!(duration(at, later(61)), "1 min 1 s");
+    }
+
+    #[test]
+    fn sizes_have_a_unit() {
+        let table = [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (2048, "2 KiB"),
+            (1_572_864, "1.5 MiB"),
+            (300 << 20, "300 MiB"),
+            (5 << 30, "5.0 GiB"),
+            (u64::MAX, "16777215 TiB"),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(size(bytes), expected);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod calendar;
 pub(crate) mod deploys;
 pub(crate) mod logs;
 pub(crate) mod overview;
+pub(crate) mod processes;
 pub(crate) mod settings;
 pub(crate) mod variables;
 

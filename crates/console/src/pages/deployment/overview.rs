@@ -5,7 +5,8 @@ use podium_api::DeploymentId;
 use podium_api::enums::OperationState;
 use podium_api::operations;
 
-use super::Head;
+use super::processes::Tree;
+use super::{Head, processes};
 use crate::answer::{Answer, Result};
 use crate::list::{Empty, Pager, Table};
 use crate::pages::operations::{OperationView, row};
@@ -21,6 +22,8 @@ struct Page<'a> {
     running: Vec<OperationView>,
     timeline: Vec<(&'static str, OperationView, String)>,
     facts: Vec<(&'static str, String)>,
+    /// The processes, for a person who wants the page to wait for them, as one without scripts does.
+    tree: Option<Tree>,
     api_url: String,
     id: String,
 }
@@ -56,8 +59,10 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
         ("Created by", view::subject(Some(&of.created_by))),
         ("Description", of.description.clone().unwrap_or_default()),
     ];
+    let tree = if visit.query().is_on("now") { Some(processes::read(visit, id).await) } else { None };
     let page = Page {
         shell: &head.shell,
+        tree,
         running: running.into_iter().map(|of| OperationView::new(visit, of)).collect(),
         timeline: timeline.collect(),
         facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
