@@ -4,6 +4,7 @@
 mod client;
 mod creates;
 mod deployments;
+mod events;
 mod fresh;
 mod instructions;
 pub(crate) mod logs;
@@ -47,6 +48,8 @@ pub(crate) enum What {
     Creates,
     /// Deployments only.
     Deployments,
+    /// The cost of operations and events only.
+    Events,
     /// The start on a database of a million rows, too.
     Million,
 }
@@ -65,6 +68,9 @@ pub(crate) fn run(what: What) -> Outcome {
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
     if what == What::Instructions {
         return instructions::run();
+    }
+    if what == What::Events {
+        return Bench::start()?.events();
     }
     if matches!(what, What::All | What::Fresh) {
         Bench::start()?.fresh_reads()?;
@@ -292,6 +298,8 @@ fn serve(
         &data,
         "--data-plane",
         "simulated",
+        "--max-connections-per-address",
+        "2000",
     ]);
     if let Some(url) = database {
         line.extend(["--database-url", url, "--rate-limits", "off"]);

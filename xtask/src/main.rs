@@ -53,6 +53,7 @@ Usage: cargo xtask <command>
         [--deployments]      the start on a database of a million rows
         [--million]
   bench --instructions       instructions of the same reads, counted by callgrind: comparable on a busy machine
+  bench --events             creates with and without storing events and operations, and a thousand followers
   bench --console            every page of the console with ten thousand deployments and a million audit records: its time
                              and its size
   bench --postgres           the release program on a PostgreSQL server that is started for it, on the same cores: rates, and
@@ -95,6 +96,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["bench", "--instructions"] => bench::run(bench::What::Instructions),
         ["bench", "--creates"] => bench::run(bench::What::Creates),
         ["bench", "--console"] => console::bench(),
+        ["bench", "--events"] => bench::run(bench::What::Events),
         ["bench", "--postgres"] => bench::postgres::run(),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),
         ["bench", "--logs", options @ ..] => bench::logs::run(options),
