@@ -63,6 +63,10 @@ pub async fn once(app: &App) -> Result<()> {
         .await,
         drop_all(app, move |tx| Ok(alert_firings::prune(tx, &system, now - FIRINGS_KEPT_FOR, AT_ONCE)?))
             .await,
+        drop_all(app, move |tx| {
+            Ok(alert_firings::forget(tx, &system, now, now - FIRINGS_KEPT_FOR, AT_ONCE)?)
+        })
+        .await,
         drop_all(app, move |tx| Ok(alert_watches::prune(tx, &system, now - FIRINGS_KEPT_FOR, AT_ONCE)?))
             .await,
         drop_all(app, move |tx| Ok(audit::prune(tx, &system, now - audit_retention, AT_ONCE)?)).await,

@@ -75,6 +75,8 @@ statements! {
     REMOVE = "DELETE FROM alert_firings WHERE id IN (SELECT id FROM alert_firings WHERE alert_id = $1 LIMIT $2)";
     PRUNE = "DELETE FROM alert_firings WHERE id IN \
         (SELECT id FROM alert_firings WHERE until < $1 AND untold_since IS NULL ORDER BY until LIMIT $2)";
+    FORGET = "UPDATE alert_firings SET until = $1, untold_since = NULL WHERE id IN \
+        (SELECT id FROM alert_firings WHERE until IS NULL AND dag_id <> '' AND since < $2 ORDER BY since LIMIT $3)";
     EXPIRING = "SELECT t.id, t.name, t.workspace_id, t.deployment_id, t.end_at FROM api_tokens t \
         WHERE t.organization_id = $1 AND t.end_at > $2 AND t.end_at <= $3 \
         AND ($4 OR t.workspace_id IN ($5[]) OR t.deployment_id IN ($6[])) \
@@ -309,6 +311,12 @@ pub fn remove_some(tx: &Tx, _: &System, alert_id: AlertId, limit: u32) -> Result
 /// Drops some firings that ended before a time; returns how many.
 pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
+}
+
+/// Ends what was found about DAGs before a time and has not ended since, without telling anybody: the DAG may be gone, and
+/// one that still fails is found again.
+pub fn forget(tx: &Tx, _: &System, now: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
+    tx.execute(&FORGET, params![now.millis(), before.millis(), limit])
 }
 
 fn read_untold(row: &Row<'_>) -> Result<(EventAlertFiring, bool)> {

@@ -98,6 +98,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0028_alerts"),
     migration!("0029_device_sign_ins"),
     migration!("0030_clean_ups"),
+    migration!("0031_forgotten_firings"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run

@@ -64,7 +64,8 @@ impl Making<'_> {
                     Vec::new()
                 }
                 OperationKind::Delete => {
-                    waits = path.split_once('?').is_some_and(|(_, query)| query.contains("drain=true"));
+                    let query = path.split_once('?').map_or("", |(_, query)| query);
+                    waits = query.split('&').any(|pair| pair == "drain=true");
                     vec![effect(
                         PlannedEffectType::Stop,
                         "Its environment is stopped and its data is deleted.",

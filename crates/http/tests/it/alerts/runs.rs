@@ -49,6 +49,24 @@ fn claim(event: &str, dag: &str, run: &str) -> Value {
 }
 
 on_both_engines! {
+    async fn what_was_found_about_a_dag_that_never_runs_again_ends_after_a_month(app) {
+        let world = World::new(&app).await;
+        let nightly = Environment::new(&world, "Nightly").await;
+        let alert = world.alert("DAG_RUN_FAILED", json!({})).await;
+        nightly.run("failed", "sales", "1").await;
+        wait_for_notice(&app).await;
+        app.advance(Duration::from_hours(24 * 29));
+        podium_app::maintenance::once(&app.app).await.expect("housekeeping");
+        assert_eq!(world.states(&alert).await, ["sales FIRING"]);
+        app.advance(Duration::from_hours(25));
+        podium_app::maintenance::once(&app.app).await.expect("housekeeping");
+        assert_eq!(world.states(&alert).await, ["sales RESOLVED"]);
+        wait_for_notice(&app).await;
+        assert_eq!(notices(&app).await, NONE, "nobody is told, because nothing is known");
+        nightly.run("failed", "sales", "2").await;
+        assert_eq!(world.states(&alert).await, ["sales FIRING", "sales RESOLVED"], "it still fails");
+    }
+
     async fn a_failed_run_is_told_until_one_of_the_dag_succeeds(app) {
         let world = World::new(&app).await;
         let alert = world.alert("DAG_RUN_FAILED", json!({})).await;
