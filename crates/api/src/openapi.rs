@@ -264,7 +264,8 @@ impl Description {
         self.method == Method::Post && answers_again
     }
 
-    /// Whether `If-Match` is compared: updates and removals of one resource, whose path ends in its id or below it.
+    /// Whether `If-Match` is compared: changes of one resource, whose path ends in its id or below it. What is created below
+    /// another resource compares the version of that one.
     pub fn compares_version(&self) -> bool {
         let acts_on_one = self.path_params.len() > 1 || self.path.ends_with("/{organizationId}");
         self.method != Method::Get && self.access != Access::Agent && acts_on_one

@@ -19,6 +19,29 @@ pub(super) fn same_names(tree: &Tree, report: &mut Report) {
     }
 }
 
+/// Migrations from before this rule, with texts that are neither sorted nor compared with others.
+const BEFORE: [&str; 2] = ["0023_rolled_back_from.sql", "0029_device_sign_ins.sql"];
+
+/// Reports columns of text on PostgreSQL that are sorted as the server's locale has it, unlike on SQLite.
+pub(super) fn texts_are_compared_by_bytes(tree: &Tree, report: &mut Report) {
+    for file in &tree.files {
+        if !file.path.starts_with("migrations/postgres/") || BEFORE.contains(&file.name()) {
+            continue;
+        }
+        for (number, line) in file.text.lines().enumerate() {
+            let declared = line.split("--").next().unwrap_or_default();
+            let is_text = declared.split([' ', ',', ';', '(', ')']).any(|word| word == "TEXT");
+            if is_text && !declared.contains("COLLATE \"C\"") && !declared.contains("AS TEXT") {
+                report.violation(
+                    &file.path,
+                    number + 1,
+                    "write `TEXT COLLATE \"C\"`: texts are compared by bytes",
+                );
+            }
+        }
+    }
+}
+
 fn names<'t>(tree: &'t Tree, engine: &str) -> BTreeSet<&'t str> {
     let directory = format!("migrations/{engine}/");
     tree.files
@@ -32,6 +55,21 @@ fn names<'t>(tree: &'t Tree, engine: &str) -> BTreeSet<&'t str> {
 mod tests {
     use super::super::violations;
     use super::*;
+
+    #[test]
+    fn refuses_a_text_that_is_sorted_by_a_locale() {
+        let files = [
+            (
+                "migrations/postgres/0040_notes.sql",
+                "CREATE TABLE notes (\n    id TEXT COLLATE \"C\" PRIMARY KEY,\n    title TEXT NOT NULL\n);",
+            ),
+            ("migrations/sqlite/0040_notes.sql", "CREATE TABLE notes (id TEXT PRIMARY KEY);"),
+        ];
+        assert_eq!(
+            violations(texts_are_compared_by_bytes, &files),
+            ["migrations/postgres/0040_notes.sql:3: write `TEXT COLLATE \"C\"`: texts are compared by bytes"]
+        );
+    }
 
     #[test]
     fn refuses_a_migration_of_one_engine() {

@@ -14,6 +14,7 @@ mod renames;
 mod rules;
 mod signatures;
 mod source;
+mod statements;
 mod tree;
 mod vocabulary;
 mod waiting;
@@ -69,6 +70,8 @@ const RULES: &[Rule] = &[
     proofs::only_the_store_runs_statements,
     proofs::the_store_keeps_its_name,
     migrations::same_names,
+    migrations::texts_are_compared_by_bytes,
+    statements::are_listed,
     rules::rules_are_pinned,
     documents::links_resolve,
 ];

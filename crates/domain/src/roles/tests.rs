@@ -38,10 +38,17 @@ fn each_role_contains_the_weaker_ones() {
 #[test]
 fn the_ends_of_the_hierarchies_are_whole() {
     let everything = PermissionSet::everything();
-    assert_eq!(set("ORGANIZATION_OWNER"), everything);
-    assert_eq!(set("WORKSPACE_OWNER"), everything.of_scope(Workspace).union(everything.of_scope(Deployment)));
-    assert_eq!(set("DEPLOYMENT_ADMIN"), everything.of_scope(Deployment));
-    assert_eq!(set("DAG_AUTHOR"), everything.of_scope(Dag));
+    let of_workspaces = everything.of_scope(Workspace).union(everything.of_scope(Deployment));
+    for (role, expected) in [
+        ("ORGANIZATION_OWNER", everything),
+        ("WORKSPACE_OWNER", of_workspaces),
+        ("DEPLOYMENT_ADMIN", everything.of_scope(Deployment)),
+        ("DAG_AUTHOR", everything.of_scope(Dag)),
+    ] {
+        let held = set(role);
+        let differing = expected.without(held).union(held.without(expected));
+        assert!(differing == PermissionSet::EMPTY, "{role} lacks these or has too many: {differing:?}");
+    }
 }
 
 #[test]

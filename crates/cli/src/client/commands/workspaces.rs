@@ -52,7 +52,7 @@ enum Verb {
         #[command(flatten)]
         settings: Settings,
     },
-    /// Delete workspaces with everything in them.
+    /// Delete workspaces, with their tokens and environment objects; one that still has deployments is refused.
     Delete {
         /// Names or ids.
         #[arg(required = true)]

@@ -57,14 +57,14 @@ on_both_engines! {
         wait_for_notice(&app).await;
         app.advance(Duration::from_hours(24 * 29));
         podium_app::maintenance::once(&app.app).await.expect("housekeeping");
-        assert_eq!(world.states(&alert).await, ["sales FIRING"]);
+        assert_eq!(world.states(&alert).await, ["Nightly/sales FIRING"]);
         app.advance(Duration::from_hours(25));
         podium_app::maintenance::once(&app.app).await.expect("housekeeping");
-        assert_eq!(world.states(&alert).await, ["sales RESOLVED"]);
+        assert_eq!(world.states(&alert).await, ["Nightly/sales RESOLVED"]);
         wait_for_notice(&app).await;
         assert_eq!(notices(&app).await, NONE, "nobody is told, because nothing is known");
         nightly.run("failed", "sales", "2").await;
-        assert_eq!(world.states(&alert).await, ["sales FIRING", "sales RESOLVED"], "it still fails");
+        assert_eq!(world.states(&alert).await, ["Nightly/sales FIRING", "Nightly/sales RESOLVED"], "it still fails");
     }
 
     async fn a_failed_run_is_told_until_one_of_the_dag_succeeds(app) {

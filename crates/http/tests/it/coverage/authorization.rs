@@ -53,7 +53,7 @@ on_both_engines! {
             assert_eq!(message, format!("There is no such {thing}, or you may not see it."), "{}", endpoint.id);
             walked += 1;
         }
-        assert_eq!(walked, 23);
+        assert!(walked >= 23, "{walked}");
     }
 
     async fn a_caller_of_another_organization_cannot_tell_existing_from_missing_resources(app) {

@@ -47,7 +47,7 @@ on_both_engines! {
             }
             walked += 1;
         }
-        assert_eq!(walked, 55);
+        assert!(walked >= 55, "{walked}");
         let all = serde_json::to_string(&settled(&app).await).expect("JSON");
         for secret in [PASSWORD, NEW_PASSWORD, VARIABLE, "eyJ", "whsec_"] {
             assert!(!all.contains(secret), "{secret} is in an event");

@@ -1,0 +1,54 @@
+//! Every statement and every list of the store is known to the test that prepares them all.
+
+use super::Report;
+use super::tree::Tree;
+
+const STORE: &str = "crates/store/src/";
+const LIST: &str = "crates/store/src/lib.rs";
+
+/// Reports modules of the store whose statements or table the store does not list.
+pub(super) fn are_listed(tree: &Tree, report: &mut Report) {
+    let Some(list) = tree.files.iter().find(|file| file.path == LIST) else { return };
+    for file in tree.rust() {
+        let Some(name) = file.path.strip_prefix(STORE).and_then(|path| path.strip_suffix(".rs")) else {
+            continue;
+        };
+        // A part of a module is listed by its module.
+        let module = name.split('/').next().unwrap_or(name);
+        let lists = |what: &str| list.text.contains(&format!(" {module}::{what}"));
+        let has = |text: &str| file.text.lines().any(|line| line.trim_start().starts_with(text));
+        for (marks, what) in [
+            ("statements! {", "STATEMENTS"),
+            ("pub const TABLE:", "TABLE"),
+            ("pub(crate) const TABLE:", "TABLE"),
+        ] {
+            if has(marks) && !lists(what) {
+                let message = format!("list `{module}::{what}` in {LIST}, so that a test prepares it");
+                report.violation(&file.path, 0, message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::violations;
+    use super::*;
+
+    #[test]
+    fn refuses_statements_that_no_test_prepares() {
+        let notes = "statements! {\n}\npub(crate) const TABLE: Table = Table {};\n";
+        let files = [
+            (LIST, "let fixed = [\n    teams::STATEMENTS,\n];\nlet shapes = [\n    teams::TABLE,\n];\n"),
+            ("crates/store/src/notes.rs", notes),
+            ("crates/store/src/teams.rs", notes),
+        ];
+        assert_eq!(
+            violations(are_listed, &files),
+            [
+                "crates/store/src/notes.rs: list `notes::STATEMENTS` in crates/store/src/lib.rs, so that a test prepares it",
+                "crates/store/src/notes.rs: list `notes::TABLE` in crates/store/src/lib.rs, so that a test prepares it",
+            ]
+        );
+    }
+}
