@@ -139,6 +139,12 @@ impl Pager {
             next: (offset + shown < total).then(|| at(offset + PAGE)),
         })
     }
+
+    /// The same on a page at another path than the one that was read.
+    pub(crate) fn at(self, path: &str) -> Self {
+        let there = |query: Option<String>| query.map(|query| format!("{path}{query}"));
+        Self { previous: there(self.previous), next: there(self.next), ..self }
+    }
 }
 
 impl ListPage {

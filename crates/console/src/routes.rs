@@ -58,6 +58,8 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["deployments"] => deployments::list(visit).await,
         ["deployments", "new"] => deployments::new(visit, None).await,
         ["deployments", of] => deployment::overview::show(visit, id(of)?).await,
+        ["deployments", of, "dags"] => deployment::dags::show(visit, id(of)?).await,
+        ["deployments", of, "dags", "part"] => deployment::dags::part(visit, id(of)?).await,
         ["deployments", of, "deploys"] => deployment::deploys::list(visit, id(of)?).await,
         ["deployments", of, "deploys", deploy] => {
             deployment::deploys::show(visit, id(of)?, id(deploy)?).await
@@ -115,6 +117,9 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["deployments", of, "variables", "remove"] => {
             deployment::variables::change(visit, id(of)?, true).await
         }
+        ["deployments", of, "dags", "trigger"] => deployment::dags::trigger(visit, id(of)?).await,
+        ["deployments", of, "dags", "pause"] => deployment::dags::pause(visit, id(of)?, true).await,
+        ["deployments", of, "dags", "unpause"] => deployment::dags::pause(visit, id(of)?, false).await,
         ["deployments", of, "hibernate"] => deployment::override_hibernation(visit, id(of)?, true).await,
         ["deployments", of, "wake"] => deployment::override_hibernation(visit, id(of)?, false).await,
         ["deployments", of, "delete"] => deployment::delete(visit, id(of)?).await,

@@ -53,6 +53,9 @@ const DONE: &[(&str, &str)] = &[
     ("applied", "The change was applied."),
     ("rolled-back", "The rollback has started."),
     ("sent", "Sent. What came of it is below."),
+    ("triggered", "A run was started."),
+    ("paused", "Paused: no more runs begin."),
+    ("unpaused", "The DAG runs by its schedule again."),
     ("password", "Your password was changed."),
 ];
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 mod calendar;
+pub(crate) mod dags;
 pub(crate) mod deploys;
 pub(crate) mod logs;
 pub(crate) mod overview;
@@ -13,6 +14,7 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, deployment_logs, deploys as deploys_api, users};
 use serde_json::json;
 
+use crate::airflow::Airflow;
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::form::{Form, FormPage};
@@ -59,6 +61,7 @@ impl Head {
         let may_update = calls.may::<deployments::Update>(path).await;
         let offered = [
             (true, "Overview", ""),
+            (Airflow::of(visit, of).shows_dags().await, "DAGs", "/dags"),
             (calls.may::<deploys_api::List>(path).await, "Deploys", "/deploys"),
             (calls.may::<deployment_logs::Get>(path).await, "Logs", "/logs"),
             (true, "Variables", "/variables"),

@@ -3,10 +3,12 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
+use podium_dataplane::Line;
 use podium_domain::{On, Permission};
-use podium_testkit::{Engine, TestApp, block_on, on_both_engines, role};
+use podium_testkit::{Engine, Environment, TestApp, block_on, on_both_engines, role};
 use serde_json::json;
 
+use super::dags::{dag, fly, run};
 use super::{Person, deployment};
 use crate::front_door::visit;
 
@@ -59,6 +61,11 @@ async fn something_of_everything(app: &TestApp) -> (podium_api::WorkspaceId, pod
         "scopeEntityId": workspace_id, "environmentVariable": { "value": "v", "isSecret": false } });
     post("/environment-objects", object).await;
     post("/webhooks", json!({ "name": "pager", "url": "https://127.0.0.1/hook" })).await;
+    let environment = Environment::behind(app, id, Line::Three).await;
+    let errors = json!([{ "filename": "orders.py", "stack_trace": "NameError" }]);
+    fly(&environment, &json!([dag("load", &["etl"])]), &[run("load", "r1", "success")], &errors);
+    environment.answer_at("/load/dagRuns", 200, &json!({}));
+    environment.answer_at("/load", 200, &json!({}));
     (workspace_id, id)
 }
 
@@ -67,7 +74,7 @@ on_both_engines! {
         something_of_everything(&app).await;
         let (pages, forms) = crawl(&app, &Person::new(&app, &app.owner).await).await;
         let kinds = ["deployments", "operations", "workspaces", "environment", "clusters", "users", "teams", "roles", "tokens",
-            "address-ranges", "audit", "settings", "account", "webhooks", "declared-sets", "logs", "variables", "access", "deploys", "new", "invite", "delete", "download", "export"];
+            "address-ranges", "audit", "settings", "account", "webhooks", "declared-sets", "logs", "variables", "access", "deploys", "dags", "new", "invite", "delete", "download", "export"];
         for kind in kinds {
             assert!(pages.iter().any(|path| path.split(['/', '?']).any(|part| part == kind)), "{kind}: {pages:?}");
         }

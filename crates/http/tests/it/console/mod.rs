@@ -3,6 +3,7 @@
 mod attacks;
 mod changing;
 mod crawl;
+mod dags;
 
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
 use serde_json::{Value, json};
