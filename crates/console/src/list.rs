@@ -56,9 +56,15 @@ pub(crate) struct Row {
 #[derive(Debug)]
 pub(crate) enum Cell {
     Text(String),
-    Link { text: String, href: String, sub: String },
+    Link {
+        text: String,
+        href: String,
+        sub: String,
+    },
     Html(Html),
     Mono(String),
+    /// A text with a second line below it.
+    Lines(String, String),
 }
 
 /// A choice that narrows the list; the query names it.

@@ -3,6 +3,7 @@
 //! `cargo xtask console` runs these. The data plane is simulated, and its loops run when a test says so.
 
 mod administration;
+mod airflow;
 mod appearance;
 mod deploying;
 mod keys;

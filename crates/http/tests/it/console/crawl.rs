@@ -9,6 +9,7 @@ use podium_testkit::{Engine, Environment, TestApp, block_on, on_both_engines, ro
 use serde_json::json;
 
 use super::dags::{dag, fly, run};
+use super::deploys::deployed;
 use super::{Person, deployment};
 use crate::front_door::visit;
 
@@ -60,7 +61,11 @@ async fn something_of_everything(app: &TestApp) -> (podium_api::WorkspaceId, pod
     let object = json!({ "objectKey": "KEY", "objectType": "ENVIRONMENT_VARIABLE", "scope": "WORKSPACE",
         "scopeEntityId": workspace_id, "environmentVariable": { "value": "v", "isSecret": false } });
     post("/environment-objects", object).await;
-    post("/webhooks", json!({ "name": "pager", "url": "https://127.0.0.1/hook" })).await;
+    let hook = post("/webhooks", json!({ "name": "pager", "url": "https://127.0.0.1/hook" })).await;
+    post("/alerts", json!({ "name": "broken", "kind": "DEPLOYMENT_UNHEALTHY", "webhookIds": [hook["id"]], "deploymentIds": [id] })).await;
+    for version in ["1", "2"] {
+        deployed(app, id, version).await;
+    }
     let environment = Environment::behind(app, id, Line::Three).await;
     let errors = json!([{ "filename": "orders.py", "stack_trace": "NameError" }]);
     fly(&environment, &json!([dag("load", &["etl"])]), &[run("load", "r1", "success")], &errors);
@@ -74,7 +79,7 @@ on_both_engines! {
         something_of_everything(&app).await;
         let (pages, forms) = crawl(&app, &Person::new(&app, &app.owner).await).await;
         let kinds = ["deployments", "operations", "workspaces", "environment", "clusters", "users", "teams", "roles", "tokens",
-            "address-ranges", "audit", "settings", "account", "webhooks", "declared-sets", "logs", "variables", "access", "deploys", "dags", "new", "invite", "delete", "download", "export"];
+            "address-ranges", "audit", "settings", "account", "webhooks", "alerts", "compare", "declared-sets", "logs", "variables", "access", "deploys", "dags", "new", "invite", "delete", "download", "export"];
         for kind in kinds {
             assert!(pages.iter().any(|path| path.split(['/', '?']).any(|part| part == kind)), "{kind}: {pages:?}");
         }
