@@ -73,7 +73,7 @@ function follow() {
   const lead = () => new Promise(() => {
     const source = new EventSource(`${home}/events`);
     // What happened while nobody followed is not sent again: everybody looks once.
-    source.onopen = () => { if (Date.now() - loaded > 2000) tell("*"); };
+    source.onopen = () => { if (Date.now() - loaded > 250) tell("*"); };
     source.onmessage = (message) => {
       const event = JSON.parse(message.data);
       // There may be a lot of what runs inside environments: only pages that ask Airflow hear of it.

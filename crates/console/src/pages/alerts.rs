@@ -135,8 +135,8 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         Places::read(visit, &visit.query().all("deploymentIds").map(str::to_owned).collect::<Vec<_>>()).await;
     let form = Form {
         action: visit.link("/alerts"),
-        fields: fields::new(visit),
-        more: places.fields(None),
+        fields: fields::new(visit).into_iter().chain(places.webhook_field(None)).collect(),
+        more: places.place_fields(None),
         submit: "Create alert".to_owned(),
         cancel: visit.link("/alerts"),
         ..Form::default()
@@ -172,12 +172,13 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Op
     let code = problem.as_ref().map_or(200, |problem| problem.status);
     let form = calls.may::<alerts::Update>(path).await.then(|| {
         let mut shown = fields::of(&of);
+        shown.extend(places.webhook_field(Some(&of)));
         shown.push(
             Field::check("isEnabled", "Watch", of.is_enabled)
                 .hint("Switched off, it closes what it has found and tells nobody."),
         );
         shown.push(Field::hidden("version", version));
-        let more = places.fields(Some(&of));
+        let more = places.place_fields(Some(&of));
         Form {
             action: href.clone(),
             fields: shown,

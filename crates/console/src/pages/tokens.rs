@@ -171,7 +171,7 @@ pub(crate) async fn show(
     let now = visit.visit.now;
     let href = visit.link(&format!("/tokens/{token_id}"));
     let facts = [
-        ("Begins with", of.short_token.clone()),
+        ("Ends with", of.short_token.clone()),
         ("Can", abilities(&of)),
         ("Description", of.description.clone()),
         ("Created by", view::subject(of.created_by.as_ref())),

@@ -129,6 +129,7 @@ impl FrontDoor {
             form,
             form_token,
             person: shown_name(&authority.profile).to_owned(),
+            person_id: authority.credential.subject_id,
             address: inbound.address,
             now: inbound.now,
         };

@@ -55,39 +55,25 @@ impl Places {
         }
     }
 
-    /// The fields that limit an alert, and choose whom it tells.
-    pub(super) fn fields(&self, of: Option<&Alert>) -> Vec<Field> {
-        let ids = |ids: Option<Vec<String>>| ids.unwrap_or_default();
-        let workspaces = ids(of.map(|of| of.workspace_ids.iter().map(ToString::to_string).collect()));
-        let hooks = ids(of.map(|of| of.webhook_ids.iter().map(ToString::to_string).collect()));
+    /// The field that chooses which webhooks it tells; none if there are none.
+    pub(super) fn webhook_field(&self, of: Option<&Alert>) -> Option<Field> {
+        let chosen: Vec<String> =
+            of.map(|of| of.webhook_ids.iter().map(ToString::to_string).collect()).unwrap_or_default();
+        let hint = "Only these get its events. With none, all that ask for such events do.";
+        checks("webhookIds", "Webhooks", &self.webhooks, &chosen, hint)
+    }
+
+    /// The fields that limit where it looks.
+    pub(super) fn place_fields(&self, of: Option<&Alert>) -> Vec<Field> {
+        let chosen: Vec<String> =
+            of.map(|of| of.workspace_ids.iter().map(ToString::to_string).collect()).unwrap_or_default();
         let all = "Nothing chosen means everywhere.";
         let some = "The first 50 by name are shown: choose the workspace of others, or use podium alert.";
-        let fields = [
-            (
-                "webhookIds",
-                "Webhooks",
-                &self.webhooks,
-                hooks,
-                "Only these get its events. With none, all that ask for such events do.",
-            ),
-            ("workspaceIds", "Only in these workspaces", &self.workspaces, workspaces, all),
-            (
-                "deploymentIds",
-                "Only on these deployments",
-                &self.deployments,
-                self.chosen.clone(),
-                if self.has_more { some } else { all },
-            ),
-        ];
-        let field = |(name, label, known, chosen, hint): (_, _, &[(String, String)], Vec<String>, &str)| {
-            let choices = with_unknown(known, &chosen);
-            (!choices.is_empty()).then(|| Field::checks(name, label, choices).hint(hint))
-        };
-        fields
-            .into_iter()
-            .map(|(name, label, known, chosen, hint)| (name, label, known.as_slice(), chosen, hint))
-            .filter_map(field)
-            .collect()
+        let workspaces = checks("workspaceIds", "Only in these workspaces", &self.workspaces, &chosen, all);
+        let hint = if self.has_more { some } else { all };
+        let deployments =
+            checks("deploymentIds", "Only on these deployments", &self.deployments, &self.chosen, hint);
+        workspaces.into_iter().chain(deployments).collect()
     }
 
     /// Where an alert looks, by name.
@@ -103,6 +89,17 @@ impl Places {
     pub(super) fn webhook_names(&self, of: &Alert) -> String {
         of.webhook_ids.iter().map(|id| name(&self.webhooks, &id.to_string())).collect::<Vec<_>>().join(", ")
     }
+}
+
+fn checks(
+    name: &'static str,
+    label: &str,
+    known: &[(String, String)],
+    chosen: &[String],
+    hint: &str,
+) -> Option<Field> {
+    let choices = with_unknown(known, chosen);
+    (!choices.is_empty()).then(|| Field::checks(name, label, choices).hint(hint))
 }
 
 /// The choices, with those that are chosen but not known.

@@ -132,10 +132,8 @@ async fn ask(visit: &OrganizationVisit<'_>, of: &Deployment, href: &str) -> List
     match list(visit, of, href).await {
         Ok(listed) => listed,
         Err(problem) => {
-            let title = match problem.status {
-                403 | 404 => "You may not see its DAGs",
-                _ => "Airflow cannot be asked now",
-            };
+            let may_see = Airflow::of(visit, of).shows_dags().await;
+            let title = if may_see { "Airflow cannot be asked now" } else { "You may not see its DAGs" };
             Listed { problem: Some((title, problem.message)), ..Listed::default() }
         }
     }
@@ -249,11 +247,10 @@ impl Actions<'_> {
         let owners: Vec<String> = dag.owners.iter().take(3).map(|owner| plain(owner, 40)).collect();
         let about = plain(dag.description.as_deref().unwrap_or_default(), LONGEST_TEXT);
         let owners = Some(owners.join(", ")).filter(|owners| !owners.is_empty() && owners != "airflow");
-        let about =
-            [Some(about).filter(|about| !about.is_empty()), owners.map(|owners| format!("by {owners}"))];
+        let about = [Some(about).filter(|about| !about.is_empty()), owners];
         DagRow {
             href: format!("/airflow/{}/dags/{}{page}", self.airflow.namespace, encoded.replace('+', "%20")),
-            about: about.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            about: about.into_iter().flatten().collect::<Vec<_>>().join(" · "),
             tags: tags.into_iter().chain((more > 0).then(|| format!("{more} more"))).collect(),
             state: if is_paused {
                 view::status(Tone::Asleep, "Paused")
@@ -291,8 +288,15 @@ fn named<'a>(visit: &'a OrganizationVisit<'_>) -> Result<&'a str> {
 
 /// Back to the page that a form was sent from.
 fn back(visit: &OrganizationVisit<'_>, id: DeploymentId, done: &str) -> Result {
-    let query = Params::read(visit.form().get("at")).with("done", done);
-    Answer::redirect(visit.link(&format!("/deployments/{id}/dags?{query}")))
+    let at = Params::read(visit.form().get("at"));
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for name in ["q", "state", "offset", "now"] {
+        if let Some(value) = at.filled(name) {
+            query.append_pair(name, &value.chars().take(LONGEST_ID).collect::<String>());
+        }
+    }
+    query.append_pair("done", done);
+    Answer::redirect(visit.link(&format!("/deployments/{id}/dags?{}", query.finish())))
 }
 
 /// Starts a run of a DAG.

@@ -56,9 +56,13 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
         ("Created by", view::subject(Some(&of.created_by))),
         ("Description", of.description.clone().unwrap_or_default()),
     ];
+    let mut shown = Vec::with_capacity(running.len());
+    for of in running {
+        shown.push(OperationView::with_actions(visit, of).await);
+    }
     let page = Page {
         shell: &head.shell,
-        running: running.into_iter().map(|of| OperationView::new(visit, of)).collect(),
+        running: shown,
         timeline: timeline.collect(),
         facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
         api_url: of.web_server_airflow_api_url.clone(),

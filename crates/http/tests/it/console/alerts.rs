@@ -53,7 +53,8 @@ on_both_engines! {
         let page = person.page(&format!("/alerts/{alert}")).await;
         assert!(page.contains("Firing") && page.contains(&format!("/deployments/{id}\">nightly")), "{page}");
         assert!(person.page(&format!("/alerts/{alert}?state=RESOLVED")).await.contains("Nothing found"));
-        let reader = app.holder_of("reader", Permission::known("organization.alerts.get"), On::Organization).await;
+        let reads = ["organization.get", "organization.alerts.get"];
+        let reader = app.holder_of_all("reader", reads.into_iter().map(Permission::known).collect(), On::Organization).await;
         let reader = Person::new(&app, &reader).await;
         let page = reader.page(&format!("/alerts/{alert}")).await;
         assert!(page.contains("nightly") && !page.contains(&format!("/deployments/{id}")), "no link to what one may not see: {page}");

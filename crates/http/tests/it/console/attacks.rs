@@ -29,7 +29,7 @@ on_both_engines! {
         app.keep_lines(vec![line]).await;
         app.advance(std::time::Duration::from_secs(1));
         let person = Person::new(&app, &app.owner).await;
-        crawl(&app, &person).await;
+        crawl(&app, &person).await.assert_complete();
         for path in ["", "/deployments", "/teams", "/tokens", "/operations", "/workspaces", "/audit", "/alerts", "/alerts/new?kind=%22%3E%3Cscript%3Ealert&deploymentIds=%22%3E%3Cscript%3Ealert", "/deployments?workspaceIds=%22%3E%3Cscript%3E"] {
             let page = person.page(path).await;
             assert!(!page.contains("<script>alert") && !page.contains("<img src=x"), "{path}: {page}");

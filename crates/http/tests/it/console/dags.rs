@@ -97,7 +97,7 @@ on_both_engines! {
         assert!(flying.seen().is_empty(), "the page itself asks nobody");
         assert!(page.contains("<late-part src=") && page.contains("/dags/part?q=lo\"") && page.contains("now=1"), "{page}");
         let part = person.page(&format!("/deployments/{}/dags/part?q=lo&state=ACTIVE", flying.id)).await;
-        for text in ["load", "At 02:00", "Loads orders", "by ada", "Active", "aria-label=\"Last runs, the newest last\"", "Failed", "Trigger load", "Pause load"] {
+        for text in ["load", "At 02:00", "Loads orders · ada", "Active", "aria-label=\"Last runs, the newest last\"", "Failed", "Trigger load", "Pause load"] {
             assert!(part.contains(text), "{text}: {part}");
         }
         assert!(!part.contains("<html"), "{part}");
@@ -240,6 +240,7 @@ fn a_page_does_not_wait_for_airflow_for_ever() {
         });
         let app = app.await;
         let flying = Flying::new(&app, Line::Three).await;
+        let _never_ends = flying.environment.stream();
         let page = Person::new(&app, &app.owner).await.page(&flying.tab()).await;
         assert!(page.contains("Airflow did not answer in time"), "{page}");
     });

@@ -110,12 +110,12 @@ pub(super) fn choices(
 ) -> Vec<Choice> {
     let finalized = deploys.iter().filter(|of| of.status == DeployStatus::Deployed);
     let choice = |of: &Deploy| {
-        let described =
-            of.description.as_ref().filter(|text| !text.is_empty()).map(|text| format!(", {text}"));
+        let described = of.description.as_ref().filter(|text| !text.is_empty());
+        let described = described.map(|text| text.chars().take(60).collect::<String>());
         let ago = view::relative(of.created_at, visit.visit.now);
         let id = of.id.to_string();
         Choice {
-            label: format!("{}{}, {ago}", name(of), described.unwrap_or_default()),
+            label: format!("{}, {ago}", described.unwrap_or_else(|| view::short(&name(of)))),
             is_chosen: chosen == Some(&id),
             value: id,
         }
