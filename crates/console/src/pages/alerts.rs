@@ -142,8 +142,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         ..Form::default()
     };
     let form = form.after(visit.form(), problem);
-    let lead =
-        "It tells of what happens from now on, and of deployments and tokens that are like that already.";
+    let lead = "It needs a mail address or a webhook to tell, and begins with what happens from now on.";
     let shell = visit.shell("Create an alert").await?.below("Alerts", visit.link("/alerts"));
     FormPage { shell, lead: lead.to_owned(), form }.answer()
 }
@@ -207,7 +206,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Op
             AlertFiringState::ALL.iter().map(|state| state.as_str()),
         )],
         table: Table {
-            columns: vec!["What", "State", "Since", "Until", "Times", "Why"],
+            columns: vec!["What", "State", "Since", "Until", "Happened", "Why"],
             pager: Pager::new(visit, rows.len(), found.total_count),
             rows,
             empty: Empty {
@@ -277,7 +276,7 @@ fn firing_row(visit: &OrganizationVisit<'_>, of: &AlertFiring, href: Option<Stri
             view::status(tone, word).into(),
             view::time(of.since, now).into(),
             until.unwrap_or_else(|| String::new().into()),
-            of.count.to_string().into(),
+            podium_api::counted(of.count, "time").into(),
             why.into(),
         ],
         actions: Vec::new(),

@@ -2,10 +2,10 @@
 
 use podium_api::{DeploymentId, Timestamp};
 use podium_dataplane::Line;
-use podium_testkit::Environment;
 use serde_json::{Value, json};
 
 use super::Site;
+use super::environment::Environment;
 
 const ERROR: &str = "Traceback (most recent call last):\n  File \"/dags/returns.py\", line 4, in <module>\n    from warehouse import Returns\nImportError: cannot import name 'Returns' from 'warehouse'";
 

@@ -6,6 +6,9 @@ mod administration;
 mod airflow;
 mod appearance;
 mod deploying;
+#[allow(dead_code, reason = "the other tests ask more of it")]
+#[path = "../it/front_door/environment.rs"]
+mod environment;
 mod keys;
 mod seeded;
 mod together;

@@ -5,12 +5,13 @@ use std::collections::{BTreeSet, VecDeque};
 use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
 use podium_dataplane::Line;
 use podium_domain::{On, Permission, PermissionSet};
-use podium_testkit::{Actor, Engine, Environment, TestApp, block_on, on_both_engines, role};
+use podium_testkit::{Actor, Engine, TestApp, block_on, on_both_engines, role};
 use serde_json::json;
 
 use super::dags::{dag, fly, run};
 use super::deploys::deployed;
 use super::{Person, deployment};
+use crate::front_door::environment::Environment;
 use crate::front_door::visit;
 
 /// The links of a page that lead to pages of the console.

@@ -3,11 +3,12 @@
 use podium_api::DeploymentId;
 use podium_dataplane::Line;
 use podium_domain::On;
-use podium_testkit::{Engine, Environment, TestApp, block_on, on_both_engines, role};
+use podium_testkit::{Engine, TestApp, block_on, on_both_engines, role};
 use serde_json::{Value, json};
 
 use super::{Person, deployment, field};
 use crate::deployments::made;
+use crate::front_door::environment::Environment;
 
 const SCRIPT: &str = "<script>alert(1)</script>\"'><img src=x>";
 

@@ -2,6 +2,7 @@
 
 mod dag_roles;
 mod device;
+pub(crate) mod environment;
 mod hostile;
 mod in_place;
 mod other_host;
@@ -16,10 +17,11 @@ use std::collections::HashMap;
 use podium_api::{DeploymentId, Id, WorkspaceId};
 use podium_dataplane::{Line, Secret, WebServer};
 use podium_domain::{Grant, On};
-use podium_testkit::{Actor, Answer, Environment, TestApp, role};
+use podium_testkit::{Actor, Answer, TestApp, role};
 use serde_json::json;
 
 use crate::deployments::{made, read};
+use environment::Environment;
 
 const KEY: &str = "what the environment believes";
 const SESSION: &str = "__Host-podium_session";

@@ -15,6 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use podium_api::DeploymentId;
 use podium_dataplane::{Line, Secret, WebServer};
+use podium_testkit::TestApp;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -32,16 +33,16 @@ struct Manner {
 }
 
 /// An environment's web server; it serves as long as its runtime lives.
-pub struct Environment {
+pub(crate) struct Environment {
     /// Where it listens.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Value>>>,
     manner: Arc<Mutex<Manner>>,
 }
 
 impl Environment {
     /// Starts one on a free port.
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let (seen, manner) = (Arc::<Mutex<Vec<Value>>>::default(), Arc::<Mutex<Manner>>::default());
@@ -58,7 +59,7 @@ impl Environment {
     }
 
     /// Starts one, and puts it behind a deployment.
-    pub async fn behind(app: &crate::TestApp, id: DeploymentId, line: Line) -> Self {
+    pub(crate) async fn behind(app: &TestApp, id: DeploymentId, line: Line) -> Self {
         let environment = Self::start().await;
         let (address, key) = (environment.address, Secret::new("what the environment believes".into()));
         app.plane.script().set_web_server(id, WebServer { address, line, key });
@@ -66,19 +67,19 @@ impl Environment {
     }
 
     /// Answers with this at paths that end so, from now on.
-    pub fn answer_at(&self, path: &str, status: u16, body: &Value) {
+    pub(crate) fn answer_at(&self, path: &str, status: u16, body: &Value) {
         let at = &mut lock(&self.manner).at;
         at.retain(|(known, ..)| known != path);
         at.push((path.to_owned(), status, body.to_string()));
     }
 
     /// Everything that it was sent since this was last asked.
-    pub fn seen(&self) -> Vec<Value> {
+    pub(crate) fn seen(&self) -> Vec<Value> {
         std::mem::take(&mut *lock(&self.seen))
     }
 
     /// Answers with these headers from now on.
-    pub fn send_headers(&self, headers: &[(&str, &str)]) {
+    pub(crate) fn send_headers(&self, headers: &[(&str, &str)]) {
         let header = |(name, value): &(&str, &str)| {
             (name.parse::<HeaderName>().expect("a name"), HeaderValue::from_str(value).expect("a value"))
         };
@@ -89,14 +90,14 @@ impl Environment {
     }
 
     /// Answers with one line at once, and with another when it is told to, from now on.
-    pub fn stream(&self) -> Arc<Notify> {
+    pub(crate) fn stream(&self) -> Arc<Notify> {
         let rest = Arc::new(Notify::new());
         lock(&self.manner).rest = Some(Arc::clone(&rest));
         rest
     }
 
     /// Answers with this from now on.
-    pub fn answer_with(&self, status: u16, body: &str) {
+    pub(crate) fn answer_with(&self, status: u16, body: &str) {
         let mut manner = lock(&self.manner);
         (manner.status, manner.body) = (StatusCode::from_u16(status).ok(), Some(body.to_owned()));
     }
