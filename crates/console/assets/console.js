@@ -13,7 +13,7 @@ function renew(fresh) {
 
 function merge(old, fresh) {
   if (old.isEqualNode(fresh)) return;
-  if (old.matches("form, dialog")) return;
+  if (old.matches("dialog, late-part") || old.matches("form") && old.querySelector("input:not([type=hidden]), select, textarea")) return;
   const sameShape = old.children.length === fresh.children.length && old.children.length > 0 &&
     [...old.children].every((child, at) => child.tagName === fresh.children[at].tagName && child.id === fresh.children[at].id) &&
     ownText(old) === ownText(fresh);
@@ -58,8 +58,12 @@ function follow() {
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
     if (response?.redirected && new URL(response.url).pathname === "/sign-in") location.reload();
     else if (response?.ok) renew(new DOMParser().parseFromString(await response.text(), "text/html"));
+    askAgain();
   };
+  const askAgain = () => { asking = null; document.querySelectorAll("late-part").forEach((part) => part.load()); };
+  let asking = null;
   const hear = (deployment) => {
+    if (shown && deployment === `runs:${shown}` && document.querySelector("late-part")) asking ??= setTimeout(askAgain, 5000);
     if (deployment === "*" || !shown || shown === deployment) pending ??= setTimeout(read, Math.max(150, last + 2000 - Date.now()));
   };
   const channel = new BroadcastChannel(`podium:${home}`);
@@ -69,16 +73,39 @@ function follow() {
   const lead = () => new Promise(() => {
     const source = new EventSource(`${home}/events`);
     // What happened while nobody followed is not sent again: everybody looks once.
-    source.onopen = () => { if (Date.now() - loaded > 2000) tell("*"); };
+    source.onopen = () => { if (Date.now() - loaded > 250) tell("*"); };
     source.onmessage = (message) => {
       const event = JSON.parse(message.data);
-      // What runs inside environments is on none of these pages, and there may be a lot of it.
-      if (!/^podium\.(dag_run|task)\./.test(event.type)) tell(event.data?.deploymentId ?? "");
+      // There may be a lot of what runs inside environments: only pages that ask Airflow hear of it.
+      const [, kind] = event.type.split(".");
+      if (kind === "dag_run") tell(`runs:${event.data?.deploymentId}`);
+      else if (kind !== "task") tell(event.data?.deploymentId ?? "");
     };
     addEventListener("pagehide", () => source.close());
   });
   if (navigator.locks) navigator.locks.request(`podium:${home}`, lead);
   else lead();
+}
+
+/** A part of a page that has to ask an environment: it comes in after the page, and again when something has happened. */
+class LatePart extends HTMLElement {
+  connectedCallback() {
+    this.querySelector(".quiet")?.replaceChildren("Asking Airflow…");
+    this.load();
+  }
+
+  async load() {
+    if (this.ariaBusy === "true") return;
+    this.ariaBusy = "true";
+    const response = await fetch(this.getAttribute("src"), { headers: { accept: "text/html" } }).catch(() => null);
+    this.ariaBusy = "false";
+    if (response?.redirected) { location.reload(); return; }
+    const fresh = response?.ok ? new DOMParser().parseFromString(await response.text(), "text/html").body.firstElementChild : null;
+    const old = this.firstElementChild;
+    if (fresh && old?.className === fresh.className) merge(old, fresh);
+    else if (fresh) this.replaceChildren(fresh);
+    else this.querySelector(".wait .quiet")?.replaceChildren("The server could not answer: load the page again.");
+  }
 }
 
 /** Shows how long ago things were as time goes by. */
@@ -327,6 +354,7 @@ function brushing() {
   addEventListener("click", (event) => { if (isDrawn && event.target instanceof Element && event.target.closest(".histogram")) event.preventDefault(); }, true);
 }
 
+customElements.define("late-part", LatePart);
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 const palette = new Palette();
 const opener = document.querySelector("[data-palette]");

@@ -13,6 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::airflow::{AirflowCall, AirflowQuestion, AirflowReply};
+
 /// What a method of [`Calls`] returns.
 pub type Calling<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -34,6 +36,11 @@ pub trait Calls: Send + Sync {
         permission: &'static str,
         workspace_id: WorkspaceId,
     ) -> Calling<'_, bool>;
+    /// Sends a request to the Airflow of a deployment through the front door: checked, forwarded and recorded as any other
+    /// request of this person. All of one visit together have a time limit.
+    fn airflow(&self, call: AirflowCall) -> Calling<'_, Result<AirflowReply, Problem>>;
+    /// Which of these requests to the Airflow of a deployment the person may make.
+    fn airflow_admits(&self, namespace: String, asked: Vec<AirflowQuestion>) -> Calling<'_, Vec<bool>>;
     /// Whether the person owns an organization. Some changes are the owners' alone, whatever permissions others hold.
     fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool>;
 }

@@ -58,6 +58,8 @@ pub(crate) enum FieldKind {
     Area,
     Check,
     Choice(Vec<Choice>),
+    /// Any number of these.
+    Checks(Vec<Choice>),
     Hidden,
 }
 
@@ -84,6 +86,16 @@ impl Field {
         let choice = |(value, label)| Choice { value, label, is_chosen: false };
         let kind = FieldKind::Choice(choices.into_iter().map(choice).collect());
         Self { kind, ..Self::text(name, label) }
+    }
+
+    /// Any number of choices: values with their labels, and whether each is chosen.
+    pub(crate) fn checks(
+        name: &'static str,
+        label: impl Into<String>,
+        choices: impl IntoIterator<Item = (String, String, bool)>,
+    ) -> Self {
+        let choice = |(value, label, is_chosen)| Choice { value, label, is_chosen };
+        Self { kind: FieldKind::Checks(choices.into_iter().map(choice).collect()), ..Self::text(name, label) }
     }
 
     /// A checkbox.
@@ -132,6 +144,10 @@ impl Form {
         for field in self.fields.iter_mut().chain(&mut self.more) {
             if !matches!(field.kind, FieldKind::Password) {
                 field.value = sent.get(field.name).to_owned();
+            }
+            if let FieldKind::Checks(choices) = &mut field.kind {
+                let is_sent = |value: &str| sent.all(field.name).any(|sent| sent == value);
+                choices.iter_mut().for_each(|choice| choice.is_chosen = is_sent(&choice.value));
             }
             field.wrong = problem.of_field(field.name).map(str::to_owned);
         }
@@ -182,6 +198,16 @@ mod tests {
     use podium_api::FieldError;
 
     use super::*;
+
+    #[test]
+    fn a_refused_form_keeps_every_box_that_was_checked() {
+        let boxes = [("a", false), ("b", true), ("c", false)];
+        let boxes = boxes.map(|(value, is_chosen)| (value.to_owned(), value.to_owned(), is_chosen));
+        let form = Form { fields: vec![Field::checks("ids", "Ids", boxes)], ..Form::default() };
+        let form = form.refused(&Params::read("ids=a&ids=c"), Problem::new(400, "Wrong."));
+        let FieldKind::Checks(choices) = &form.fields[0].kind else { panic!("{:?}", form.fields) };
+        assert_eq!(choices.iter().map(|choice| choice.is_chosen).collect::<Vec<_>>(), [true, false, true]);
+    }
 
     #[test]
     fn a_refused_form_keeps_what_was_sent_and_shows_what_was_wrong_but_no_password() {

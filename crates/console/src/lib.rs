@@ -3,6 +3,7 @@
 //! The crate turns a [`Visit`] into an [`Answer`]. It knows no HTTP library, no database and no rules: whatever a page shows or
 //! changes goes through the endpoints of the API ([`Calls`]), and what a person may not do is not offered.
 
+mod airflow;
 mod answer;
 mod assets;
 mod calls;
@@ -15,6 +16,7 @@ mod shell;
 mod view;
 mod visit;
 
+pub use airflow::{AirflowCall, AirflowQuestion, AirflowReply};
 pub use answer::Answer;
 pub use assets::{Asset, find as asset};
 pub use calls::{ApiCall, ApiReply, Calling, Calls, Problem};

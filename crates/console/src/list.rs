@@ -56,9 +56,15 @@ pub(crate) struct Row {
 #[derive(Debug)]
 pub(crate) enum Cell {
     Text(String),
-    Link { text: String, href: String, sub: String },
+    Link {
+        text: String,
+        href: String,
+        sub: String,
+    },
     Html(Html),
     Mono(String),
+    /// A text with a second line below it.
+    Lines(String, String),
 }
 
 /// A choice that narrows the list; the query names it.
@@ -138,6 +144,12 @@ impl Pager {
             previous: (offset > 0).then(|| at(offset.saturating_sub(PAGE))),
             next: (offset + shown < total).then(|| at(offset + PAGE)),
         })
+    }
+
+    /// The same on a page at another path than the one that was read.
+    pub(crate) fn at(self, path: &str) -> Self {
+        let there = |query: Option<String>| query.map(|query| format!("{path}{query}"));
+        Self { previous: there(self.previous), next: there(self.next), ..self }
     }
 }
 

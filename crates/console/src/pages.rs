@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod address_ranges;
+pub(crate) mod alerts;
 pub(crate) mod audit;
 pub(crate) mod clusters;
 pub(crate) mod declared_sets;

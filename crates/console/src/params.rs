@@ -35,9 +35,9 @@ impl Params {
         self.opt(name).is_some()
     }
 
-    /// A number that is not negative; 0 if it is none.
+    /// A number that is not negative, and small enough to count on from it; 0 if it is none.
     pub fn number(&self, name: &str) -> u64 {
-        self.get(name).parse().unwrap_or_default()
+        self.get(name).parse::<u64>().unwrap_or_default().min(1 << 53)
     }
 
     /// The same with one value changed, as a query.

@@ -6,9 +6,9 @@ use crate::ROOT;
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::pages::{
-    account, address_ranges, audit, clusters, declared_sets, deployment, deployments, design, environment,
-    operations, overview, places, plans, problem, roles, settings, teams, tokens, users, webhooks,
-    workspaces,
+    account, address_ranges, alerts, audit, clusters, declared_sets, deployment, deployments, design,
+    environment, operations, overview, places, plans, problem, roles, settings, teams, tokens, users,
+    webhooks, workspaces,
 };
 use crate::visit::{OrganizationVisit, Visit, VisitMethod, id};
 
@@ -58,7 +58,10 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["deployments"] => deployments::list(visit).await,
         ["deployments", "new"] => deployments::new(visit, None).await,
         ["deployments", of] => deployment::overview::show(visit, id(of)?).await,
+        ["deployments", of, "dags"] => deployment::dags::show(visit, id(of)?).await,
+        ["deployments", of, "dags", "part"] => deployment::dags::part(visit, id(of)?).await,
         ["deployments", of, "deploys"] => deployment::deploys::list(visit, id(of)?).await,
+        ["deployments", of, "deploys", "compare"] => deployment::deploys::compare::show(visit, id(of)?).await,
         ["deployments", of, "deploys", deploy] => {
             deployment::deploys::show(visit, id(of)?, id(deploy)?).await
         }
@@ -94,11 +97,14 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["roles", of] => roles::show(visit, id(of)?, None).await,
         ["tokens"] => tokens::list(visit).await,
         ["tokens", "new"] => tokens::new(visit, None).await,
-        ["tokens", of] => tokens::show(visit, id(of)?).await,
+        ["tokens", of] => tokens::show(visit, id(of)?, None).await,
         ["declared-sets"] => declared_sets::list(visit).await,
         ["webhooks"] => webhooks::list(visit).await,
         ["webhooks", "new"] => webhooks::new(visit, None).await,
         ["webhooks", of] => webhooks::show(visit, id(of)?, None).await,
+        ["alerts"] => alerts::list(visit).await,
+        ["alerts", "new"] => alerts::new(visit, None).await,
+        ["alerts", of] => alerts::show(visit, id(of)?, None).await,
         ["address-ranges"] => address_ranges::list(visit, None).await,
         ["audit"] => audit::list(visit).await,
         ["settings"] => settings::show(visit, None).await,
@@ -116,6 +122,9 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["deployments", of, "variables", "remove"] => {
             deployment::variables::change(visit, id(of)?, true).await
         }
+        ["deployments", of, "dags", "trigger"] => deployment::dags::trigger(visit, id(of)?).await,
+        ["deployments", of, "dags", "pause"] => deployment::dags::pause(visit, id(of)?, true).await,
+        ["deployments", of, "dags", "unpause"] => deployment::dags::pause(visit, id(of)?, false).await,
         ["deployments", of, "hibernate"] => deployment::override_hibernation(visit, id(of)?, true).await,
         ["deployments", of, "wake"] => deployment::override_hibernation(visit, id(of)?, false).await,
         ["deployments", of, "delete"] => deployment::delete(visit, id(of)?).await,
@@ -142,6 +151,7 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["roles", of] => roles::update(visit, id(of)?).await,
         ["roles", of, "delete"] => roles::delete(visit, id(of)?).await,
         ["tokens"] => tokens::create(visit).await,
+        ["tokens", of, "roles"] => tokens::roles::update(visit, id(of)?).await,
         ["tokens", of, "rotate"] => tokens::rotate(visit, id(of)?).await,
         ["tokens", of, "delete"] => tokens::delete(visit, id(of)?).await,
         ["webhooks"] => webhooks::create(visit).await,
@@ -152,6 +162,9 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["webhooks", of, "deliveries", delivery, "redeliver"] => {
             webhooks::redeliver(visit, id(of)?, id(delivery)?).await
         }
+        ["alerts"] => alerts::create(visit).await,
+        ["alerts", of] => alerts::update(visit, id(of)?).await,
+        ["alerts", of, "delete"] => alerts::delete(visit, id(of)?).await,
         ["address-ranges"] => address_ranges::create(visit).await,
         ["address-ranges", "delete"] => address_ranges::delete(visit).await,
         ["settings"] => settings::update(visit).await,

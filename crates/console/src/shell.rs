@@ -1,8 +1,8 @@
 //! What surrounds every page: navigation, breadcrumb, title, the person who is signed in.
 
 use podium_api::{
-    allowed_ip_address_ranges, clusters, declared_sets, environment_objects, organizations, roles, teams,
-    tokens, users, webhooks, workspaces,
+    alerts, allowed_ip_address_ranges, clusters, declared_sets, environment_objects, organizations, roles,
+    teams, tokens, users, webhooks, workspaces,
 };
 
 use crate::answer::Result;
@@ -53,6 +53,9 @@ const DONE: &[(&str, &str)] = &[
     ("applied", "The change was applied."),
     ("rolled-back", "The rollback has started."),
     ("sent", "Sent. What came of it is below."),
+    ("triggered", "A run was started."),
+    ("paused", "Paused: no more runs begin."),
+    ("unpaused", "The DAG runs by its schedule again."),
     ("password", "Your password was changed."),
 ];
 
@@ -119,6 +122,7 @@ impl OrganizationVisit<'_> {
                 "/address-ranges",
             ),
             offered(calls.may::<declared_sets::List>(here).await, "Declared sets", "/declared-sets"),
+            offered(calls.may::<alerts::List>(here).await, "Alerts", "/alerts"),
             offered(calls.may::<webhooks::List>(here).await, "Webhooks", "/webhooks"),
             offered(calls.may::<organizations::AuditLogs>(here).await, "Audit log", "/audit"),
             offered(calls.may::<organizations::Update>(here).await, "Settings", "/settings"),

@@ -74,6 +74,16 @@ pub(crate) fn status(tone: Tone, word: &str) -> Html {
     ))
 }
 
+/// A shape alone; its label is shown on hover and read aloud.
+pub(crate) fn shape(tone: Tone, label: &str) -> Html {
+    let label = escaped(label);
+    Html(format!(
+        "<span class=\"status {}\" title=\"{label}\"><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\">{}</svg><span class=\"visually-hidden\">{label}</span></span>",
+        tone.class(),
+        tone.shape(),
+    ))
+}
+
 /// The status of a deployment.
 pub(crate) fn deployment_status(of: DeploymentStatus) -> Html {
     let (tone, word) = match of {

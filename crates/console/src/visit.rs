@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use podium_api::path::{InOrganization, OfDeployment};
-use podium_api::{DeploymentId, Id, OrganizationId, Timestamp, TypedId, WorkspaceId};
+use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, TypedId, WorkspaceId};
 
 use crate::ROOT;
 use crate::answer::Result;
@@ -35,6 +35,8 @@ pub struct Visit<'a> {
     pub form_token: String,
     /// The name of the person.
     pub person: String,
+    /// The id of the person.
+    pub person_id: SubjectId,
     /// The address of the person.
     pub address: IpAddr,
     /// When.

@@ -7,6 +7,7 @@
 //! control plane (tokens, cookies, forwarding headers) never reaches the environment.
 
 pub(crate) mod console;
+mod console_airflow;
 pub(crate) mod console_pages;
 mod cookies;
 pub(crate) mod device;
@@ -39,6 +40,7 @@ use crate::errors::Failure;
 use crate::in_process::InProcessCalls;
 use crate::incoming::bearer;
 use crate::peer::Peer;
+use crate::settings::Settings;
 
 const LONGEST_USER_AGENT: usize = 512;
 
@@ -52,6 +54,8 @@ pub(crate) struct FrontDoor {
     endpoints: Arc<InProcessCalls>,
     /// How long a form may take to arrive.
     form_timeout: Duration,
+    /// How long a page of the console waits for what it asks of an environment.
+    airflow_timeout: Duration,
 }
 
 /// The listener that a request arrived on.
@@ -133,10 +137,12 @@ impl FrontDoor {
         app: App,
         plane: Arc<dyn DataPlane>,
         endpoints: Arc<InProcessCalls>,
-        form_timeout: Duration,
+        settings: &Settings,
     ) -> Self {
         let (upstream, tags) = (upstream::Upstream::new(), tags::Tags::default());
-        Self { app, plane, upstream, tags, endpoints, form_timeout }
+        let (form_timeout, airflow_timeout) =
+            (settings.public_body_timeout, settings.console_airflow_timeout);
+        Self { app, plane, upstream, tags, endpoints, form_timeout, airflow_timeout }
     }
 
     /// How many requests were refused because their caller already had its share running.

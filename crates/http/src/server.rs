@@ -124,7 +124,7 @@ impl Server {
         let mut seed = [0; 8];
         app.world.fill(&mut seed);
         let seed = u64::from_le_bytes(seed);
-        let front_door = FrontDoor::new(app.clone(), plane, endpoints, env.settings.public_body_timeout);
+        let front_door = FrontDoor::new(app.clone(), plane, endpoints, &env.settings);
         Self(Arc::new(Shared {
             app,
             env,

@@ -32,6 +32,8 @@ pub struct Settings {
     pub upload_idle_timeout: Duration,
     /// See `upload_idle_timeout`.
     pub upload_floor: u64,
+    /// How long a page of the console waits for what it asks of an environment's Airflow.
+    pub console_airflow_timeout: Duration,
     /// How long requests may finish once the server is told to stop.
     pub drain: Duration,
     /// Proxies whose `X-Forwarded-For` is believed.
@@ -76,6 +78,7 @@ impl Default for Settings {
             waiting: Waiting { connection: 8 << 20, address: 64 << 20, all: 256 << 20 },
             upload_idle_timeout: Duration::from_secs(60),
             upload_floor: 64 * 1024,
+            console_airflow_timeout: Duration::from_secs(10),
             drain: Duration::from_secs(20),
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),

@@ -2,8 +2,9 @@
 
 use std::sync::PoisonError;
 
+use podium_api::deploy_reports::RolloutReport;
 use podium_api::enums::DeploymentStatus;
-use podium_api::{DeploymentId, WorkspaceId};
+use podium_api::{DeployId, DeploymentId, WorkspaceId};
 use podium_dataplane::LogLine;
 use podium_domain::deployments::Spec;
 use podium_store::deployments::{self, DeploymentRow};
@@ -26,6 +27,14 @@ impl TestApp {
     /// Writes lines to the log store.
     pub async fn keep_lines(&self, lines: Vec<LogLine>) {
         podium_reconcile::append_lines(&self.app, self.system, lines).await.expect("lines can be kept");
+    }
+
+    /// Writes what the rollout of a deploy will have found, before it ends.
+    pub async fn report_rollout(&self, id: DeploymentId, deploy_id: DeployId, report: RolloutReport) {
+        let (system, of, now) = (self.system, (self.organization_id, id, deploy_id), self.world.now());
+        let write =
+            move |tx: &podium_db::Tx| podium_store::deploy_reports::insert(tx, &system, of, &report, now);
+        self.app.db.write(None, write).await.expect("it is written");
     }
 
     /// A deployment that was just created.

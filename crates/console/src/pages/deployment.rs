@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 mod calendar;
+pub(crate) mod dags;
 pub(crate) mod deploys;
 pub(crate) mod logs;
 pub(crate) mod overview;
@@ -14,6 +15,7 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, deployment_logs, deploys as deploys_api, users};
 use serde_json::json;
 
+use crate::airflow::Airflow;
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::form::{Form, FormPage};
@@ -26,6 +28,8 @@ pub(crate) struct Head {
     pub(crate) shell: Shell,
     pub(crate) status: Html,
     pub(crate) reason: Option<String>,
+    /// The page of the logs, if the person may read them.
+    pub(crate) logs: Option<String>,
     pub(crate) href: String,
     pub(crate) airflow: String,
     pub(crate) tabs: Vec<Tab>,
@@ -58,10 +62,12 @@ impl Head {
         let (calls, path) = (visit.calls(), visit.deployment(of.id));
         let href = visit.link(&format!("/deployments/{}", of.id));
         let may_update = calls.may::<deployments::Update>(path).await;
+        let may_read_logs = calls.may::<deployment_logs::Get>(path).await;
         let offered = [
             (true, "Overview", ""),
+            (Airflow::of(visit, of).shows_dags().await, "DAGs", "/dags"),
             (calls.may::<deploys_api::List>(path).await, "Deploys", "/deploys"),
-            (calls.may::<deployment_logs::Get>(path).await, "Logs", "/logs"),
+            (may_read_logs, "Logs", "/logs"),
             (true, "Variables", "/variables"),
             (calls.may::<users::List>(visit.here()).await, "Access", "/access"),
             (true, "Operations", "/operations"),
@@ -86,6 +92,7 @@ impl Head {
             shell: shell.live(of.id.to_string()),
             status: view::deployment_status(of.status),
             reason: of.status_reason.clone().filter(|reason| !is_calm && !reason.is_empty()),
+            logs: may_read_logs.then(|| format!("{href}/logs")),
             airflow: format!("/airflow/{}/", of.namespace),
             tabs: tabs.collect(),
             actions,

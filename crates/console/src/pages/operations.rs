@@ -3,8 +3,8 @@
 use askama::Template;
 use podium_api::enums::{OperationKind, OperationState};
 use podium_api::operations::{self, Operation};
-use podium_api::path::OfOperation;
-use podium_api::{OperationId, Timestamp};
+use podium_api::path::{OfCluster, OfDeploy, OfOperation};
+use podium_api::{ClusterId, DeployId, OperationId, Timestamp, clusters, deployments, deploys};
 
 use crate::answer::{Answer, Result};
 use crate::list::{Cell, Empty, Filter, ListPage, Pager, Row, Table};
@@ -64,8 +64,50 @@ impl OperationView {
             progress: progress.done.zip(progress.total).filter(|(_, total)| *total > 0),
             message: progress.message.unwrap_or_default(),
             waits_for: progress.waits_for,
-            can_cancel: of.is_cancellable && !has_ended,
+            can_cancel: false,
         }
+    }
+
+    /// The same, which offers to cancel it to those who may.
+    pub(crate) async fn with_actions(visit: &OrganizationVisit<'_>, of: &Operation) -> Self {
+        Self { can_cancel: may_cancel(visit, of).await, ..Self::new(visit, of) }
+    }
+}
+
+/// Whether an operation can be cancelled, and the person may: the permission depends on what it does, and on whose it is.
+async fn may_cancel(visit: &OrganizationVisit<'_>, of: &Operation) -> bool {
+    if !of.is_cancellable || of.ended_at.is_some() {
+        return false;
+    }
+    let calls = visit.calls();
+    let Some((id, workspace_id)) = of.target.deployment_id.zip(of.target.workspace_id) else {
+        let cluster_id = ClusterId::from_raw(of.target.id);
+        let path = OfCluster { organization_id: visit.organization_id, cluster_id };
+        return match of.kind {
+            OperationKind::Create => calls.may::<clusters::Create>(visit.here()).await,
+            OperationKind::Delete => calls.may::<clusters::Delete>(path).await,
+            _ => calls.may::<clusters::Update>(path).await,
+        };
+    };
+    let path = visit.deployment(id);
+    let is_own = of.subject.as_ref().is_some_and(|subject| subject.id == visit.visit.person_id);
+    match of.kind {
+        OperationKind::Create => {
+            visit.holds("workspace.deployments.create", workspace_id).await
+                && (is_own || calls.may::<deployments::Delete>(path).await)
+        }
+        OperationKind::Deploy | OperationKind::Rollback | OperationKind::RuntimeUpgrade => {
+            let deploy = OfDeploy {
+                organization_id: visit.organization_id,
+                deployment_id: id,
+                deploy_id: DeployId::from_raw(of.target.id),
+            };
+            let makes_deploys = is_own && of.kind != OperationKind::Rollback;
+            calls.may::<deploys::Update>(deploy).await
+                || (makes_deploys && calls.may::<deploys::Create>(path).await)
+        }
+        OperationKind::Delete => calls.may::<deployments::Delete>(path).await,
+        _ => calls.may::<deployments::Update>(path).await,
     }
 }
 
@@ -151,7 +193,7 @@ pub(crate) fn row(visit: &OrganizationVisit<'_>, of: &Operation) -> Row {
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, operation_id: OperationId) -> Result {
     let path = OfOperation { organization_id: visit.organization_id, operation_id };
     let of = visit.calls().get::<operations::Get>(path, &[]).await?;
-    let operation = OperationView::new(visit, &of);
+    let operation = OperationView::with_actions(visit, &of).await;
     let shell = visit.shell(operation.name.clone()).await?.below("Operations", visit.link("/operations"));
     let target_href = of.target.deployment_id.map(|id| visit.link(&format!("/deployments/{id}")));
     let page = OperationPage {

@@ -4,7 +4,7 @@ use askama::Template;
 use podium_api::deployments::{self, Deployment};
 use podium_api::enums::{DeploymentStatus, OperationState};
 use podium_api::operations::{self, Operation};
-use podium_api::{Timestamp, tokens};
+use podium_api::{Timestamp, deployment_logs, tokens};
 
 use crate::answer::{Answer, Result};
 use crate::pages::operations::OperationView;
@@ -91,7 +91,10 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     let since = Timestamp::from_millis(now.millis() - DAY).to_string();
     let failed = [("states", "FAILED"), ("since", since.as_str()), ("limit", "20")];
     let failed = calls.get::<operations::List>(here, &failed).await?.operations;
-    let mut attention: Vec<Attention> = read.iter().filter_map(|of| unhealthy(visit, of)).collect();
+    let mut attention = Vec::new();
+    for of in &read {
+        attention.extend(unhealthy(visit, of).await);
+    }
     attention.extend(failed.iter().map(|of| failed_operation(visit, of)));
     let is_stuck = |of: &&Operation| now.millis() - of.created_at.millis() > STUCK;
     attention.extend(running.iter().filter(is_stuck).map(|of| stuck(visit, of)));
@@ -99,10 +102,14 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
         let listed = calls.get::<tokens::List>(here, &[("limit", "200")]).await?.tokens;
         attention.extend(listed.iter().filter_map(|of| expiring(visit, of)));
     }
+    let mut shown = Vec::with_capacity(running.len());
+    for of in &running {
+        shown.push(OperationView::with_actions(visit, of).await);
+    }
     let page = Overview {
         shell: visit.shell("Overview").await?.live(""),
         attention,
-        running: running.iter().map(|of| OperationView::new(visit, of)).collect(),
+        running: shown,
         deployments: read.iter().map(|of| DeploymentLine::new(visit, of)).collect(),
         total,
         can_create: crate::pages::deployments::can_create(visit).await,
@@ -110,15 +117,22 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     Answer::page(&page)
 }
 
-fn unhealthy(visit: &OrganizationVisit<'_>, of: &Deployment) -> Option<Attention> {
-    let is_wrong = matches!(of.status, DeploymentStatus::Unhealthy | DeploymentStatus::Unknown);
+async fn unhealthy(visit: &OrganizationVisit<'_>, of: &Deployment) -> Option<Attention> {
+    if !matches!(of.status, DeploymentStatus::Unhealthy | DeploymentStatus::Unknown) {
+        return None;
+    }
     let href = visit.link(&format!("/deployments/{}", of.id));
-    is_wrong.then(|| Attention {
+    let may_read = visit.calls().may::<deployment_logs::Get>(visit.deployment(of.id)).await;
+    let action = match may_read {
+        true => ("Read its logs", format!("{href}/logs")),
+        false => ("See what happened", href.clone()),
+    };
+    Some(Attention {
         status: view::deployment_status(of.status),
         name: of.name.clone(),
         since: view::time(of.updated_at, visit.visit.now),
         why: of.status_reason.clone().unwrap_or_default(),
-        action: ("Read its logs", format!("{href}/logs")),
+        action,
         href,
     })
 }

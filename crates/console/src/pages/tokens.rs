@@ -1,5 +1,7 @@
 //! API tokens.
 
+pub(crate) mod roles;
+
 use askama::Template;
 use podium_api::TokenId;
 use podium_api::enums::{OrganizationRole, TokenScope, WorkspaceRoleName};
@@ -7,6 +9,7 @@ use podium_api::path::OfToken;
 use podium_api::tokens::{self, ApiToken};
 use serde_json::{Map, json};
 
+use self::roles::RolesForm;
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::form::{Field, FieldKind, Form, FormPage};
@@ -26,6 +29,7 @@ struct TokenPage {
     last_used: Option<Html>,
     rotate: String,
     delete: String,
+    roles: Option<RolesForm>,
 }
 
 /// A token right after it was made.
@@ -151,13 +155,23 @@ async fn show_value(visit: &OrganizationVisit<'_>, of: ApiToken, title: &str) ->
 }
 
 /// One token.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
+pub(crate) async fn show(
+    visit: &OrganizationVisit<'_>,
+    token_id: TokenId,
+    problem: Option<Problem>,
+) -> Result {
     let path = OfToken { organization_id: visit.organization_id, token_id };
-    let of = visit.calls().get::<tokens::Get>(path, &[]).await?;
+    let read = visit.calls().get_versioned::<tokens::Get>(path, &[]).await?;
+    let (of, version) = (read.value, read.etag.unwrap_or_default());
+    let code = problem.as_ref().map_or(200, |problem| problem.status);
+    let roles = match visit.is_owner().await {
+        true => Some(RolesForm::new(visit, &of, version, problem).await),
+        false => None,
+    };
     let now = visit.visit.now;
     let href = visit.link(&format!("/tokens/{token_id}"));
     let facts = [
-        ("Begins with", of.short_token.clone()),
+        ("Ends with", of.short_token.clone()),
         ("Can", abilities(&of)),
         ("Description", of.description.clone()),
         ("Created by", view::subject(of.created_by.as_ref())),
@@ -170,8 +184,9 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Re
         last_used: of.last_used_at.map(|at| view::time(at, now)),
         rotate: format!("{href}/rotate"),
         delete: format!("{href}/delete"),
+        roles,
     };
-    Answer::page(&page)
+    Answer::with_status(code, &page)
 }
 
 /// Gives a token a new value, and shows that once.

@@ -15,15 +15,20 @@ use podium_api::{DeploymentId, Description, EntityId, Id, OrganizationId, Timest
 use podium_app::audit::shown_name;
 use podium_app::sessions::OpenSession;
 use podium_app::{App, Error};
-use podium_console::{Answer, ApiCall, ApiReply, Calling, Calls, Params, Visit, VisitMethod};
+use podium_console::{
+    AirflowCall, AirflowQuestion, AirflowReply, Answer, ApiCall, ApiReply, Calling, Calls, Params, Problem,
+    Visit, VisitMethod,
+};
 use podium_domain::{Permission, Target, require};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{FrontDoor, HttpResult, InboundRequest, headers, isolation, notice};
 use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
 use crate::in_process::InProcessCalls;
 use crate::incoming::{Incoming, read_whole};
+use crate::peer::Peer;
 
 const LARGEST_FORM: usize = 256 * 1024;
 /// How much of a streamed reply a page keeps.
@@ -38,14 +43,19 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 const OPERATION: HeaderName = HeaderName::from_static("podium-operation");
 
 /// Calls endpoints for the person behind a session.
-pub(super) struct SessionCalls {
-    app: App,
+pub(super) struct SessionCalls<'a> {
+    pub(super) door: &'a FrontDoor,
+    pub(super) app: App,
     endpoints: Arc<InProcessCalls>,
     session: OpenSession,
-    address: IpAddr,
-    user_agent: String,
-    request_id: String,
-    now: Timestamp,
+    pub(super) cookie: &'a str,
+    pub(super) address: IpAddr,
+    pub(super) peer: Arc<Peer>,
+    pub(super) user_agent: String,
+    pub(super) request_id: String,
+    pub(super) now: Timestamp,
+    /// Until when an environment may answer what this visit asks of it.
+    pub(super) airflow_until: Instant,
 }
 
 /// Whether a path is one of the console.
@@ -106,7 +116,7 @@ impl FrontDoor {
         } else {
             Params::default()
         };
-        let calls = self.session_calls(&inbound, session);
+        let calls = self.session_calls(&inbound, session, &cookie);
         let path = inbound.path().strip_prefix(podium_console::ROOT).unwrap_or_default();
         if let Some(stream) = Stream::at(path).filter(|_| method == VisitMethod::Read) {
             return calls.pass_on(stream, &inbound).await;
@@ -119,6 +129,7 @@ impl FrontDoor {
             form,
             form_token,
             person: shown_name(&authority.profile).to_owned(),
+            person_id: authority.credential.subject_id,
             address: inbound.address,
             now: inbound.now,
         };
@@ -126,8 +137,17 @@ impl FrontDoor {
     }
 
     /// Calls endpoints for the person behind a session, as parts of this request.
-    pub(super) fn session_calls(&self, inbound: &InboundRequest, session: OpenSession) -> SessionCalls {
+    pub(super) fn session_calls<'a>(
+        &'a self,
+        inbound: &InboundRequest,
+        session: OpenSession,
+        cookie: &'a str,
+    ) -> SessionCalls<'a> {
         SessionCalls {
+            door: self,
+            cookie,
+            peer: Arc::clone(&inbound.peer),
+            airflow_until: Instant::now() + self.airflow_timeout,
             app: self.app.clone(),
             endpoints: Arc::clone(&self.endpoints),
             session,
@@ -175,7 +195,7 @@ impl Stream {
     }
 }
 
-impl SessionCalls {
+impl SessionCalls<'_> {
     /// Passes on what the API streams.
     async fn pass_on(&self, stream: Stream, inbound: &InboundRequest) -> HttpResult {
         let query = inbound.parts.uri.query().unwrap_or_default();
@@ -221,7 +241,7 @@ impl SessionCalls {
     }
 }
 
-impl Calls for SessionCalls {
+impl Calls for SessionCalls<'_> {
     fn call(&self, call: ApiCall) -> Calling<'_, ApiReply> {
         Box::pin(async move {
             let response = match self.answer(call).await {
@@ -272,6 +292,21 @@ impl Calls for SessionCalls {
                 let member = caller.member.as_ref();
                 member.is_some_and(|member| require(member.grants(), permission, target).is_ok())
             })
+        })
+    }
+
+    fn airflow(&self, call: AirflowCall) -> Calling<'_, Result<AirflowReply, Problem>> {
+        Box::pin(async move {
+            let told = |failure: Failure| Problem::new(failure.status.as_u16(), failure.message());
+            self.ask_airflow(call).await.map_err(told)
+        })
+    }
+
+    fn airflow_admits(&self, namespace: String, asked: Vec<AirflowQuestion>) -> Calling<'_, Vec<bool>> {
+        Box::pin(async move {
+            let count = asked.len();
+            let judged = self.judge_for_airflow(&namespace, asked).await;
+            judged.unwrap_or_else(|_| vec![false; count])
         })
     }
 

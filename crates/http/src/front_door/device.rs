@@ -108,7 +108,7 @@ impl FrontDoor {
             body: Some(json!({ "userCode": code, "decision": form.get("decision") })),
             if_match: None,
         };
-        self.session_calls(inbound, visitor.session).answer(call).await?;
+        self.session_calls(inbound, visitor.session, &visitor.cookie).answer(call).await?;
         let (title, message) = if form.get("decision") == DeviceSignInDecision::Approve.as_str() {
             ("The terminal will be signed in", "You can close this page and go back to your terminal.")
         } else {

@@ -41,6 +41,27 @@ fn somebody_is_invited_accepts_and_signs_in() {
 
 #[test]
 #[ignore = "takes a browser: cargo xtask console"]
+fn an_alert_is_made_and_switched_off() {
+    let site = Site::start();
+    site.make("/webhooks", json!({ "name": "chat", "url": "https://hooks.example.test/podium" }));
+    let browser = site.browser();
+    browser.click("//nav[@id='navigation']//a[.='Alerts']");
+    browser.click("//a[contains(., 'Create alert')]");
+    browser.type_into("//input[@name='name']", "broken");
+    browser.click("//label[contains(., 'chat')]/input");
+    browser.click("//button[contains(., 'Create alert')]");
+    browser.wait_for_text("Created.");
+    browser.wait_for_text("after 5 min");
+    browser.click("//input[@name='isEnabled']");
+    browser.click("//button[contains(., 'Save the alert')]");
+    browser.wait_for_text("Saved.");
+    assert_eq!(site.read("/alerts")["alerts"][0]["isEnabled"], false);
+    browser.click("//button[contains(., 'Delete the alert')]");
+    browser.wait_for_text("No alerts");
+}
+
+#[test]
+#[ignore = "takes a browser: cargo xtask console"]
 fn tokens_roles_and_address_ranges() {
     let site = Site::start();
     site.wait(site.app.workspace("Analytics"));

@@ -44,6 +44,8 @@ fn every_page(
             continue;
         }
         browser.open(&format!("{origin}{path}"));
+        let waits = "//late-part[@aria-busy='true']";
+        browser.wait("what comes in after the page", |browser| browser.count(waits) == 0);
         look(&kind(&path));
         let links = browser.run(LINKS);
         waiting.extend(links.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
@@ -63,9 +65,9 @@ fn every_page(
 }
 
 /// The pages to begin with, of the deployments that have most to show.
-fn paths([used, asleep]: [DeploymentId; 2]) -> [String; 4] {
+fn paths([used, asleep]: [DeploymentId; 2]) -> [String; 5] {
     let of = |id, tab| format!("/deployments/{id}{tab}");
-    [of(used, ""), of(used, "/logs"), of(asleep, "/settings"), String::new()]
+    [of(used, ""), of(used, "/dags"), of(used, "/logs"), of(asleep, "/settings"), String::new()]
 }
 
 /// What is seriously wrong with the page that is open.

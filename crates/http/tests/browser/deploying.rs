@@ -41,6 +41,12 @@ fn a_deployment_from_its_creation_to_a_rollback() {
     assert_eq!(browser.count("//button[contains(., 'Roll back')]"), 0, "it never ran");
 
     browser.click("//nav[@class='tabs']/a[contains(., 'Deploys')]");
+    browser.click("//form//button[.='Compare']");
+    browser.wait_for_text("What differs");
+    browser.wait_for_text("the first");
+    browser.wait_for_text("the second");
+
+    browser.click("//nav[@class='tabs']/a[contains(., 'Deploys')]");
     browser.click(&format!("//a[.='{first}']"));
     browser.click("//button[contains(., 'Roll back to this')]");
     browser.wait_for_text("What this change does");

@@ -3,8 +3,12 @@
 //! `cargo xtask console` runs these. The data plane is simulated, and its loops run when a test says so.
 
 mod administration;
+mod airflow;
 mod appearance;
 mod deploying;
+#[allow(dead_code, reason = "the other tests ask more of it")]
+#[path = "../it/front_door/environment.rs"]
+mod environment;
 mod keys;
 mod seeded;
 mod together;

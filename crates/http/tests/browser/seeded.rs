@@ -3,12 +3,32 @@
 use std::time::Duration;
 
 use podium_api::DeploymentId;
+use podium_api::deploy_reports::{ReportedChanges, RolloutReport};
 use podium_dataplane::LogLine;
 use podium_domain::deployments::plan::Health;
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use serde_json::{Value, json};
 
 use super::{Site, id_of};
+
+/// What the rollout of a deploy found: the first files, and later some that changed.
+fn report(at: usize) -> RolloutReport {
+    let names = |of: &[&str]| of.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let changes = |added: &[&str], changed: &[&str]| {
+        let (added, changed) = (names(added), names(changed));
+        let (added_count, changed_count) = (added.len() as u64, changed.len() as u64);
+        Some(ReportedChanges { added, changed, added_count, changed_count, ..ReportedChanges::default() })
+    };
+    let (files, dags) = match at {
+        0 => (changes(&["dags/sales.py"], &[]), changes(&["sales"], &[])),
+        1 => (
+            changes(&["dags/orders.py", "include/warehouse.py"], &["dags/sales.py"]),
+            changes(&["orders", "orders_backfill"], &["sales"]),
+        ),
+        _ => (changes(&["dags/stock.py"], &["dags/orders.py"]), changes(&["stock"], &["orders"])),
+    };
+    RolloutReport { files, dags, ..RolloutReport::default() }
+}
 
 const DAGS: &[(&str, &[u8])] = &[("dags/sales.py", b"1"), ("dags/orders.py", b"2"), ("dags/stock.py", b"3")];
 
@@ -45,6 +65,7 @@ impl Site {
         site.settle();
         site.administered(&spaces[0].to_string(), nightly);
         site.used(nightly, invoices, features);
+        site.airflow(nightly);
         (site, [nightly, training])
     }
 
@@ -64,7 +85,10 @@ impl Site {
             "scopeEntityId": workspace, "environmentVariable": { "value": "warehouse.example.test", "isSecret": false }, "autoLinkDeployments": true }));
         self.make("/environment-objects", json!({ "objectKey": "orders_db", "objectType": "CONNECTION", "scope": "WORKSPACE", "scopeEntityId": workspace,
             "connection": { "type": "postgres", "host": "db.example.test", "login": "orders" }, "links": [{ "scope": "DEPLOYMENT", "scopeEntityId": deployment }] }));
-        self.make("/webhooks", json!({ "name": "on call", "url": "https://hooks.example.test/podium", "description": "Pages the one on call" }));
+        let hook = self.make("/webhooks", json!({ "name": "on call", "url": "https://hooks.example.test/podium", "description": "Pages the one on call" }));
+        self.make("/alerts", json!({ "name": "Broken deployments", "description": "Wakes the one on call", "kind": "DEPLOYMENT_UNHEALTHY", "afterMinutes": 0, "webhookIds": [hook["id"]] }));
+        self.make("/alerts", json!({ "name": "Late orders", "kind": "DAG_RUN_TOO_SLOW", "afterMinutes": 45, "dagId": "orders", "webhookIds": [hook["id"]], "deploymentIds": [deployment] }));
+        self.make("/alerts", json!({ "name": "Tokens of CI", "kind": "TOKEN_EXPIRING", "daysBefore": 14, "webhookIds": [hook["id"]], "isEnabled": false }));
         self.make("/allowed-ip-address-ranges", json!({ "ipAddressRange": "127.0.0.0/8" }));
         self.wait(self.app.new_cluster("east", json!({ "drRegion": "us-west-2" })));
         self.settle();
@@ -78,6 +102,9 @@ impl Site {
         {
             minutes(600);
             self.deploy(nightly, description, &DAGS[..=at]);
+            let newest = self.read(&format!("/deployments/{nightly}/deploys"))["deploys"][0].clone();
+            let deploy_id = id_of(&newest).parse().expect("an id");
+            self.wait(self.app.report_rollout(nightly, deploy_id, report(at)));
             self.settle();
         }
         let broken = self.deploy(nightly, "Typed too fast", &[("dags/sales.py", b"def")]);

@@ -1,5 +1,7 @@
 //! Deploys: what is running, and what was before?
 
+pub(crate) mod compare;
+
 use askama::Template;
 use podium_api::deploy_reports::{self, ReportedChanges};
 use podium_api::deploys::{self, Deploy};
@@ -9,8 +11,8 @@ use podium_api::{DeployId, DeploymentId};
 use serde_json::json;
 
 use super::Head;
-use super::overview::TabPage;
 use crate::answer::{Answer, Result};
+use crate::form::Choice;
 use crate::list::{Cell, Empty, Pager, Row, Table};
 use crate::shell::Shell;
 use crate::view::{self, Html};
@@ -36,6 +38,17 @@ struct DeployPage<'a> {
     rollback: Option<String>,
 }
 
+/// The list, with a form that compares two.
+#[derive(Template)]
+#[template(path = "deployment/deploys.html")]
+struct DeploysPage<'a> {
+    shell: &'a Shell,
+    head: &'a Head,
+    from: Vec<Choice>,
+    to: Vec<Choice>,
+    table: Table,
+}
+
 /// What a deploy changed: files, or DAGs.
 struct Changes {
     what: &'static str,
@@ -48,11 +61,16 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
     let (of, _) = super::read(visit, id).await?;
     let head = Head::new(visit, &of, "deploys").await?;
     let found = visit.list::<deploys::List>(visit.deployment(id), &[]).await?;
-    let rows: Vec<Row> = found
-        .deploys
-        .iter()
-        .map(|deploy| row(visit, &head, deploy, of.dag_tarball_version.as_deref()))
-        .collect();
+    let row = |(at, deploy): (usize, &Deploy)| {
+        let shown = row(visit, &head, deploy, of.dag_tarball_version.as_deref());
+        let is_live = |deploy: &&Deploy| deploy.status == DeployStatus::Deployed;
+        let before = found.deploys[at + 1..].iter().find(is_live).filter(|_| is_live(&deploy));
+        let compare = |before: &Deploy| {
+            ("Compare", format!("{}/deploys/compare?from={}&to={}", head.href, before.id, deploy.id))
+        };
+        Row { actions: before.map(compare).into_iter().collect(), ..shown }
+    };
+    let rows: Vec<Row> = found.deploys.iter().enumerate().map(row).collect();
     let pager = Pager::new(visit, rows.len(), found.total_count);
     let empty = Empty {
         title: "No deploys yet",
@@ -60,8 +78,22 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
         command: format!("podium deploy FOLDER --deployment {}", of.name),
     };
     let columns = vec!["Deploy", "State", "By", "Commit", "Created"];
-    TabPage { shell: &head.shell, head: &head, lead: "", table: Table { columns, rows, pager, empty } }
-        .answer()
+    let newest: Vec<String> = found
+        .deploys
+        .iter()
+        .filter(|deploy| deploy.status == DeployStatus::Deployed)
+        .take(2)
+        .map(|deploy| deploy.id.to_string())
+        .collect();
+    let [to, from] = [newest.first(), newest.get(1)].map(|id| id.map(String::as_str));
+    let page = DeploysPage {
+        from: compare::choices(visit, &found.deploys, from),
+        to: compare::choices(visit, &found.deploys, to),
+        table: Table { columns, rows, pager, empty },
+        shell: &head.shell,
+        head: &head,
+    };
+    Answer::page(&page)
 }
 
 fn row(visit: &OrganizationVisit<'_>, head: &Head, of: &Deploy, running: Option<&str>) -> Row {

@@ -60,10 +60,14 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
         ("Description", of.description.clone().unwrap_or_default()),
     ];
     let tree = if visit.query().is_on("now") { Some(processes::read(visit, id).await) } else { None };
+    let mut shown = Vec::with_capacity(running.len());
+    for of in running {
+        shown.push(OperationView::with_actions(visit, of).await);
+    }
     let page = Page {
         shell: &head.shell,
         tree,
-        running: running.into_iter().map(|of| OperationView::new(visit, of)).collect(),
+        running: shown,
         timeline: timeline.collect(),
         facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
         api_url: of.web_server_airflow_api_url.clone(),

@@ -20,6 +20,8 @@ on_both_engines! {
         app.set_column("deployments", id.parse::<podium_api::DeploymentId>().unwrap(), "status", "'UNHEALTHY'").await;
         let workspace = made["workspaceId"].as_str().unwrap();
         post("/webhooks", json!({ "name": SCRIPT, "description": SCRIPT, "url": "https://127.0.0.1/<script>alert(1)</script>" })).await;
+        let hook = app.get(&app.owner, &app.path("/webhooks")).await.ok()["webhooks"][0]["id"].clone();
+        post("/alerts", json!({ "name": SCRIPT, "description": SCRIPT, "kind": "DAG_RUN_FAILED", "dagId": SCRIPT, "webhookIds": [hook], "deploymentIds": [id] })).await;
         post("/roles", json!({ "name": SCRIPT, "description": SCRIPT, "scopeType": "DEPLOYMENT", "permissions": ["deployment.get"] })).await;
         post("/environment-objects", json!({ "objectKey": "KEY", "objectType": "ENVIRONMENT_VARIABLE", "scope": "WORKSPACE", "scopeEntityId": workspace,
             "description": SCRIPT, "environmentVariable": { "value": SCRIPT, "isSecret": false } })).await;
@@ -27,12 +29,12 @@ on_both_engines! {
         app.keep_lines(vec![line]).await;
         app.advance(std::time::Duration::from_secs(1));
         let person = Person::new(&app, &app.owner).await;
-        crawl(&app, &person).await;
-        for path in ["", "/deployments", "/teams", "/tokens", "/operations", "/workspaces", "/audit", "/deployments?workspaceIds=%22%3E%3Cscript%3E"] {
+        crawl(&app, &person).await.assert_complete();
+        for path in ["", "/deployments", "/teams", "/tokens", "/operations", "/workspaces", "/audit", "/alerts", "/alerts/new?kind=%22%3E%3Cscript%3Ealert&deploymentIds=%22%3E%3Cscript%3Ealert", "/deployments?workspaceIds=%22%3E%3Cscript%3E"] {
             let page = person.page(path).await;
             assert!(!page.contains("<script>alert") && !page.contains("<img src=x"), "{path}: {page}");
         }
-        for tab in ["", "/operations", "/variables", "/settings", "/access", "/deploys", "/delete", "/logs?q=%3Cscript%3E"] {
+        for tab in ["", "/operations", "/variables", "/settings", "/access", "/deploys", "/deploys/compare?from=%22%3E%3Cscript%3Ealert(1)&to=x", "/dags?q=%22%3E%3Cscript%3Ealert(1)", "/delete", "/logs?q=%3Cscript%3E"] {
             let page = person.page(&format!("/deployments/{id}{tab}")).await;
             assert!(!page.contains("<script>alert") && !page.contains("<img src=x"), "{tab}: {page}");
         }

@@ -1,8 +1,11 @@
 //! `/console`: the pages, as a browser without scripts sees them.
 
+mod alerts;
 mod attacks;
 mod changing;
 mod crawl;
+mod dags;
+mod deploys;
 mod processes;
 
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines};

@@ -1,8 +1,8 @@
-//! An environment that answers every request with what it was sent, or with what a test tells it to.
+//! The web server of an environment, which answers every request with what it was sent, or with what a test tells it to.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -13,6 +13,9 @@ use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use podium_api::DeploymentId;
+use podium_dataplane::{Line, Secret, WebServer};
+use podium_testkit::TestApp;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -23,21 +26,25 @@ struct Manner {
     status: Option<StatusCode>,
     headers: HeaderMap,
     body: Option<String>,
+    /// What is answered at paths that end like this, instead.
+    at: Vec<(String, u16, String)>,
     /// What an answer waits for after its first line.
     rest: Option<Arc<Notify>>,
 }
 
 /// An environment's web server; it serves as long as its runtime lives.
 pub(crate) struct Environment {
+    /// Where it listens.
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Value>>>,
     manner: Arc<Mutex<Manner>>,
 }
 
 impl Environment {
+    /// Starts one on a free port.
     pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it listens");
         let (seen, manner) = (Arc::<Mutex<Vec<Value>>>::default(), Arc::<Mutex<Manner>>::default());
         let (ear, mouth) = (Arc::clone(&seen), Arc::clone(&manner));
         tokio::spawn(async move {
@@ -51,34 +58,53 @@ impl Environment {
         Self { address, seen, manner }
     }
 
+    /// Starts one, and puts it behind a deployment.
+    pub(crate) async fn behind(app: &TestApp, id: DeploymentId, line: Line) -> Self {
+        let environment = Self::start().await;
+        let (address, key) = (environment.address, Secret::new("what the environment believes".into()));
+        app.plane.script().set_web_server(id, WebServer { address, line, key });
+        environment
+    }
+
+    /// Answers with this at paths that end so, from now on.
+    pub(crate) fn answer_at(&self, path: &str, status: u16, body: &Value) {
+        let at = &mut lock(&self.manner).at;
+        at.retain(|(known, ..)| known != path);
+        at.push((path.to_owned(), status, body.to_string()));
+    }
+
     /// Everything that it was sent since this was last asked.
     pub(crate) fn seen(&self) -> Vec<Value> {
-        std::mem::take(&mut *self.seen.lock().unwrap())
+        std::mem::take(&mut *lock(&self.seen))
     }
 
     /// Answers with these headers from now on.
     pub(crate) fn send_headers(&self, headers: &[(&str, &str)]) {
         let header = |(name, value): &(&str, &str)| {
-            (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
+            (name.parse::<HeaderName>().expect("a name"), HeaderValue::from_str(value).expect("a value"))
         };
-        self.manner.lock().unwrap().headers.clear();
+        lock(&self.manner).headers.clear();
         for (name, value) in headers.iter().map(header) {
-            self.manner.lock().unwrap().headers.append(name, value);
+            lock(&self.manner).headers.append(name, value);
         }
     }
 
     /// Answers with one line at once, and with another when it is told to, from now on.
     pub(crate) fn stream(&self) -> Arc<Notify> {
         let rest = Arc::new(Notify::new());
-        self.manner.lock().unwrap().rest = Some(Arc::clone(&rest));
+        lock(&self.manner).rest = Some(Arc::clone(&rest));
         rest
     }
 
     /// Answers with this from now on.
     pub(crate) fn answer_with(&self, status: u16, body: &str) {
-        let mut manner = self.manner.lock().unwrap();
+        let mut manner = lock(&self.manner);
         (manner.status, manner.body) = (StatusCode::from_u16(status).ok(), Some(body.to_owned()));
     }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn answer(
@@ -98,8 +124,11 @@ async fn answer(
         "headers": headers,
         "body": String::from_utf8_lossy(&body),
     });
-    seen.lock().unwrap().push(told.clone());
-    let manner = manner.lock().unwrap().clone();
+    lock(&seen).push(told.clone());
+    let mut manner = lock(&manner).clone();
+    if let Some((_, status, body)) = manner.at.iter().find(|(end, ..)| parts.uri.path().ends_with(end)) {
+        (manner.status, manner.body) = (StatusCode::from_u16(*status).ok(), Some(body.clone()));
+    }
     let body = match manner.rest {
         None => Full::from(manner.body.unwrap_or_else(|| told.to_string())).boxed_unsync(),
         Some(rest) => {

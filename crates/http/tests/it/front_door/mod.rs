@@ -2,7 +2,7 @@
 
 mod dag_roles;
 mod device;
-mod environment;
+pub(crate) mod environment;
 mod hostile;
 mod in_place;
 mod other_host;

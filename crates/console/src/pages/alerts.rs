@@ -1,0 +1,301 @@
+//! Alerts: what people are told about, whom they tell, and what they have found.
+
+mod fields;
+
+use std::collections::HashSet;
+
+use askama::Template;
+use podium_api::alerts::{self, Alert, AlertFiring};
+use podium_api::enums::{AlertFiringState, AlertKind, AlertSubjectType};
+use podium_api::path::OfAlert;
+use podium_api::{AlertId, DeploymentId, deployments, tokens};
+
+use self::fields::Places;
+use crate::answer::{Answer, Result};
+use crate::calls::Problem;
+use crate::form::{Field, Form, FormPage};
+use crate::list::{Cell, Empty, Filter, ListPage, Pager, Row, Table};
+use crate::shell::Shell;
+use crate::view::{self, Html, Tone};
+use crate::visit::OrganizationVisit;
+
+#[derive(Template)]
+#[template(path = "alert.html")]
+struct AlertPage {
+    shell: Shell,
+    status: Html,
+    /// Since when its mails fail.
+    failing: Option<Html>,
+    facts: Vec<(&'static str, String)>,
+    filters: Vec<Filter>,
+    table: Table,
+    form: Option<Form>,
+    /// Where the form that deletes it goes.
+    delete: Option<String>,
+}
+
+impl OrganizationVisit<'_> {
+    fn alert(&self, alert_id: AlertId) -> OfAlert {
+        OfAlert { organization_id: self.organization_id, alert_id }
+    }
+}
+
+/// What an alert of a kind watches for, in words.
+pub(super) const fn watches_for(kind: AlertKind) -> &'static str {
+    match kind {
+        AlertKind::DeploymentUnhealthy => "A deployment stays unhealthy",
+        AlertKind::DeployFailed => "A deploy fails",
+        AlertKind::OperationFailed => "An operation fails",
+        AlertKind::DagRunFailed => "A DAG run fails",
+        AlertKind::DagRunTooSlow => "A DAG run takes too long",
+        AlertKind::TokenExpiring => "An API token is about to expire",
+    }
+}
+
+fn status(of: &Alert) -> Html {
+    match (of.is_enabled, of.mail_failing_since.is_some()) {
+        (false, _) => view::status(Tone::Asleep, "Off"),
+        (true, true) => view::status(Tone::Warning, "Mails fail"),
+        (true, false) => view::status(Tone::Good, "On"),
+    }
+}
+
+/// How much of what it watches for is too much.
+fn threshold(of: &Alert) -> String {
+    let minutes = of.after_minutes.map(|minutes| match minutes {
+        0 => "at once".to_owned(),
+        minutes => format!("after {minutes} min"),
+    });
+    let days = of.days_before.map(|days| format!("{} before", podium_api::counted(days.into(), "day")));
+    let dag = of.dag_id.as_ref().map(|dag| format!("only {dag}"));
+    minutes.into_iter().chain(days).chain(dag).collect::<Vec<_>>().join(", ")
+}
+
+fn tells(of: &Alert) -> String {
+    let hooks = u64::try_from(of.webhook_ids.len()).unwrap_or_default();
+    let mails = match of.mail_addresses.len() {
+        0 => None,
+        1 => Some("1 address".to_owned()),
+        count => Some(format!("{count} addresses")),
+    };
+    let hooks =
+        if hooks > 0 { podium_api::counted(hooks, "webhook") } else { "webhooks that ask for it".to_owned() };
+    mails.into_iter().chain([hooks]).collect::<Vec<_>>().join(", ")
+}
+
+fn places(of: &Alert) -> String {
+    let count = |of: usize, what| podium_api::counted(u64::try_from(of).unwrap_or_default(), what);
+    match (of.workspace_ids.len(), of.deployment_ids.len()) {
+        (0, 0) => "everywhere".to_owned(),
+        (spaces, 0) => count(spaces, "workspace"),
+        (0, deployments) => count(deployments, "deployment"),
+        (spaces, deployments) => {
+            format!("{}, {}", count(spaces, "workspace"), count(deployments, "deployment"))
+        }
+    }
+}
+
+/// The alerts.
+pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
+    let found = visit.list::<alerts::List>(visit.here(), &[("sorts", "name:asc")]).await?;
+    let row = |of: &Alert| Row {
+        cells: vec![
+            Cell::named(of.name.clone(), visit.link(&format!("/alerts/{}", of.id)), of.description.clone()),
+            status(of).into(),
+            Cell::Lines(watches_for(of.kind).to_owned(), threshold(of)),
+            places(of).into(),
+            tells(of).into(),
+        ],
+        actions: Vec::new(),
+    };
+    let rows: Vec<Row> = found.alerts.iter().map(row).collect();
+    let may_create = visit.calls().may::<alerts::Create>(visit.here()).await;
+    ListPage {
+        shell: visit.shell("Alerts").await?.live(""),
+        lead: "Somebody is told when something needs them, and when it is over.",
+        action: may_create.then(|| ("Create alert", visit.link("/alerts/new"))),
+        filters: Vec::new(),
+        table: Table {
+            columns: vec!["Name", "State", "Tells when", "Where", "Whom"],
+            pager: Pager::new(visit, rows.len(), found.total_count),
+            rows,
+            empty: Empty {
+                title: "No alerts",
+                text: "Create one to be told when a deployment stays unhealthy or a run fails, by mail or in a chat.",
+                command: String::new(),
+            },
+        },
+    }
+    .answer()
+}
+
+/// The form that creates one.
+pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+    let places =
+        Places::read(visit, &visit.query().all("deploymentIds").map(str::to_owned).collect::<Vec<_>>()).await;
+    let form = Form {
+        action: visit.link("/alerts"),
+        fields: fields::new(visit).into_iter().chain(places.webhook_field(None)).collect(),
+        more: places.place_fields(None),
+        submit: "Create alert".to_owned(),
+        cancel: visit.link("/alerts"),
+        ..Form::default()
+    };
+    let form = form.after(visit.form(), problem);
+    let lead = "It needs a mail address or a webhook to tell, and begins with what happens from now on.";
+    let shell = visit.shell("Create an alert").await?.below("Alerts", visit.link("/alerts"));
+    FormPage { shell, lead: lead.to_owned(), form }.answer()
+}
+
+/// Creates one.
+pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
+    let body = fields::new_body(visit.form());
+    match visit.calls().change::<alerts::Create>(visit.here(), body, None).await {
+        Ok(made) => Answer::redirect(visit.link(&format!("/alerts/{}?done=created", made.value.id))),
+        Err(problem) => new(visit, Some(problem)).await,
+    }
+}
+
+/// One alert, and what it has found.
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Option<Problem>) -> Result {
+    let (calls, path) = (visit.calls(), visit.alert(id));
+    let read = calls.get_versioned::<alerts::Get>(path, &[]).await?;
+    let (of, version) = (read.value, read.etag.unwrap_or_default());
+    let found = visit.list::<alerts::ListFirings>(path, &[("state", visit.query().get("state"))]).await?;
+    let reachable = Reachable::read(visit, &found.firings).await;
+    let rows: Vec<Row> =
+        found.firings.iter().map(|firing| firing_row(visit, firing, reachable.href(visit, firing))).collect();
+    let chosen: Vec<String> = of.deployment_ids.iter().map(ToString::to_string).collect();
+    let places = Places::read(visit, &chosen).await;
+    let href = visit.link(&format!("/alerts/{id}"));
+    let code = problem.as_ref().map_or(200, |problem| problem.status);
+    let form = calls.may::<alerts::Update>(path).await.then(|| {
+        let mut shown = fields::of(&of);
+        shown.extend(places.webhook_field(Some(&of)));
+        shown.push(
+            Field::check("isEnabled", "Watch", of.is_enabled)
+                .hint("Switched off, it closes what it has found and tells nobody."),
+        );
+        shown.push(Field::hidden("version", version));
+        let more = places.place_fields(Some(&of));
+        Form {
+            action: href.clone(),
+            fields: shown,
+            more,
+            submit: "Save the alert".to_owned(),
+            ..Form::default()
+        }
+    });
+    let facts = [
+        ("Tells when", watches_for(of.kind).to_owned()),
+        ("How much", threshold(&of)),
+        ("Where", places.names(&of)),
+        ("Mails to", of.mail_addresses.join(", ")),
+        ("Webhooks", places.webhook_names(&of)),
+        ("Description", of.description.clone()),
+        ("Created by", view::subject(of.created_by.as_ref())),
+    ];
+    let page = AlertPage {
+        status: status(&of),
+        failing: of.mail_failing_since.filter(|_| of.is_enabled).map(|at| view::time(at, visit.visit.now)),
+        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        filters: vec![Filter::words(
+            visit,
+            "state",
+            "State",
+            AlertFiringState::ALL.iter().map(|state| state.as_str()),
+        )],
+        table: Table {
+            columns: vec!["What", "State", "Since", "Until", "Happened", "Why"],
+            pager: Pager::new(visit, rows.len(), found.total_count),
+            rows,
+            empty: Empty {
+                title: "Nothing found",
+                text: "What it finds is listed here.",
+                command: String::new(),
+            },
+        },
+        form: form.map(|form| form.after(visit.form(), problem)),
+        delete: calls.may::<alerts::Delete>(path).await.then(|| format!("{href}/delete")),
+        shell: visit.shell(of.name.clone()).await?.below("Alerts", visit.link("/alerts")).live(""),
+    };
+    Answer::with_status(code, &page)
+}
+
+/// What firings are about, as far as the person may see it.
+struct Reachable {
+    deployments: HashSet<DeploymentId>,
+    tokens: bool,
+}
+
+impl Reachable {
+    async fn read(visit: &OrganizationVisit<'_>, firings: &[AlertFiring]) -> Self {
+        let ids: HashSet<String> =
+            firings.iter().filter_map(|of| of.subject.deployment_id).map(|id| id.to_string()).collect();
+        let query: Vec<(&str, &str)> = ids.iter().map(|id| ("deploymentIds", id.as_str())).collect();
+        let found = match query.is_empty() {
+            true => None,
+            false => visit.calls().get::<deployments::List>(visit.here(), &query).await.ok(),
+        };
+        let read =
+            found.into_iter().flat_map(|found| found.deployments).filter_map(|shown| shown.into_value().ok());
+        let tokens = visit.calls().may::<tokens::List>(visit.here()).await;
+        Self { deployments: read.map(|of| of.id).collect(), tokens }
+    }
+
+    /// The page of what a firing is about.
+    fn href(&self, visit: &OrganizationVisit<'_>, of: &AlertFiring) -> Option<String> {
+        let deployment = of.subject.deployment_id.filter(|id| self.deployments.contains(id));
+        match of.subject.r#type {
+            AlertSubjectType::Token => self.tokens.then(|| visit.link(&format!("/tokens/{}", of.subject.id))),
+            AlertSubjectType::Deployment => deployment.map(|id| visit.link(&format!("/deployments/{id}"))),
+            AlertSubjectType::Dag => deployment.map(|id| visit.link(&format!("/deployments/{id}/dags"))),
+        }
+    }
+}
+
+fn firing_row(visit: &OrganizationVisit<'_>, of: &AlertFiring, href: Option<String>) -> Row {
+    let now = visit.visit.now;
+    let (tone, word) = match of.state {
+        AlertFiringState::Firing => (Tone::Warning, "Firing"),
+        AlertFiringState::Resolved => (Tone::Good, "Resolved"),
+    };
+    let sub = match &of.subject.dag_id {
+        Some(dag) => format!("DAG {}", crate::airflow::plain(dag, 250)),
+        None => view::words(of.subject.r#type.as_str()),
+    };
+    let what = match href {
+        Some(href) => Cell::named(of.subject.name.clone(), href, sub),
+        None => Cell::Lines(of.subject.name.clone(), sub),
+    };
+    let until = of.until.map(|until| view::time(until, now).into());
+    let why = crate::airflow::plain(of.reason.as_deref().unwrap_or_default(), 500);
+    Row {
+        cells: vec![
+            what,
+            view::status(tone, word).into(),
+            view::time(of.since, now).into(),
+            until.unwrap_or_else(|| String::new().into()),
+            podium_api::counted(of.count, "time").into(),
+            why.into(),
+        ],
+        actions: Vec::new(),
+    }
+}
+
+/// Changes one.
+pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: AlertId) -> Result {
+    let of = visit.calls().get::<alerts::Get>(visit.alert(id), &[]).await?;
+    let version = visit.form().filled("version").map(str::to_owned);
+    let body = fields::changed_body(visit.form(), of.kind);
+    match visit.calls().change::<alerts::Update>(visit.alert(id), body, version).await {
+        Ok(_) => Answer::redirect(visit.link(&format!("/alerts/{id}?done=saved"))),
+        Err(problem) => show(visit, id, Some(problem)).await,
+    }
+}
+
+/// Deletes one.
+pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: AlertId) -> Result {
+    visit.calls().act::<alerts::Delete>(visit.alert(id), ()).await?;
+    Answer::redirect(visit.link("/alerts?done=deleted"))
+}

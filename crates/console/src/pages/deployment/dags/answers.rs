@@ -1,0 +1,134 @@
+//! What Airflow answers, of either line, as far as the page shows it.
+
+use podium_api::Timestamp;
+use serde::Deserialize;
+
+/// A page of DAGs.
+#[derive(Deserialize)]
+pub(super) struct Dags {
+    pub(super) dags: Vec<Dag>,
+    pub(super) total_entries: u64,
+}
+
+/// A DAG.
+#[derive(Deserialize)]
+pub(super) struct Dag {
+    pub(super) dag_id: String,
+    pub(super) description: Option<String>,
+    pub(super) is_paused: Option<bool>,
+    pub(super) has_import_errors: Option<bool>,
+    /// A name such as `@daily`, of Airflow 3.
+    timetable_summary: Option<String>,
+    /// The same in words.
+    timetable_description: Option<String>,
+    next_dagrun_run_after: Option<String>,
+    /// The same of Airflow 2.
+    next_dagrun_create_after: Option<String>,
+    #[serde(default)]
+    pub(super) owners: Vec<String>,
+    #[serde(default)]
+    pub(super) tags: Vec<Tag>,
+}
+
+/// A tag of a DAG.
+#[derive(Deserialize)]
+pub(super) struct Tag {
+    pub(super) name: String,
+}
+
+/// A page of runs.
+#[derive(Deserialize)]
+pub(super) struct Runs {
+    pub(super) dag_runs: Vec<Run>,
+    pub(super) total_entries: u64,
+}
+
+/// A run.
+#[derive(Deserialize)]
+pub(super) struct Run {
+    pub(super) dag_id: String,
+    pub(super) dag_run_id: String,
+    pub(super) state: Option<String>,
+    run_after: Option<String>,
+    logical_date: Option<String>,
+    start_date: Option<String>,
+    end_date: Option<String>,
+}
+
+/// A page of files that could not be imported.
+#[derive(Deserialize)]
+pub(super) struct ImportErrors {
+    pub(super) import_errors: Vec<ImportError>,
+    pub(super) total_entries: u64,
+}
+
+/// A file that could not be imported.
+#[derive(Deserialize)]
+pub(super) struct ImportError {
+    pub(super) filename: Option<String>,
+    pub(super) stack_trace: Option<String>,
+    timestamp: Option<String>,
+}
+
+fn time(text: Option<&String>) -> Option<Timestamp> {
+    text.and_then(|text| Timestamp::parse(text))
+}
+
+impl Dag {
+    /// When it runs, in words where Airflow has some.
+    pub(super) fn schedule(&self) -> Option<&str> {
+        let worded = self.timetable_description.as_deref().filter(|text| !text.is_empty());
+        worded.or(self.timetable_summary.as_deref()).filter(|text| !text.is_empty())
+    }
+
+    /// When its next run begins.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        time(self.next_dagrun_run_after.as_ref().or(self.next_dagrun_create_after.as_ref()))
+    }
+}
+
+impl Run {
+    /// When it began, or was to begin.
+    pub(super) fn began(&self) -> Option<Timestamp> {
+        time(self.start_date.as_ref())
+            .or_else(|| time(self.run_after.as_ref().or(self.logical_date.as_ref())))
+    }
+
+    /// From when to when it ran, if it has ended.
+    pub(super) fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        time(self.start_date.as_ref()).zip(time(self.end_date.as_ref()))
+    }
+}
+
+impl ImportError {
+    /// When it was found.
+    pub(super) fn found(&self) -> Option<Timestamp> {
+        time(self.timestamp.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_lines_of_airflow_are_read() {
+        let three = r#"{"dags":[{"dag_id":"load","is_paused":false,"timetable_summary":"@daily","timetable_description":"At 00:00",
+            "next_dagrun_run_after":"2027-01-16T00:00:00Z","owners":["ada"],"tags":[{"name":"etl","dag_id":"load"}]}],"total_entries":1}"#;
+        let two = r#"{"dags":[{"dag_id":"load","is_paused":true,"schedule_interval":{"__type":"CronExpression","value":"@daily"},
+            "timetable_description":"At 00:00","next_dagrun_create_after":"2027-01-16T00:00:00+00:00","owners":["ada"],"tags":[]}],"total_entries":1}"#;
+        for text in [three, two] {
+            let read: Dags = serde_json::from_str(text).unwrap();
+            let dag = &read.dags[0];
+            assert_eq!(
+                (dag.schedule(), dag.next()),
+                (Some("At 00:00"), Timestamp::parse("2027-01-16T00:00:00Z"))
+            );
+        }
+        let run = r#"{"dag_runs":[{"dag_id":"load","dag_run_id":"r","state":"success","logical_date":null,"run_after":"2027-01-15T00:00:00Z",
+            "start_date":"2027-01-15T00:00:01.5Z","end_date":"2027-01-15T00:01:01.500000+00:00"}],"total_entries":1}"#;
+        let runs: Runs = serde_json::from_str(run).unwrap();
+        let (from, to) = runs.dag_runs[0].span().unwrap();
+        assert_eq!((to.millis() - from.millis(), runs.dag_runs[0].began()), (60_000, Some(from)));
+    }
+}

@@ -1,0 +1,265 @@
+//! What differs between any two deploys that ran: the changes that each rollout reported, put together.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use podium_api::deploy_reports::{self, DeployReport, ReportedChanges};
+use podium_api::deploys::{self, Deploy};
+use podium_api::enums::{DeployReportState, DeployStatus};
+use podium_api::path::OfDeploy;
+use podium_api::{DeployId, DeploymentId};
+
+use super::{Changes, name};
+use crate::answer::{Answer, Result};
+use crate::calls::Problem;
+use crate::form::Choice;
+use crate::pages::deployment::Head;
+use crate::shell::Shell;
+use crate::view::{self, Html};
+use crate::visit::OrganizationVisit;
+
+/// How many deploys can be chosen from, and how many may lie between two that are compared.
+const CHOICES: &str = "200";
+const MOST_BETWEEN: usize = 40;
+
+#[derive(Template)]
+#[template(path = "deployment/compare.html")]
+struct ComparePage<'a> {
+    shell: &'a Shell,
+    head: &'a Head,
+    from: Vec<Choice>,
+    to: Vec<Choice>,
+    sides: Vec<Side>,
+    changes: Vec<Changes>,
+    /// How many rollouts are put together.
+    steps: usize,
+    is_cut: bool,
+    problem: Option<String>,
+}
+
+/// One of the two.
+struct Side {
+    label: &'static str,
+    name: String,
+    href: String,
+    by: String,
+    created: Html,
+    commit: String,
+    description: String,
+}
+
+/// What has become of a file or DAG.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Added,
+    Changed,
+    Removed,
+}
+
+/// What has become of each name, after several rollouts.
+#[derive(Default)]
+struct Folded {
+    fates: BTreeMap<String, Fate>,
+    /// Whether a report held fewer names than there were.
+    is_cut: bool,
+}
+
+impl Folded {
+    /// Adds the next rollout.
+    fn add(&mut self, of: &ReportedChanges) {
+        let is_cut = |names: &[String], count: u64| u64::try_from(names.len()).is_ok_and(|held| held < count);
+        self.is_cut |= is_cut(&of.added, of.added_count)
+            || is_cut(&of.changed, of.changed_count)
+            || is_cut(&of.removed, of.removed_count);
+        for name in &of.added {
+            // What was there before, went and came again may be another one.
+            let fate = if self.fates.contains_key(name) { Fate::Changed } else { Fate::Added };
+            self.fates.insert(name.clone(), fate);
+        }
+        for name in &of.changed {
+            self.fates.entry(name.clone()).or_insert(Fate::Changed);
+        }
+        for name in &of.removed {
+            if self.fates.get(name) == Some(&Fate::Added) {
+                self.fates.remove(name);
+            } else {
+                self.fates.insert(name.clone(), Fate::Removed);
+            }
+        }
+    }
+
+    /// The changes as a page shows them; backwards, what was added is removed.
+    fn shown(&self, what: &'static str, is_backwards: bool) -> Changes {
+        let of = |fate: Fate| -> Vec<String> {
+            self.fates.iter().filter(|(_, own)| **own == fate).map(|(name, _)| name.clone()).collect()
+        };
+        let (added, removed) = (of(Fate::Added), of(Fate::Removed));
+        let (added, removed) = if is_backwards { (removed, added) } else { (added, removed) };
+        let groups = [("added", added), ("changed", of(Fate::Changed)), ("removed", removed)];
+        let groups = groups.into_iter().filter(|(_, names)| !names.is_empty());
+        let counted = |names: &Vec<String>| u64::try_from(names.len()).unwrap_or_default();
+        Changes { what, groups: groups.map(|(word, names)| (word, counted(&names), names)).collect() }
+    }
+}
+
+/// The form's choices: the deploys that were finalized, with one of them chosen.
+pub(super) fn choices(
+    visit: &OrganizationVisit<'_>,
+    deploys: &[Deploy],
+    chosen: Option<&str>,
+) -> Vec<Choice> {
+    let finalized = deploys.iter().filter(|of| of.status == DeployStatus::Deployed);
+    let choice = |of: &Deploy| {
+        let described = of.description.as_ref().filter(|text| !text.is_empty());
+        let described = described.map(|text| text.chars().take(60).collect::<String>());
+        let ago = view::relative(of.created_at, visit.visit.now);
+        let id = of.id.to_string();
+        Choice {
+            label: format!("{}, {ago}", described.unwrap_or_else(|| view::short(&name(of)))),
+            is_chosen: chosen == Some(&id),
+            value: id,
+        }
+    };
+    finalized.map(choice).collect()
+}
+
+/// Compares two deploys, which the query names.
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
+    let (deployment, _) = crate::pages::deployment::read(visit, id).await?;
+    let head = Head::new(visit, &deployment, "deploys").await?;
+    let (from, to) = (visit.query().get("from"), visit.query().get("to"));
+    let found = visit
+        .calls()
+        .get::<deploys::List>(visit.deployment(id), &[("limit", CHOICES), ("sorts", "createdAt:desc")])
+        .await?;
+    let compared = compare(visit, id, &found.deploys, (from, to)).await;
+    let (compared, problem) = match compared {
+        Ok(compared) => (compared, None),
+        Err(problem) => (Compared::default(), Some(problem.message)),
+    };
+    let side = |label, id: &str| {
+        let of = found.deploys.iter().find(|of| of.id.to_string() == id)?;
+        Some(Side {
+            label,
+            name: name(of),
+            href: format!("{}/deploys/{}", head.href, of.id),
+            by: view::subject(of.created_by_subject.as_ref()),
+            created: view::time(of.created_at, visit.visit.now),
+            commit: of.git.as_ref().map(|git| git.commit_sha.chars().take(10).collect()).unwrap_or_default(),
+            description: of.description.clone().unwrap_or_default(),
+        })
+    };
+    let page = ComparePage {
+        from: choices(visit, &found.deploys, Some(from)),
+        to: choices(visit, &found.deploys, Some(to)),
+        sides: [side("From", from), side("To", to)].into_iter().flatten().collect(),
+        changes: compared.changes,
+        steps: compared.steps,
+        is_cut: compared.is_cut,
+        problem,
+        shell: &head.shell,
+        head: &head,
+    };
+    Answer::page(&page)
+}
+
+#[derive(Default)]
+struct Compared {
+    changes: Vec<Changes>,
+    steps: usize,
+    is_cut: bool,
+}
+
+async fn compare(
+    visit: &OrganizationVisit<'_>,
+    deployment_id: DeploymentId,
+    newest_first: &[Deploy],
+    (from, to): (&str, &str),
+) -> Result<Compared> {
+    let at = |id: &str| newest_first.iter().position(|of| of.id.to_string() == id);
+    let (Some(from), Some(to)) = (at(from), at(to)) else {
+        return Err(Problem::new(404, "Choose two of the newest 200 deploys."));
+    };
+    let (newer, older) = (from.min(to), from.max(to));
+    if older - newer > MOST_BETWEEN {
+        let message =
+            format!("More than {MOST_BETWEEN} deploys lie between these two: compare them in steps.");
+        return Err(Problem::new(400, message));
+    }
+    let mut ran: Vec<DeployReport> = Vec::new();
+    for of in newest_first[newer..=older].iter().rev() {
+        let path = OfDeploy { organization_id: visit.organization_id, deployment_id, deploy_id: of.id };
+        let report = visit.calls().get::<deploy_reports::Get>(path, &[]).await?;
+        ran.extend(Some(report).filter(|report| report.state == DeployReportState::Live));
+    }
+    // Each reports what it changed of what ran before it, so they are put together as they came into effect.
+    ran.sort_by_key(|report| report.finished_at);
+    let place = |id: DeployId| ran.iter().position(|report| report.deploy_id == id);
+    let (Some(from), Some(to)) = (place(newest_first[from].id), place(newest_first[to].id)) else {
+        return Err(Problem::new(
+            400,
+            "One of them never ran here, or its rollout has not ended: there is nothing to compare.",
+        ));
+    };
+    let steps = &ran[from.min(to) + 1..=from.max(to)];
+    let (mut files, mut dags) = (Folded::default(), Folded::default());
+    for report in steps {
+        report.files.iter().for_each(|changes| files.add(changes));
+        report.dags.iter().for_each(|changes| dags.add(changes));
+    }
+    let is_backwards = from > to;
+    let is_cut = files.is_cut || dags.is_cut;
+    let changes = vec![files.shown("Files", is_backwards), dags.shown("DAGs", is_backwards)];
+    Ok(Compared { changes, steps: steps.len(), is_cut })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes(added: &[&str], changed: &[&str], removed: &[&str]) -> ReportedChanges {
+        let names = |of: &[&str]| of.iter().map(|name| (*name).to_owned()).collect();
+        let count = |of: &[&str]| u64::try_from(of.len()).unwrap();
+        ReportedChanges {
+            added: names(added),
+            changed: names(changed),
+            removed: names(removed),
+            added_count: count(added),
+            changed_count: count(changed),
+            removed_count: count(removed),
+        }
+    }
+
+    fn folded(steps: &[ReportedChanges]) -> Folded {
+        let mut folded = Folded::default();
+        steps.iter().for_each(|step| folded.add(step));
+        folded
+    }
+
+    #[test]
+    fn rollouts_are_put_together() {
+        let steps = [
+            changes(&["new", "brief"], &["edited"], &["gone", "back"]),
+            changes(&["back"], &["new", "edited"], &["brief", "edited"]),
+        ];
+        let shown = folded(&steps).shown("Files", false);
+        let text: Vec<(&str, String)> =
+            shown.groups.into_iter().map(|(word, _, names)| (word, names.join(" "))).collect();
+        let expected = [("added", "new"), ("changed", "back"), ("removed", "edited gone")];
+        assert_eq!(text, expected.map(|(word, names)| (word, names.to_owned())));
+    }
+
+    #[test]
+    fn backwards_what_was_added_is_removed() {
+        let shown = folded(&[changes(&["a"], &["b"], &["c"])]).shown("DAGs", true);
+        let words: Vec<(&str, &str)> =
+            shown.groups.iter().map(|(word, _, names)| (*word, names[0].as_str())).collect();
+        assert_eq!(words, [("added", "c"), ("changed", "b"), ("removed", "a")]);
+    }
+
+    #[test]
+    fn a_report_with_fewer_names_than_there_were_is_noticed() {
+        let cut = ReportedChanges { added_count: 500, ..changes(&["a"], &[], &[]) };
+        assert!(folded(&[cut]).is_cut && !folded(&[changes(&["a"], &[], &[])]).is_cut);
+    }
+}
