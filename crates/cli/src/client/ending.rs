@@ -153,7 +153,13 @@ impl From<ErrorBody> for Failed {
 
 /// A text without control characters: what a server says must not steer a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    let replaced = |c: char| match c {
+        '\n' => c,
+        '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(replaced).collect()
 }
 
 /// The same on one line.

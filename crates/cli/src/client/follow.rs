@@ -1,9 +1,10 @@
 //! Waits until a deployment has settled, and says why when it is not healthy.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use podium_api::deployments;
 use podium_api::path::OfDeployment;
 use serde_json::Value;
@@ -71,6 +72,23 @@ pub(crate) fn duration(text: &str) -> Result<Duration, clap::Error> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
 }
 
+/// Everything that moves on the terminal.
+static MOVING: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Writes lines while something may be moving on the terminal: it makes room, and goes on below them.
+pub(crate) fn beside<T>(write: impl FnOnce() -> T) -> T {
+    MOVING.suspend(write)
+}
+
+/// Shows a bar or a spinner on the terminal, if somebody watches.
+pub(crate) fn moving(bar: ProgressBar, template: &str) -> ProgressBar {
+    if !terminal::is_interactive() {
+        return ProgressBar::hidden();
+    }
+    bar.set_style(ProgressStyle::with_template(template).expect("a template"));
+    MOVING.add(bar)
+}
+
 /// Shows how far something has come: one line that changes on a terminal, lines otherwise.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -80,8 +98,7 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new() -> Self {
         let bar = terminal::is_interactive().then(|| {
-            let bar = ProgressBar::new_spinner();
-            bar.set_style(ProgressStyle::with_template("{spinner} {msg} ({elapsed})").expect("a template"));
+            let bar = moving(ProgressBar::new_spinner(), "{spinner} {msg} ({elapsed})");
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
@@ -104,6 +121,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+            MOVING.remove(bar);
         }
     }
 }

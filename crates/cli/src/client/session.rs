@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use podium_api::path::InOrganization;
@@ -13,11 +14,15 @@ use tokio::sync::OnceCell;
 
 use super::contexts::{Context, Contexts};
 use super::ending::{Exit, Failed, Outcome};
+use super::follow::{Progress, pause};
 use super::names;
 use super::operator;
 use super::output::{Format, Listing, View};
 use super::planning::Planning;
-use crate::server::OWNER_TOKEN;
+use crate::server::{OWNER_TOKEN, SOCKET};
+
+/// How long a server that does not answer yet is waited for.
+const STARTING: Duration = Duration::from_secs(30);
 
 /// Which server, and as whom.
 #[derive(Args, Clone)]
@@ -84,6 +89,36 @@ impl Setup {
 }
 
 impl Setup {
+    /// The same, with a server that answers: one that does not yet is waited for, as it may be starting.
+    pub(crate) async fn open_patiently(&self) -> Outcome<Session> {
+        let (deadline, mut progress, mut round) = (Instant::now() + STARTING, None, 0);
+        let mut opened = self.open();
+        loop {
+            let failed = match &opened {
+                Ok(session) => match session.organization().await {
+                    Err(failed) if failed.is_passing() => failed,
+                    Err(failed) => return Err(failed),
+                    Ok(_) => return opened,
+                },
+                Err(_) => match self.target.starts_here()? {
+                    Some(directory) => operator::absent(&directory),
+                    None => return opened,
+                },
+            };
+            if Instant::now() > deadline {
+                return opened.and(Err(failed));
+            }
+            let reason = failed.reason();
+            let waiting = format!("Waiting up to {} s for the server: {reason}", STARTING.as_secs());
+            progress.get_or_insert_with(Progress::new).say(&waiting);
+            pause(round).await;
+            round += 1;
+            if opened.is_err() {
+                opened = self.open();
+            }
+        }
+    }
+
     /// A session with this server, as whoever holds the token.
     pub(crate) fn open_at(&self, url: &str, token: String) -> Outcome<Session> {
         Ok(Session {
@@ -102,6 +137,17 @@ impl Target {
         self.context.is_some() || self.url.is_some() || self.data_dir.is_some()
     }
 
+    /// The data directory on this machine whose server would be used if it served.
+    fn starts_here(&self) -> Outcome<Option<PathBuf>> {
+        let directory = match &self.data_dir {
+            Some(directory) => directory.clone(),
+            None if self.is_named() || own_token().is_some() => return Ok(None),
+            None if !Contexts::read()?.contexts.is_empty() => return Ok(None),
+            None => operator::directory(),
+        };
+        Ok(Some(directory).filter(|directory| directory.is_dir() && !directory.join(SOCKET).exists()))
+    }
+
     /// A client, and the organization that the context names.
     pub(crate) fn connect(&self) -> Outcome<(Client, Option<OrganizationId>)> {
         if let Some(directory) = &self.data_dir {
@@ -109,7 +155,7 @@ impl Target {
             let socket = operator::socket_in(directory)?.ok_or_else(|| operator::absent(directory))?;
             return Ok((self.client_of(socket)?, None));
         }
-        let token = std::env::var("PODIUM_TOKEN").ok().filter(|token| !token.is_empty());
+        let token = own_token();
         let contexts = Contexts::read()?;
         let found = self.find(&contexts)?;
         let url = self.url.clone().or_else(|| found.map(|context| context.url.clone()));
@@ -197,6 +243,11 @@ impl Target {
         let settings = Settings { token, certificates: ca.map(read).transpose()?, ..self.settings() };
         Ok(Client::with(url, settings)?)
     }
+}
+
+/// The token that the environment sets.
+fn own_token() -> Option<String> {
+    std::env::var("PODIUM_TOKEN").ok().filter(|token| !token.is_empty())
 }
 
 fn tell(sent: &Sent<'_>) {

@@ -6,7 +6,9 @@ use super::Desk;
 fn a_project_is_written_once_and_deployed() {
     let desk = Desk::signed_in();
     let made = desk.run(&["init", "hello"]);
-    assert_eq!(made.stderr, "Wrote a project to hello. Next:\n  podium deploy hello --create\n");
+    let next = "Wrote a project to hello. Next, run it on this machine while you write it:\n  podium dev hello\n\
+                Or send it to a server:\n  podium deploy hello --create\n";
+    assert_eq!(made.stderr, next);
     let again = desk.run(&["init", "hello"]);
     assert_eq!(again.code, Some(5), "{}", again.stderr);
     let files = desk.run(&["deploy", "hello", "--dry-run"]);
