@@ -42,17 +42,17 @@ const fn kind(
 }
 
 pub(crate) const ORGANIZATION: Kind = kind("organization", "name", None, "createdAt");
-const WORKSPACE: Kind = kind("workspace", "name", Some("names"), "createdAt");
-const DEPLOYMENT: Kind = kind("deployment", "name", Some("names"), "workspaceName");
-const CLUSTER: Kind = kind("cluster", "name", Some("names"), "region");
-const TEAM: Kind = kind("team", "name", Some("names"), "createdAt");
-const USER: Kind = kind("user", "username", None, "fullName");
-const ROLE: Kind = kind("role", "name", None, "scopeType");
-const TOKEN: Kind = kind("token", "name", None, "scope");
-const RANGE: Kind = kind("address range", "ipAddressRange", None, "createdAt");
-const ALERT: Kind = kind("alert", "name", None, "kind");
-const WEBHOOK: Kind = kind("webhook", "name", None, "url");
-const OBJECT: Kind = kind("environment object", "objectKey", Some("objectKey"), "objectType");
+pub(crate) const WORKSPACE: Kind = kind("workspace", "name", Some("names"), "createdAt");
+pub(crate) const DEPLOYMENT: Kind = kind("deployment", "name", Some("names"), "workspaceName");
+pub(crate) const CLUSTER: Kind = kind("cluster", "name", Some("names"), "region");
+pub(crate) const TEAM: Kind = kind("team", "name", Some("names"), "createdAt");
+pub(crate) const USER: Kind = kind("user", "username", None, "fullName");
+pub(crate) const ROLE: Kind = kind("role", "name", None, "scopeType");
+pub(crate) const TOKEN: Kind = kind("token", "name", None, "scope");
+pub(crate) const RANGE: Kind = kind("address range", "ipAddressRange", None, "createdAt");
+pub(crate) const ALERT: Kind = kind("alert", "name", None, "kind");
+pub(crate) const WEBHOOK: Kind = kind("webhook", "name", None, "url");
+pub(crate) const OBJECT: Kind = kind("environment object", "objectKey", Some("objectKey"), "objectType");
 
 impl Session {
     /// The id of what is called so in a list.
@@ -103,6 +103,16 @@ impl Session {
             Some(name) => failed.hint(format!("Did you mean {name:?}?")),
             None => failed,
         })
+    }
+
+    /// The names of a list, up to a number of them.
+    pub(crate) async fn some_names<L: Endpoint>(&self, kind: &Kind, path: &L::Path) -> Outcome<Vec<String>> {
+        let mut names = Vec::new();
+        let mut pages = self.client.pages(Call::to::<L>(path), Some(MOST_NAMES));
+        while let Some(page) = pages.next().await? {
+            names.extend(page.iter().filter_map(|item| item[kind.name].as_str().map(str::to_owned)));
+        }
+        Ok(names)
     }
 
     pub(crate) async fn workspace(&self, text: &str) -> Outcome<OfWorkspace> {

@@ -74,17 +74,9 @@ impl Setup {
     /// Finds out which server to call, and as whom.
     pub(crate) fn open(&self) -> Outcome<Session> {
         let (client, known) = self.target.connect()?;
-        let organization = OnceCell::new();
-        if let (Some(id), None) = (known, &self.target.organization) {
-            let _ = organization.set(id);
-        }
-        Ok(Session {
-            client,
-            format: self.format.clone(),
-            organization,
-            wanted_organization: self.target.organization.clone(),
-            planning: self.plan.then(Planning::default),
-        })
+        let planning = self.plan.then(Planning::default);
+        let wanted = self.target.organization.clone();
+        Ok(Session::new(client, known, wanted, self.format.clone(), planning))
     }
 }
 
@@ -121,13 +113,9 @@ impl Setup {
 
     /// A session with this server, as whoever holds the token.
     pub(crate) fn open_at(&self, url: &str, token: String) -> Outcome<Session> {
-        Ok(Session {
-            client: self.target.client(url, Some(token), None)?,
-            format: self.format.clone(),
-            organization: OnceCell::new(),
-            wanted_organization: None,
-            planning: self.plan.then(Planning::default),
-        })
+        let client = self.target.client(url, Some(token), None)?;
+        let planning = self.plan.then(Planning::default);
+        Ok(Session::new(client, None, None, self.format.clone(), planning))
     }
 }
 
@@ -148,12 +136,28 @@ impl Target {
         Ok(Some(directory).filter(|directory| directory.is_dir() && !directory.join(SOCKET).exists()))
     }
 
-    /// A client, and the organization that the context names.
+    /// A session that shows nothing, of a command that is not typed to its end.
+    pub(crate) fn open_quietly(mut self) -> Outcome<Session> {
+        self.verbose = false;
+        let (client, known, _) = self.reach()?;
+        Ok(Session::new(client, known, self.organization, Format::default(), None))
+    }
+
+    /// A client, and the organization that the context names. Says so if it is the operator's.
     pub(crate) fn connect(&self) -> Outcome<(Client, Option<OrganizationId>)> {
+        let (client, known, operated) = self.reach()?;
+        if let Some(directory) = operated {
+            eprintln!("Acting as the operator of the server in {}.", directory.display());
+        }
+        Ok((client, known))
+    }
+
+    /// A client, the organization that the context names, and the data directory that was found without being named.
+    fn reach(&self) -> Outcome<(Client, Option<OrganizationId>, Option<PathBuf>)> {
         if let Some(directory) = &self.data_dir {
             self.no_other_server_is_named()?;
             let socket = operator::socket_in(directory)?.ok_or_else(|| operator::absent(directory))?;
-            return Ok((self.client_of(socket)?, None));
+            return Ok((self.client_of(socket)?, None, None));
         }
         let token = own_token();
         let contexts = Contexts::read()?;
@@ -165,8 +169,7 @@ impl Target {
             let directory = operator::directory();
             let socket = if is_new { operator::socket_in(&directory)? } else { None };
             let socket = socket.ok_or_else(not_signed_in)?;
-            eprintln!("Acting as the operator of the server in {}.", directory.display());
-            return Ok((self.client_of(socket)?, None));
+            return Ok((self.client_of(socket)?, None, Some(directory)));
         };
         let is_own_token = token.is_some();
         let token = token.or_else(|| found.map(|context| context.token.clone()));
@@ -178,7 +181,7 @@ impl Target {
             self.ca_certificate.clone().or_else(|| found.and_then(|context| context.ca_certificate.clone()));
         let client = self.client(&url, Some(token), certificate.as_deref())?;
         // Another token may belong to another organization.
-        Ok((client, found.and_then(|context| context.organization_id).filter(|_| !is_own_token)))
+        Ok((client, found.and_then(|context| context.organization_id).filter(|_| !is_own_token), None))
     }
 
     /// The context that applies: the one that is named, the one of the URL, or the current one.
@@ -276,6 +279,21 @@ fn not_signed_in() -> Failed {
 }
 
 impl Session {
+    /// A session in the organization that is wanted by name, or else in the one that is known.
+    fn new(
+        client: Client,
+        known: Option<OrganizationId>,
+        wanted: Option<String>,
+        format: Format,
+        planning: Option<Planning>,
+    ) -> Self {
+        let organization = OnceCell::new();
+        if let (Some(id), None) = (known, &wanted) {
+            let _ = organization.set(id);
+        }
+        Self { client, format, organization, wanted_organization: wanted, planning }
+    }
+
     /// The organization: the one that is named, the context's, or the only one.
     pub(crate) async fn organization(&self) -> Outcome<OrganizationId> {
         self.organization.get_or_try_init(|| self.find_organization()).await.copied()

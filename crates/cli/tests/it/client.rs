@@ -3,6 +3,8 @@
 mod airflow;
 mod alerts;
 mod changes;
+#[cfg(target_os = "linux")]
+mod completing;
 mod declaring;
 mod deploying;
 #[cfg(target_os = "linux")]
