@@ -100,8 +100,7 @@ fn what(path: &[&str], arg: &Arg) -> Option<Named> {
 /// The names that begin as what is typed, as the shell takes them.
 fn candidates(named: Named, typed: &OsStr, quotes: bool) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
-    // What bash has typed is quoted as what it is given.
-    let typed = if quotes { unquoted(typed) } else { typed.to_owned() };
+    let typed = unquoted(typed);
     let mut found = names_of(named).unwrap_or_default();
     found.sort_unstable();
     found.dedup();
@@ -152,6 +151,8 @@ fn typed() -> Option<ArgMatches> {
     let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
     let place = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|text| text.parse().ok());
     let before = words.get(..place.unwrap_or(words.len().saturating_sub(1)))?;
+    // Shells pass words as they are typed.
+    let before = before.iter().map(|word| word.to_str().map_or_else(|| word.clone(), |text| unquoted(text).into()));
     let command = crate::Cli::command().ignore_errors(true);
     let mut matches = command.try_get_matches_from(before).ok()?;
     while let Some((_, below)) = matches.remove_subcommand() {

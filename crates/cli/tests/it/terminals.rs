@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// So long that only a hang reaches it, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_mins(15);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A shell command on a terminal of its own, such as people have: nothing of this process's settings, and nothing that
 /// opens windows.
@@ -30,6 +30,8 @@ pub(crate) struct Terminal {
     child: Child,
     keyboard: ChildStdin,
     shown: Receiver<Vec<u8>>,
+    /// How long it may show nothing new.
+    pub(crate) patience: Duration,
     /// What was shown and not yet read.
     unread: String,
     /// What was shown so far.
@@ -51,7 +53,7 @@ impl Terminal {
                 }
             }
         });
-        Self { child, keyboard, shown, unread: String::new(), all: String::new() }
+        Self { child, keyboard, shown, patience: PATIENCE, unread: String::new(), all: String::new() }
     }
 
     /// Reads on until a text is shown; what was shown up to it, and with it.
@@ -62,7 +64,7 @@ impl Terminal {
                 let rest = self.unread.split_off(at + text.len());
                 return std::mem::replace(&mut self.unread, rest);
             }
-            match self.shown.recv_timeout(PATIENCE) {
+            match self.shown.recv_timeout(self.patience) {
                 Ok(bytes) => self.take(&bytes),
                 Err(RecvTimeoutError::Timeout) => panic!("never shown: {text:?} in {}", self.all),
                 Err(RecvTimeoutError::Disconnected) => panic!("ended before {text:?}: {}", self.all),
@@ -82,7 +84,7 @@ impl Terminal {
 
     /// Reads to the end; the exit code.
     pub(crate) fn ends(&mut self) -> Option<i32> {
-        while let Ok(bytes) = self.shown.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.shown.recv_timeout(self.patience) {
             self.take(&bytes);
         }
         self.child.wait().expect("it ends").code()

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -71,6 +71,8 @@ pub(super) fn from_an_empty_machine_to_a_running_dag() {
     let (began, machine) = (Instant::now(), Machine::new());
     let say = |what: &str| eprintln!("[{:4} s] developing: {what}", began.elapsed().as_secs());
     let mut terminal = machine.types("podium init hello && cd hello && podium dev");
+    // It installs Airflow from the network.
+    terminal.patience = Duration::from_mins(15);
     terminal.sees("Created deployment hello.");
     say("the project is written and the server runs");
     terminal.sees("DAGs added: hello\n");
