@@ -10,6 +10,7 @@ mod deploying;
 #[cfg(target_os = "linux")]
 mod developing;
 mod events;
+mod guides;
 mod operator;
 mod planning;
 mod signing_in;

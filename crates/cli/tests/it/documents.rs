@@ -26,3 +26,10 @@ pub(crate) fn section(document: &str, heading: &str) -> String {
     assert!(!lines.is_empty(), "there is no {heading:?}");
     lines.join("\n")
 }
+
+/// The blocks of a language.
+pub(crate) fn blocks(document: &str, language: &str) -> Vec<String> {
+    let opening = format!("```{language}\n");
+    let ends = |text: &str| text.find("\n```").map(|end| format!("{}\n", &text[..end]));
+    document.split(&opening).skip(1).filter_map(ends).collect()
+}
