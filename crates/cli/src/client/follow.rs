@@ -175,13 +175,13 @@ impl Session {
     }
 }
 
-/// Whether the data plane has done what it was told.
+/// Whether the data plane has done what it was told. A status that only a newer server knows is waited for.
 fn is_settled(deployment: &Value) -> bool {
-    let is_running = matches!(text(&deployment["status"]), "CREATING" | "DEPLOYING");
+    let is_known = matches!(text(&deployment["status"]), "HEALTHY" | "UNHEALTHY" | "HIBERNATING" | "UNKNOWN");
     let (wanted, live) = (&deployment["desiredDagTarballVersion"], &deployment["dagTarballVersion"]);
     let is_hibernating = text(&deployment["status"]) == "HIBERNATING";
     let is_failed = text(&deployment["status"]) == "UNHEALTHY";
-    !is_running && (is_hibernating || is_failed || text(wanted) == text(live))
+    is_known && (is_hibernating || is_failed || text(wanted) == text(live))
 }
 
 #[cfg(test)]
@@ -205,6 +205,7 @@ mod tests {
         let table = [
             ("CREATING", "", "", false),
             ("DEPLOYING", "2", "2", false),
+            ("OF_A_NEWER_SERVER", "2", "2", false),
             ("HEALTHY", "2", "1", false),
             ("HEALTHY", "2", "2", true),
             ("HEALTHY", "", "", true),
