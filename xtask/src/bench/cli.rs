@@ -41,7 +41,8 @@ fn starts(program: &Path) -> Outcome {
     let mut times = Vec::new();
     for _ in 0..STARTS {
         let began = Instant::now();
-        let status = Command::new(program).arg("--help").stdout(Stdio::null()).status().doing("podium --help")?;
+        let status =
+            Command::new(program).arg("--help").stdout(Stdio::null()).status().doing("podium --help")?;
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
         if !status.success() {
             return Err(format!("podium --help: {status}"));

@@ -80,6 +80,7 @@ fn what(path: &[&str], arg: &Arg) -> Option<Named> {
         (["context", ..], _) => return None,
         (["deployment", "transfer"], "to") => Named::Workspace,
         (["env", "create"], "key") => return None,
+        (["env", "exclude"], "excluded") => Named::Deployment,
         (["env", ..], "key" | "keys") => Named::Object,
         (["ip-range", "delete"], "ranges") => Named::Range,
         (["role", ..], "role" | "roles") => Named::Role,
@@ -114,7 +115,8 @@ fn candidates(named: Named, typed: &OsStr, quotes: bool) -> Vec<CompletionCandid
 
 /// A name as a word of a shell.
 fn quoted(name: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | '+' | ',' | '%');
+    let is_plain =
+        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | '+' | ',' | '%');
     name.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()
 }
 
@@ -152,7 +154,8 @@ fn typed() -> Option<ArgMatches> {
     let place = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|text| text.parse().ok());
     let before = words.get(..place.unwrap_or(words.len().saturating_sub(1)))?;
     // Shells pass words as they are typed.
-    let before = before.iter().map(|word| word.to_str().map_or_else(|| word.clone(), |text| unquoted(text).into()));
+    let before =
+        before.iter().map(|word| word.to_str().map_or_else(|| word.clone(), |text| unquoted(text).into()));
     let command = crate::Cli::command().ignore_errors(true);
     let mut matches = command.try_get_matches_from(before).ok()?;
     while let Some((_, below)) = matches.remove_subcommand() {
@@ -259,6 +262,7 @@ mod tests {
             ("run logs dag", Some(Named::Dag)),
             ("env get key", Some(Named::Object)),
             ("env create key", None),
+            ("env exclude excluded", Some(Named::Deployment)),
             ("open deployment", Some(Named::Deployment)),
             ("init deployment", None),
             ("ip-range delete ranges", Some(Named::Range)),

@@ -55,11 +55,8 @@ impl Wait {
 }
 
 /// A number with a unit: seconds, minutes, hours or days.
-pub(crate) fn duration(text: &str) -> Result<Duration, clap::Error> {
-    let wrong = || {
-        let message = format!("{text:?} is no time: write 90s, 30m, 2h or 7d\n");
-        clap::Error::raw(clap::error::ErrorKind::ValueValidation, message)
-    };
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "write 90s, 30m, 2h or 7d".to_owned();
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..split].parse().map_err(|_| wrong())?;
     let seconds = match &text[split..] {

@@ -41,6 +41,19 @@ const fn kind(
     Kind { noun, name, filter, telling }
 }
 
+impl Kind {
+    /// The command that shows them.
+    fn command(&self) -> String {
+        let command = match self.noun {
+            "address range" => "ip-range list",
+            "agent token" => "token agent list --deployment NAME",
+            "environment object" => "env list",
+            _ => return format!("{} list", self.noun),
+        };
+        command.to_owned()
+    }
+}
+
 pub(crate) const ORGANIZATION: Kind = kind("organization", "name", None, "createdAt");
 pub(crate) const WORKSPACE: Kind = kind("workspace", "name", Some("names"), "createdAt");
 pub(crate) const DEPLOYMENT: Kind = kind("deployment", "name", Some("names"), "workspaceName");
@@ -49,6 +62,7 @@ pub(crate) const TEAM: Kind = kind("team", "name", Some("names"), "createdAt");
 pub(crate) const USER: Kind = kind("user", "username", None, "fullName");
 pub(crate) const ROLE: Kind = kind("role", "name", None, "scopeType");
 pub(crate) const TOKEN: Kind = kind("token", "name", None, "scope");
+const AGENT_TOKEN: Kind = kind("agent token", "name", None, "createdAt");
 pub(crate) const RANGE: Kind = kind("address range", "ipAddressRange", None, "createdAt");
 pub(crate) const ALERT: Kind = kind("alert", "name", None, "kind");
 pub(crate) const WEBHOOK: Kind = kind("webhook", "name", None, "url");
@@ -101,7 +115,7 @@ impl Session {
         let failed = Failed::new(Exit::NotFound, format!("there is no {} called {text:?}", kind.noun));
         Ok(match most_alike(&names, text) {
             Some(name) => failed.hint(format!("Did you mean {name:?}?")),
-            None => failed,
+            None => failed.hint(format!("Those that there are: podium {}", kind.command())),
         })
     }
 
@@ -163,7 +177,7 @@ impl Session {
     }
 
     pub(crate) async fn agent_token(&self, of: OfDeployment, text: &str) -> Outcome<OfAgentToken> {
-        let agent_token_id = self.find::<Id, agent_tokens::List>(&TOKEN, &of, &json!({}), text).await?;
+        let agent_token_id = self.find::<Id, agent_tokens::List>(&AGENT_TOKEN, &of, &json!({}), text).await?;
         let mut ids = of.ids();
         ids.push(agent_token_id);
         Ok(OfAgentToken::from_ids(&ids))

@@ -87,10 +87,10 @@ impl Setup {
         let mut opened = self.open();
         loop {
             let failed = match &opened {
-                Ok(session) => match session.organization().await {
+                Ok(session) => match session.knock().await {
                     Err(failed) if failed.is_passing() => failed,
                     Err(failed) => return Err(failed),
-                    Ok(_) => return opened,
+                    Ok(()) => return opened,
                 },
                 Err(_) => match self.target.starts_here()? {
                     Some(directory) => operator::absent(&directory),
@@ -292,6 +292,12 @@ impl Session {
             let _ = organization.set(id);
         }
         Self { client, format, organization, wanted_organization: wanted, planning }
+    }
+
+    /// Sees whether the server answers.
+    async fn knock(&self) -> Outcome {
+        let call = Call::to::<organizations::List>(&()).query_params(&json!({ "limit": 1 }))?;
+        Ok(self.client.send_for_bytes(&call).await.map(drop)?)
     }
 
     /// The organization: the one that is named, the context's, or the only one.

@@ -17,6 +17,8 @@ mod planning;
 mod signing_in;
 #[cfg(target_os = "linux")]
 mod terminal;
+#[cfg(target_os = "linux")]
+mod transcripts;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -218,7 +218,8 @@ impl Deploys {
 impl New {
     async fn run(self) -> Outcome {
         if !self.folder.is_dir() {
-            return Err(Failed::usage(format!("{} is not a folder", self.folder.display())));
+            return Err(Failed::usage(format!("{} is not a folder", self.folder.display()))
+                .hint("Write a first project: podium init hello"));
         }
         let files = archive::files(&self.folder)?;
         if self.dry_run {
