@@ -54,19 +54,30 @@ impl Wait {
     }
 }
 
+/// A text that is no time.
+#[derive(Debug)]
+pub(crate) struct NoTime;
+
+impl std::fmt::Display for NoTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("write 90s, 30m, 2h or 7d")
+    }
+}
+
+impl std::error::Error for NoTime {}
+
 /// A number with a unit: seconds, minutes, hours or days.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write 90s, 30m, 2h or 7d".to_owned();
+pub(crate) fn duration(text: &str) -> Result<Duration, NoTime> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..split].parse().map_err(|_| wrong())?;
+    let number: u64 = text[..split].parse().map_err(|_| NoTime)?;
     let seconds = match &text[split..] {
         "s" | "" => 1,
         "m" => 60,
         "h" => 3_600,
         "d" => 86_400,
-        _ => return Err(wrong()),
+        _ => return Err(NoTime),
     };
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or(NoTime)
 }
 
 /// Everything that moves on the terminal.

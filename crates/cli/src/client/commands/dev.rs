@@ -272,7 +272,7 @@ impl Running<'_> {
             _ => {
                 let broken = match report["importErrorCount"].as_u64() {
                     None | Some(0) => String::new(),
-                    Some(count) => format!(", but {} broken", podium_api::counted(count, "file")),
+                    Some(count) => format!(", with {}", podium_api::counted(count, "broken file")),
                 };
                 let folder = self.folder.display();
                 beside(|| eprintln!("Live after {seconds:.1} s{broken}. Watching {folder}."));
