@@ -1,6 +1,7 @@
 //! The benchmark: the release program and a bare handler that returns the same bytes, driven by the same load tool
 //! in the same run. What it prints are ratios; times of one machine say nothing about another.
 
+pub(crate) mod cli;
 mod client;
 mod creates;
 mod deployments;
@@ -55,16 +56,17 @@ pub(crate) enum What {
 }
 
 /// Sees to it that there is a load tool, and something to measure.
-fn build() -> Outcome {
+fn build(is_release: bool) -> Outcome {
     if directory_of("wrk", &[]).is_none() {
         install("the load tool wrk", &["wrk"])?;
     }
-    must(&mut cargo(&["build", "--release", "--package", "podium-cli"]))
+    let mode: &[&str] = if is_release { &["--release"] } else { &[] };
+    must(&mut cargo(&[&["build", "--package", "podium-cli"], mode].concat()))
 }
 
 /// Runs the benchmark.
 pub(crate) fn run(what: What) -> Outcome {
-    build()?;
+    build(true)?;
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
     if what == What::Instructions {
         return instructions::run();
@@ -135,7 +137,12 @@ impl Bench {
 
     /// Starts the server, on another database than its own.
     fn start_on(database: Option<&str>) -> Outcome<Self> {
-        let program = target()?.join("release/podium");
+        Self::start_program(&target()?.join("release/podium"), database)
+    }
+
+    /// Starts another build of the server.
+    fn start_program(program: &Path, database: Option<&str>) -> Outcome<Self> {
+        let program = program.to_owned();
         let directory = scratch()?.join("bench");
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).doing("making a directory")?;

@@ -56,6 +56,8 @@ Usage: cargo xtask <command>
   bench --events             creates with and without storing events and operations, and a thousand followers
   bench --console            every page of the console with ten thousand deployments and a million audit records: its time
                              and its size
+  bench --cli [--debug]      the command line: how long it takes to start, and how much memory a list of ten thousand needs;
+                             with --debug of the build for developers
   bench --postgres           the release program on a PostgreSQL server that is started for it, on the same cores: rates, and
                              the processor time of both
   bench --logs [--lines 10000000] [--against PATH FLAGS…]
@@ -96,6 +98,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["bench", "--instructions"] => bench::run(bench::What::Instructions),
         ["bench", "--creates"] => bench::run(bench::What::Creates),
         ["bench", "--console"] => console::bench(),
+        ["bench", "--cli", options @ ..] => bench::cli::run(options),
         ["bench", "--events"] => bench::run(bench::What::Events),
         ["bench", "--postgres"] => bench::postgres::run(),
         ["bench", "--deployments"] => bench::run(bench::What::Deployments),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::outcome::Outcome;
 use crate::postgres::{Postgres, VARIABLE};
 use crate::workspace::{cargo, must, scratch, works};
-use crate::{airflow, console, contract, mutate, python, schemathesis, tidy, webhooks};
+use crate::{airflow, console, contract, mutate, python, schemathesis, system, tidy, webhooks};
 
 /// Runs all of it, or what the options leave.
 pub(crate) fn run(options: &[&str]) -> Outcome {
@@ -106,9 +106,22 @@ fn tests(steps: &mut Steps, filter: &[&str]) -> Outcome {
         println!("{failure}");
     }
     airflow::network();
+    shells();
     let result = steps.run("tests", || must(command.args(filter)));
     drop(server);
     result
+}
+
+/// Shells whose completions are tested; those that are missing are installed. Tests of one that cannot be had say so.
+fn shells() {
+    for shell in ["zsh", "fish"] {
+        if system::directory_of(shell, &[]).is_some() {
+            continue;
+        }
+        if let Err(failure) = system::install(shell, &[shell]) {
+            println!("SKIPPED: completions of {shell}: {failure}");
+        }
+    }
 }
 
 /// The steps so far: their names and durations.

@@ -3,11 +3,12 @@
 //! Each noun is one file in [`commands`], named as in the other layers, and is thin. What they share stands once: which
 //! server and as whom ([`session`], [`contexts`]), names for ids ([`names`]), changes ([`edit`], [`fields`]), files that
 //! declare what there is ([`declared`]), output
-//! ([`output`], [`table`]), waiting ([`follow`]) and how a command ends ([`ending`]).
+//! ([`output`], [`table`]), waiting ([`follow`]), names in a shell ([`completing`]) and how a command ends ([`ending`]).
 
 mod airflow;
 mod browser;
 pub(crate) mod commands;
+pub(crate) mod completing;
 mod contexts;
 mod declared;
 mod edit;

@@ -48,6 +48,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if client::completing::answer() {
+        return ExitCode::SUCCESS;
+    }
     let done = match Cli::parse().command {
         Command::Client(command) => return client::run(command),
         Command::IpRange(IpRanges::Reset(reset)) => server::block_on(Box::pin(reset.run())),

@@ -18,7 +18,7 @@ pub(super) const SECRET_KEY: &str =
 
 /// Runs this part of the benchmark.
 pub(crate) fn run() -> Outcome {
-    build()?;
+    build(true)?;
     let postgres = Postgres::start_durable(&scratch()?)?;
     let bench = Bench::start_on(Some(&postgres.url))?;
     let workspaces = format!("{}/workspaces", bench.root());

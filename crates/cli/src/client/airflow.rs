@@ -15,7 +15,7 @@ use super::session::{Session, text};
 
 /// The largest page that Airflow gives.
 const PAGE: u64 = 100;
-/// How many DAGs are looked at for a suggestion.
+/// How many DAGs are looked at for a suggestion, or to complete a name.
 const MOST_NAMES: u64 = 2_000;
 
 /// Which deployment's Airflow.
@@ -104,19 +104,23 @@ impl<'a> Airflow<'a> {
         Ok(())
     }
 
-    /// Says which DAG may have been meant, where there is none of this name.
-    pub(crate) async fn explain(&self, failed: Failed, dag: &str) -> Failed {
-        if failed.exit != Exit::NotFound {
-            return failed;
-        }
+    /// The ids of its DAGs, up to a number of them.
+    pub(crate) async fn dag_names(&self) -> Outcome<Vec<String>> {
         let mut names = Vec::new();
         let collect = |page: &[Value]| {
             names.extend(page.iter().map(|dag| text(&dag["dag_id"]).to_owned()));
             Ok(())
         };
-        if self.pages(&["dags"], ("dags", &json!({})), MOST_NAMES, collect).await.is_err() {
+        self.pages(&["dags"], ("dags", &json!({})), MOST_NAMES, collect).await?;
+        Ok(names)
+    }
+
+    /// Says which DAG may have been meant, where there is none of this name.
+    pub(crate) async fn explain(&self, failed: Failed, dag: &str) -> Failed {
+        if failed.exit != Exit::NotFound {
             return failed;
         }
+        let Ok(names) = self.dag_names().await else { return failed };
         match most_alike(&names, dag) {
             Some(name) if name != dag => failed.hint(format!("Did you mean {name:?}?")),
             Some(_) => failed,

@@ -137,8 +137,10 @@ impl From<Error> for Failed {
 impl From<ErrorBody> for Failed {
     fn from(body: ErrorBody) -> Self {
         let exit = Exit::of_status(body.status_code.into());
-        let fields = body.field_errors.unwrap_or_default();
-        let fields = fields.into_iter().map(|field| format!("{}: {}", field.field, field.message));
+        let fields = body.field_errors.unwrap_or_default().into_iter();
+        // One field that is wrong is the message already.
+        let fields = fields.filter(|field| body.message != format!("{} {}", field.field, field.message));
+        let fields: Vec<String> = fields.map(|field| format!("{}: {}", field.field, field.message)).collect();
         let mut failed = Self::new(exit, body.message).details(fields);
         if !body.request_id.is_empty() {
             failed.details.push(format!("status {}, request {}", body.status_code, body.request_id));
@@ -153,7 +155,13 @@ impl From<ErrorBody> for Failed {
 
 /// A text without control characters: what a server says must not steer a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    let replaced = |c: char| match c {
+        '\n' => c,
+        '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(replaced).collect()
 }
 
 /// The same on one line.
@@ -201,6 +209,18 @@ mod tests {
         let expected = "podium: No.\n  name: is required\u{fffd}[2J\n  status 400, request r1\n";
         assert_eq!(refused(400).text(), expected);
         assert!(refused(401).text().ends_with("Sign in again: podium login\n"));
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let field = FieldError::new("name", "required", "must not be empty");
+        let body = ErrorBody {
+            message: "name must not be empty".into(),
+            request_id: String::new(),
+            status_code: 400,
+            field_errors: Some(vec![field]),
+        };
+        assert_eq!(Failed::from(body).text(), "podium: name must not be empty\n");
     }
 
     #[test]

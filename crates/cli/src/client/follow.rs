@@ -1,9 +1,10 @@
 //! Waits until a deployment has settled, and says why when it is not healthy.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use podium_api::deployments;
 use podium_api::path::OfDeployment;
 use serde_json::Value;
@@ -53,22 +54,47 @@ impl Wait {
     }
 }
 
+/// A text that is no time.
+#[derive(Debug)]
+pub(crate) struct NoTime;
+
+impl std::fmt::Display for NoTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("write 90s, 30m, 2h or 7d")
+    }
+}
+
+impl std::error::Error for NoTime {}
+
 /// A number with a unit: seconds, minutes, hours or days.
-pub(crate) fn duration(text: &str) -> Result<Duration, clap::Error> {
-    let wrong = || {
-        let message = format!("{text:?} is no time: write 90s, 30m, 2h or 7d\n");
-        clap::Error::raw(clap::error::ErrorKind::ValueValidation, message)
-    };
+pub(crate) fn duration(text: &str) -> Result<Duration, NoTime> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..split].parse().map_err(|_| wrong())?;
+    let number: u64 = text[..split].parse().map_err(|_| NoTime)?;
     let seconds = match &text[split..] {
         "s" | "" => 1,
         "m" => 60,
         "h" => 3_600,
         "d" => 86_400,
-        _ => return Err(wrong()),
+        _ => return Err(NoTime),
     };
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or(NoTime)
+}
+
+/// Everything that moves on the terminal.
+static MOVING: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Writes lines while something may be moving on the terminal: it makes room, and goes on below them.
+pub(crate) fn beside<T>(write: impl FnOnce() -> T) -> T {
+    MOVING.suspend(write)
+}
+
+/// Shows a bar or a spinner on the terminal, if somebody watches.
+pub(crate) fn moving(bar: ProgressBar, template: &str) -> ProgressBar {
+    if !terminal::is_interactive() {
+        return ProgressBar::hidden();
+    }
+    bar.set_style(ProgressStyle::with_template(template).expect("a template"));
+    MOVING.add(bar)
 }
 
 /// Shows how far something has come: one line that changes on a terminal, lines otherwise.
@@ -80,8 +106,7 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new() -> Self {
         let bar = terminal::is_interactive().then(|| {
-            let bar = ProgressBar::new_spinner();
-            bar.set_style(ProgressStyle::with_template("{spinner} {msg} ({elapsed})").expect("a template"));
+            let bar = moving(ProgressBar::new_spinner(), "{spinner} {msg} ({elapsed})");
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
@@ -104,6 +129,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+            MOVING.remove(bar);
         }
     }
 }
@@ -157,13 +183,13 @@ impl Session {
     }
 }
 
-/// Whether the data plane has done what it was told.
+/// Whether the data plane has done what it was told. A status that only a newer server knows is waited for.
 fn is_settled(deployment: &Value) -> bool {
-    let is_running = matches!(text(&deployment["status"]), "CREATING" | "DEPLOYING");
+    let is_known = matches!(text(&deployment["status"]), "HEALTHY" | "UNHEALTHY" | "HIBERNATING" | "UNKNOWN");
     let (wanted, live) = (&deployment["desiredDagTarballVersion"], &deployment["dagTarballVersion"]);
     let is_hibernating = text(&deployment["status"]) == "HIBERNATING";
     let is_failed = text(&deployment["status"]) == "UNHEALTHY";
-    !is_running && (is_hibernating || is_failed || text(wanted) == text(live))
+    is_known && (is_hibernating || is_failed || text(wanted) == text(live))
 }
 
 #[cfg(test)]
@@ -187,6 +213,7 @@ mod tests {
         let table = [
             ("CREATING", "", "", false),
             ("DEPLOYING", "2", "2", false),
+            ("OF_A_NEWER_SERVER", "2", "2", false),
             ("HEALTHY", "2", "1", false),
             ("HEALTHY", "2", "2", true),
             ("HEALTHY", "", "", true),

@@ -41,18 +41,32 @@ const fn kind(
     Kind { noun, name, filter, telling }
 }
 
+impl Kind {
+    /// The command that shows them.
+    fn command(&self) -> String {
+        let command = match self.noun {
+            "address range" => "ip-range list",
+            "agent token" => "token agent list --deployment NAME",
+            "environment object" => "env list",
+            _ => return format!("{} list", self.noun),
+        };
+        command.to_owned()
+    }
+}
+
 pub(crate) const ORGANIZATION: Kind = kind("organization", "name", None, "createdAt");
-const WORKSPACE: Kind = kind("workspace", "name", Some("names"), "createdAt");
-const DEPLOYMENT: Kind = kind("deployment", "name", Some("names"), "workspaceName");
-const CLUSTER: Kind = kind("cluster", "name", Some("names"), "region");
-const TEAM: Kind = kind("team", "name", Some("names"), "createdAt");
-const USER: Kind = kind("user", "username", None, "fullName");
-const ROLE: Kind = kind("role", "name", None, "scopeType");
-const TOKEN: Kind = kind("token", "name", None, "scope");
-const RANGE: Kind = kind("address range", "ipAddressRange", None, "createdAt");
-const ALERT: Kind = kind("alert", "name", None, "kind");
-const WEBHOOK: Kind = kind("webhook", "name", None, "url");
-const OBJECT: Kind = kind("environment object", "objectKey", Some("objectKey"), "objectType");
+pub(crate) const WORKSPACE: Kind = kind("workspace", "name", Some("names"), "createdAt");
+pub(crate) const DEPLOYMENT: Kind = kind("deployment", "name", Some("names"), "workspaceName");
+pub(crate) const CLUSTER: Kind = kind("cluster", "name", Some("names"), "region");
+pub(crate) const TEAM: Kind = kind("team", "name", Some("names"), "createdAt");
+pub(crate) const USER: Kind = kind("user", "username", None, "fullName");
+pub(crate) const ROLE: Kind = kind("role", "name", None, "scopeType");
+pub(crate) const TOKEN: Kind = kind("token", "name", None, "scope");
+const AGENT_TOKEN: Kind = kind("agent token", "name", None, "createdAt");
+pub(crate) const RANGE: Kind = kind("address range", "ipAddressRange", None, "createdAt");
+pub(crate) const ALERT: Kind = kind("alert", "name", None, "kind");
+pub(crate) const WEBHOOK: Kind = kind("webhook", "name", None, "url");
+pub(crate) const OBJECT: Kind = kind("environment object", "objectKey", Some("objectKey"), "objectType");
 
 impl Session {
     /// The id of what is called so in a list.
@@ -101,8 +115,18 @@ impl Session {
         let failed = Failed::new(Exit::NotFound, format!("there is no {} called {text:?}", kind.noun));
         Ok(match most_alike(&names, text) {
             Some(name) => failed.hint(format!("Did you mean {name:?}?")),
-            None => failed,
+            None => failed.hint(format!("Those that there are: podium {}", kind.command())),
         })
+    }
+
+    /// The names of a list, up to a number of them.
+    pub(crate) async fn some_names<L: Endpoint>(&self, kind: &Kind, path: &L::Path) -> Outcome<Vec<String>> {
+        let mut names = Vec::new();
+        let mut pages = self.client.pages(Call::to::<L>(path), Some(MOST_NAMES));
+        while let Some(page) = pages.next().await? {
+            names.extend(page.iter().filter_map(|item| item[kind.name].as_str().map(str::to_owned)));
+        }
+        Ok(names)
     }
 
     pub(crate) async fn workspace(&self, text: &str) -> Outcome<OfWorkspace> {
@@ -153,7 +177,7 @@ impl Session {
     }
 
     pub(crate) async fn agent_token(&self, of: OfDeployment, text: &str) -> Outcome<OfAgentToken> {
-        let agent_token_id = self.find::<Id, agent_tokens::List>(&TOKEN, &of, &json!({}), text).await?;
+        let agent_token_id = self.find::<Id, agent_tokens::List>(&AGENT_TOKEN, &of, &json!({}), text).await?;
         let mut ids = of.ids();
         ids.push(agent_token_id);
         Ok(OfAgentToken::from_ids(&ids))

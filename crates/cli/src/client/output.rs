@@ -11,9 +11,10 @@ use super::ending::{Failed, Outcome};
 use super::table;
 
 /// A format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// For people.
+    #[default]
     Table,
     /// For people, with more columns.
     Wide,
@@ -28,7 +29,7 @@ pub(crate) enum Output {
 }
 
 /// How to show it.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Format {
     /// Format of the output.

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use podium_api::path::InOrganization;
@@ -13,11 +14,15 @@ use tokio::sync::OnceCell;
 
 use super::contexts::{Context, Contexts};
 use super::ending::{Exit, Failed, Outcome};
+use super::follow::{Progress, pause};
 use super::names;
 use super::operator;
 use super::output::{Format, Listing, View};
 use super::planning::Planning;
-use crate::server::OWNER_TOKEN;
+use crate::server::{OWNER_TOKEN, SOCKET};
+
+/// How long a server that does not answer yet is waited for.
+const STARTING: Duration = Duration::from_secs(30);
 
 /// Which server, and as whom.
 #[derive(Args, Clone)]
@@ -69,30 +74,48 @@ impl Setup {
     /// Finds out which server to call, and as whom.
     pub(crate) fn open(&self) -> Outcome<Session> {
         let (client, known) = self.target.connect()?;
-        let organization = OnceCell::new();
-        if let (Some(id), None) = (known, &self.target.organization) {
-            let _ = organization.set(id);
-        }
-        Ok(Session {
-            client,
-            format: self.format.clone(),
-            organization,
-            wanted_organization: self.target.organization.clone(),
-            planning: self.plan.then(Planning::default),
-        })
+        let planning = self.plan.then(Planning::default);
+        let wanted = self.target.organization.clone();
+        Ok(Session::new(client, known, wanted, self.format.clone(), planning))
     }
 }
 
 impl Setup {
+    /// The same, with a server that answers: one that does not yet is waited for, as it may be starting.
+    pub(crate) async fn open_patiently(&self) -> Outcome<Session> {
+        let (deadline, mut progress, mut round) = (Instant::now() + STARTING, None, 0);
+        let mut opened = self.open();
+        loop {
+            let failed = match &opened {
+                Ok(session) => match session.knock().await {
+                    Err(failed) if failed.is_passing() => failed,
+                    Err(failed) => return Err(failed),
+                    Ok(()) => return opened,
+                },
+                Err(_) => match self.target.starts_here()? {
+                    Some(directory) => operator::absent(&directory),
+                    None => return opened,
+                },
+            };
+            if Instant::now() > deadline {
+                return opened.and(Err(failed));
+            }
+            let reason = failed.reason();
+            let waiting = format!("Waiting up to {} s for the server: {reason}", STARTING.as_secs());
+            progress.get_or_insert_with(Progress::new).say(&waiting);
+            pause(round).await;
+            round += 1;
+            if opened.is_err() {
+                opened = self.open();
+            }
+        }
+    }
+
     /// A session with this server, as whoever holds the token.
     pub(crate) fn open_at(&self, url: &str, token: String) -> Outcome<Session> {
-        Ok(Session {
-            client: self.target.client(url, Some(token), None)?,
-            format: self.format.clone(),
-            organization: OnceCell::new(),
-            wanted_organization: None,
-            planning: self.plan.then(Planning::default),
-        })
+        let client = self.target.client(url, Some(token), None)?;
+        let planning = self.plan.then(Planning::default);
+        Ok(Session::new(client, None, None, self.format.clone(), planning))
     }
 }
 
@@ -102,14 +125,41 @@ impl Target {
         self.context.is_some() || self.url.is_some() || self.data_dir.is_some()
     }
 
-    /// A client, and the organization that the context names.
+    /// The data directory on this machine whose server would be used if it served.
+    fn starts_here(&self) -> Outcome<Option<PathBuf>> {
+        let directory = match &self.data_dir {
+            Some(directory) => directory.clone(),
+            None if self.is_named() || own_token().is_some() => return Ok(None),
+            None if !Contexts::read()?.contexts.is_empty() => return Ok(None),
+            None => operator::directory(),
+        };
+        Ok(Some(directory).filter(|directory| directory.is_dir() && !directory.join(SOCKET).exists()))
+    }
+
+    /// A session that shows nothing, of a command that is not typed to its end.
+    pub(crate) fn open_quietly(mut self) -> Outcome<Session> {
+        self.verbose = false;
+        let (client, known, _) = self.reach()?;
+        Ok(Session::new(client, known, self.organization, Format::default(), None))
+    }
+
+    /// A client, and the organization that the context names. Says so if it is the operator's.
     pub(crate) fn connect(&self) -> Outcome<(Client, Option<OrganizationId>)> {
+        let (client, known, operated) = self.reach()?;
+        if let Some(directory) = operated {
+            eprintln!("Acting as the operator of the server in {}.", directory.display());
+        }
+        Ok((client, known))
+    }
+
+    /// A client, the organization that the context names, and the data directory that was found without being named.
+    fn reach(&self) -> Outcome<(Client, Option<OrganizationId>, Option<PathBuf>)> {
         if let Some(directory) = &self.data_dir {
             self.no_other_server_is_named()?;
             let socket = operator::socket_in(directory)?.ok_or_else(|| operator::absent(directory))?;
-            return Ok((self.client_of(socket)?, None));
+            return Ok((self.client_of(socket)?, None, None));
         }
-        let token = std::env::var("PODIUM_TOKEN").ok().filter(|token| !token.is_empty());
+        let token = own_token();
         let contexts = Contexts::read()?;
         let found = self.find(&contexts)?;
         let url = self.url.clone().or_else(|| found.map(|context| context.url.clone()));
@@ -119,8 +169,7 @@ impl Target {
             let directory = operator::directory();
             let socket = if is_new { operator::socket_in(&directory)? } else { None };
             let socket = socket.ok_or_else(not_signed_in)?;
-            eprintln!("Acting as the operator of the server in {}.", directory.display());
-            return Ok((self.client_of(socket)?, None));
+            return Ok((self.client_of(socket)?, None, Some(directory)));
         };
         let is_own_token = token.is_some();
         let token = token.or_else(|| found.map(|context| context.token.clone()));
@@ -132,7 +181,7 @@ impl Target {
             self.ca_certificate.clone().or_else(|| found.and_then(|context| context.ca_certificate.clone()));
         let client = self.client(&url, Some(token), certificate.as_deref())?;
         // Another token may belong to another organization.
-        Ok((client, found.and_then(|context| context.organization_id).filter(|_| !is_own_token)))
+        Ok((client, found.and_then(|context| context.organization_id).filter(|_| !is_own_token), None))
     }
 
     /// The context that applies: the one that is named, the one of the URL, or the current one.
@@ -199,6 +248,11 @@ impl Target {
     }
 }
 
+/// The token that the environment sets.
+fn own_token() -> Option<String> {
+    std::env::var("PODIUM_TOKEN").ok().filter(|token| !token.is_empty())
+}
+
 fn tell(sent: &Sent<'_>) {
     let Sent { method, path, outcome, request_id, took } = sent;
     let millis = took.as_millis();
@@ -225,6 +279,27 @@ fn not_signed_in() -> Failed {
 }
 
 impl Session {
+    /// A session in the organization that is wanted by name, or else in the one that is known.
+    fn new(
+        client: Client,
+        known: Option<OrganizationId>,
+        wanted: Option<String>,
+        format: Format,
+        planning: Option<Planning>,
+    ) -> Self {
+        let organization = OnceCell::new();
+        if let (Some(id), None) = (known, &wanted) {
+            let _ = organization.set(id);
+        }
+        Self { client, format, organization, wanted_organization: wanted, planning }
+    }
+
+    /// Sees whether the server answers.
+    async fn knock(&self) -> Outcome {
+        let call = Call::to::<organizations::List>(&()).query_params(&json!({ "limit": 1 }))?;
+        Ok(self.client.send_for_bytes(&call).await.map(drop)?)
+    }
+
     /// The organization: the one that is named, the context's, or the only one.
     pub(crate) async fn organization(&self) -> Outcome<OrganizationId> {
         self.organization.get_or_try_init(|| self.find_organization()).await.copied()

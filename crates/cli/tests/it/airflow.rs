@@ -4,6 +4,7 @@
 //! and `cargo xtask airflow` alone. It prints what it waits for.
 
 mod browser;
+mod developing;
 mod guide;
 mod neighbours;
 mod operate;
@@ -56,17 +57,17 @@ hello()
 #[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
 fn deployments_really_run() {
     let mut world = World::new();
-    guide::the_guide_works_as_it_is_written(&world);
+    guide::the_documents_work_as_they_are_written(&world);
     let installed = world.installed("3.");
 
     world.say("a second environment starts without installing anything");
     world.serve();
-    world.wait_until("nothing is left of the guide's deployment", || world.places().is_empty());
+    world.wait_until("nothing is left of the documents' deployments", || world.places().is_empty());
     let lisbon = json!([{ "key": "CITY", "value": "Lisbon", "isSecret": true }]);
     let mut second =
         world.create("second", &json!({ "isDevelopmentMode": true, "environmentVariables": lisbon }));
     world.wait_for_status(&second, "HEALTHY");
-    assert_eq!(world.installed("3."), installed, "the runtime is the one that the guide installed");
+    assert_eq!(world.installed("3."), installed, "the runtime is the one that the documents installed");
     assert!(world.has_database_server(), "PostgreSQL is installed wherever these tests run");
     if !world.has_networks(&second) {
         // What the machine lacks is in that line.
@@ -148,6 +149,12 @@ fn a_project_with_packages() {
 #[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
 fn strict_deploys_and_forced_drains() {
     releases::strict_deploys_and_forced_drains();
+}
+
+#[test]
+#[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
+fn from_an_empty_machine_to_a_running_dag() {
+    developing::from_an_empty_machine_to_a_running_dag();
 }
 
 /// Two deployments with different runtimes and a DAG of the same name have nothing to do with each other.

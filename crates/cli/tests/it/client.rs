@@ -3,16 +3,22 @@
 mod airflow;
 mod alerts;
 mod changes;
+#[cfg(target_os = "linux")]
+mod completing;
 mod declaring;
 mod deploying;
 #[cfg(target_os = "linux")]
 mod developing;
 mod events;
+mod guides;
+mod newer_server;
 mod operator;
 mod planning;
 mod signing_in;
 #[cfg(target_os = "linux")]
 mod terminal;
+#[cfg(target_os = "linux")]
+mod transcripts;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

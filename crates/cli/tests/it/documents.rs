@@ -17,3 +17,19 @@ pub(crate) fn commands(guide: &str) -> String {
     }
     commands
 }
+
+/// What stands below a heading, up to the next one.
+pub(crate) fn section(document: &str, heading: &str) -> String {
+    let heading = format!("## {heading}");
+    let below = document.lines().skip_while(|line| *line != heading).skip(1);
+    let lines: Vec<&str> = below.take_while(|line| !line.starts_with("## ")).collect();
+    assert!(!lines.is_empty(), "there is no {heading:?}");
+    lines.join("\n")
+}
+
+/// The blocks of a language.
+pub(crate) fn blocks(document: &str, language: &str) -> Vec<String> {
+    let opening = format!("```{language}\n");
+    let ends = |text: &str| text.find("\n```").map(|end| format!("{}\n", &text[..end]));
+    document.split(&opening).skip(1).filter_map(ends).collect()
+}

@@ -17,5 +17,7 @@ mod operating;
 mod program;
 mod serving;
 mod starting;
+#[cfg(target_os = "linux")]
+mod terminals;
 mod tls;
 mod webhooks;

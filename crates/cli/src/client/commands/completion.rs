@@ -1,11 +1,14 @@
 //! `podium completion`: scripts that complete commands in a shell.
 
-use clap::{Args, CommandFactory as _};
-use clap_complete::Shell;
+use clap::{Args, ValueEnum};
+use clap_complete::env::Shells;
 
+use crate::client::completing::VARIABLE;
 use crate::client::ending::Outcome;
 
-/// Print a script that completes commands and flags in a shell.
+/// Print a script that completes commands, flags and names in a shell.
+///
+/// Names of deployments, workspaces, DAGs and so on come from the server of the current context, or of the one that is typed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -17,11 +20,24 @@ pub(crate) struct Completion {
     shell: Shell,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Elvish,
+    #[value(name = "powershell")]
+    Pwsh,
+}
+
 impl Completion {
     pub(crate) fn run(self) -> Outcome {
-        // Written in one go: the generator panics if the reader has gone.
+        let name = self.shell.to_possible_value().map(|value| value.get_name().to_owned());
+        let shells = Shells::builtins();
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::Cli::command(), "podium", &mut script);
+        if let Some(shell) = name.and_then(|name| shells.completer(&name)) {
+            shell.write_registration(VARIABLE, "podium", "podium", "podium", &mut script)?;
+        }
         Ok(std::io::Write::write_all(&mut std::io::stdout(), &script)?)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use podium_api::path::{OfDeploy, OfDeployment};
 use podium_api::{deploy_reports as reports, deployments, deploys as api};
 use podium_client::Call;
@@ -18,11 +18,10 @@ use serde_json::{Value, json};
 
 use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::fields::given;
-use crate::client::follow::{Wait, pause};
+use crate::client::follow::{Wait, moving, pause};
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::project::{DeploymentFlags, FILE, Project};
 use crate::client::session::{Session, Setup, text};
-use crate::terminal;
 
 pub(crate) use report::lines as report_lines;
 
@@ -219,7 +218,8 @@ impl Deploys {
 impl New {
     async fn run(self) -> Outcome {
         if !self.folder.is_dir() {
-            return Err(Failed::usage(format!("{} is not a folder", self.folder.display())));
+            return Err(Failed::usage(format!("{} is not a folder", self.folder.display()))
+                .hint("Write a first project: podium init hello"));
         }
         let files = archive::files(&self.folder)?;
         if self.dry_run {
@@ -237,7 +237,7 @@ impl New {
             return Err(Failed::usage(format!("there is no Python file in {}", self.folder.display()))
                 .hint("Write a first project: podium init"));
         }
-        let session = self.setup.open()?;
+        let session = self.setup.open_patiently().await?;
         session.never_plans("To see what would go in: podium deploy --dry-run")?;
         let path = self.deployment(&session).await?;
         let git = match git::describe(&self.folder) {
@@ -271,9 +271,15 @@ impl New {
         let workspace_id = session.chosen_workspace(workspace.as_deref()).await?;
         let body = json!({ "name": name, "workspaceId": workspace_id });
         let path = session.in_organization().await?;
-        let made = session.post::<deployments::Create>(&path, &body).await?;
-        eprintln!("Created deployment {name}.");
-        session.deployment(text(&made["id"]), None).await
+        match session.post::<deployments::Create>(&path, &body).await {
+            Ok(made) => {
+                eprintln!("Created deployment {name}.");
+                session.deployment(text(&made["id"]), None).await
+            }
+            // Somebody else has created it meanwhile.
+            Err(failed) if failed.exit == Exit::Conflict => self.which.find(session, &self.folder).await,
+            Err(failed) => Err(failed),
+        }
     }
 }
 
@@ -338,9 +344,8 @@ async fn hand_over(
 
 /// Uploads an archive and shows how far it is.
 async fn upload(session: &Session, url: &str, file: &std::path::Path, size: u64) -> Outcome<String> {
-    let bar = if terminal::is_interactive() { ProgressBar::new(size) } else { ProgressBar::hidden() };
     let template = "Uploading {bar:30} {bytes}/{total_bytes} {bytes_per_sec}";
-    bar.set_style(ProgressStyle::with_template(template).expect("a template"));
+    let bar = moving(ProgressBar::new(size), template);
     let shown = bar.clone();
     let progress: podium_client::Progress = Arc::new(move |sent| shown.set_position(sent));
     let version = session.client.upload(url, file, &progress).await;

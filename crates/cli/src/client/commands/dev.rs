@@ -23,7 +23,7 @@ use self::server::Server;
 use super::{dags, deploys, front_door};
 use crate::client::airflow::Airflow;
 use crate::client::ending::{Exit, Failed, Outcome, printable};
-use crate::client::follow::{Progress, pause};
+use crate::client::follow::{Progress, beside, pause};
 use crate::client::project::{FILE, Project};
 use crate::client::session::{Session, Setup, text};
 use crate::terminal;
@@ -39,6 +39,7 @@ Examples:
   podium dev
   podium dev hello
   podium dev hello --keep
+  podium dev hello --all-logs
   podium dev hello --context staging")]
 pub(crate) struct Dev {
     /// Folder of the project.
@@ -50,6 +51,9 @@ pub(crate) struct Dev {
     /// Leave the deployment and the server running at the end.
     #[arg(long)]
     keep: bool,
+    /// Show everything that is logged; without it, what tasks log, and warnings and errors of everything else.
+    #[arg(long)]
+    all_logs: bool,
     /// Directory of the server that is started if none is named; the default is in your state directory.
     #[arg(long, env = "PODIUM_DEV_DIR", value_name = "DIRECTORY")]
     dev_dir: Option<PathBuf>,
@@ -63,6 +67,7 @@ struct Running<'a> {
     path: OfDeployment,
     folder: PathBuf,
     name: String,
+    all_logs: bool,
 }
 
 impl Dev {
@@ -102,9 +107,9 @@ impl Dev {
             Err(failed) => (None, Err(failed)),
         };
         let ended = tokio::select! {
-                    done = self.end(&session, found.as_ref(), server) => done,
-        stopped = is_stopped_again() => stopped,
-                };
+            done = self.end(&session, found.as_ref(), server) => done,
+            stopped = is_stopped_again() => stopped,
+        };
         worked.and(ended)
     }
 
@@ -144,7 +149,7 @@ impl Dev {
             let body = json!({ "isHibernating": false });
             session.post::<deployments::OverrideHibernation>(&path, &body).await?;
         }
-        Ok(Running { session, path, folder: self.folder.clone(), name })
+        Ok(Running { session, path, folder, name, all_logs: self.all_logs })
     }
 
     /// Puts the deployment to sleep and stops the server, unless they are to be kept.
@@ -207,7 +212,7 @@ impl Running<'_> {
     async fn work(&self) -> Outcome {
         tokio::select! {
             done = self.watch() => done,
-            done = logs::show(self.session, &self.path) => done,
+            done = logs::show(self.session, &self.path, self.all_logs) => done,
             done = self.listen() => done,
         }
     }
@@ -224,13 +229,14 @@ impl Running<'_> {
             match deployed {
                 Some(Err(failed)) if failed.exit == Exit::Unreachable => return Err(failed),
                 Some(Err(failed)) => {
-                    failed.report();
+                    beside(|| failed.report());
                 }
                 Some(Ok(())) | None => {}
             }
             saved.is_outdated(&self.folder).await;
             let newer = saved.settled(&self.folder).await?;
-            eprintln!("Saved: {}", printable(&newer.differences(&saved).join(", ")));
+            let names = newer.differences(&saved).join(", ");
+            beside(|| eprintln!("Saved: {}", printable(&names)));
             saved = newer;
         }
     }
@@ -255,9 +261,7 @@ impl Running<'_> {
             round += 1;
         };
         drop(progress);
-        for line in deploys::report_lines(&report) {
-            eprintln!("{line}");
-        }
+        beside(|| deploys::report_lines(&report).iter().for_each(|line| eprintln!("{line}")));
         let seconds = began.elapsed().as_secs_f64();
         match text(&report["state"]) {
             "FAILED" => Err(Failed::new(Exit::OperationFailed, "the deploy failed")
@@ -266,7 +270,12 @@ impl Running<'_> {
             // Somebody else has deployed something newer.
             "SUPERSEDED" => Ok(()),
             _ => {
-                eprintln!("Live after {seconds:.1} s. Watching {}.", self.folder.display());
+                let broken = match report["importErrorCount"].as_u64() {
+                    None | Some(0) => String::new(),
+                    Some(count) => format!(", with {}", podium_api::counted(count, "broken file")),
+                };
+                let folder = self.folder.display();
+                beside(|| eprintln!("Live after {seconds:.1} s{broken}. Watching {folder}."));
                 Ok(())
             }
         }
@@ -294,12 +303,12 @@ impl Running<'_> {
                 ("t", dag) if !dag.trim().is_empty() => self.trigger(dag.trim()).await,
                 ("", _) => Ok(()),
                 _ => {
-                    eprintln!("{HELP}");
+                    beside(|| eprintln!("{HELP}"));
                     Ok(())
                 }
             };
             if let Err(failed) = done {
-                failed.report();
+                beside(|| failed.report());
             }
         }
         Ok(())
@@ -308,7 +317,7 @@ impl Running<'_> {
     async fn trigger(&self, dag: &str) -> Outcome {
         let airflow = Airflow::of(self.session, &self.path).await?;
         let run = dags::start_now(&airflow, dag).await?;
-        eprintln!("Started {}.", printable(&run));
+        beside(|| eprintln!("Started {}.", printable(&run)));
         Ok(())
     }
 

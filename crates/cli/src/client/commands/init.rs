@@ -85,8 +85,11 @@ impl Init {
         for (path, text) in files {
             write(&self.folder.join(path), text)?;
         }
-        eprintln!("Wrote a project to {}. Next:", self.folder.display());
-        eprintln!("  podium deploy {} --create", self.folder.display());
+        let folder = self.folder.display();
+        eprintln!("Wrote a project to {folder}. Next, run it on this machine while you write it:");
+        eprintln!("  podium dev {folder}");
+        eprintln!("Or send it to a server:");
+        eprintln!("  podium deploy {folder} --create");
         Ok(())
     }
 }

@@ -95,6 +95,11 @@ impl Invites {
             }
             Verb::Accept => {
                 let secret = terminal::ask_secret("Secret of the link: ")?;
+                if secret.is_empty() {
+                    return Err(Failed::usage("no secret was given").hint(
+                        "It is what follows token= in the link. Type it, or pass it on standard input.",
+                    ));
+                }
                 let body = json!({ "token": secret });
                 let accepted = session.post::<auth::AcceptInvite>(&(), &body).await?;
                 eprintln!("Accepted.");

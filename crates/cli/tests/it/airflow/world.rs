@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use podium_testkit::archive;
@@ -483,18 +483,23 @@ impl Drop for World {
 
 impl World {
     pub(super) fn kill_environments(&self) {
-        for pid in self.places().iter().flat_map(|id| {
-            let place = self.installation.data_dir().join("local/environments").join(id);
-            let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-            let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-            numbers
-                .filter(move |pid| {
-                    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&place))
-                        || is_marked(*pid, id)
-                })
-                .collect::<Vec<_>>()
-        }) {
-            let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
-        }
+        kill_environments(&self.installation.data_dir());
     }
+}
+
+/// Kills whatever runs of the environments of a data directory; how many processes that were.
+pub(super) fn kill_environments(data: &Path) -> usize {
+    let entries = fs::read_dir(data.join("local/environments")).into_iter().flatten().flatten();
+    let places: Vec<_> = entries.map(|entry| (entry.path(), entry.file_name())).collect();
+    let numbers = fs::read_dir("/proc").expect("Linux").flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_theirs = |pid: &i32| {
+        let cwd = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+        places.iter().any(|(place, id)| cwd.starts_with(place) || is_marked(*pid, &id.to_string_lossy()))
+    };
+    let theirs: Vec<i32> = numbers.filter(is_theirs).collect();
+    for pid in &theirs {
+        let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+    }
+    theirs.len()
 }

@@ -1,12 +1,17 @@
 //! From an empty folder to a deploy that is live, and back.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+
 use super::Desk;
 
 #[test]
 fn a_project_is_written_once_and_deployed() {
     let desk = Desk::signed_in();
     let made = desk.run(&["init", "hello"]);
-    assert_eq!(made.stderr, "Wrote a project to hello. Next:\n  podium deploy hello --create\n");
+    let next = "Wrote a project to hello. Next, run it on this machine while you write it:\n  podium dev hello\n\
+                Or send it to a server:\n  podium deploy hello --create\n";
+    assert_eq!(made.stderr, next);
     let again = desk.run(&["init", "hello"]);
     assert_eq!(again.code, Some(5), "{}", again.stderr);
     let files = desk.run(&["deploy", "hello", "--dry-run"]);
@@ -63,4 +68,49 @@ fn logs_are_searched() {
     assert_eq!((found.code, found.stdout.as_str()), (Some(0), ""), "{}", found.stderr);
     let unknown = desk.run(&["logs", "--deployment", "nightly", "--source", "kitchen"]);
     assert_eq!(unknown.code, Some(2), "{}", unknown.stderr);
+}
+
+impl Desk {
+    /// A deploy that waits for the server, and the lines that it says; the first one says so.
+    fn deploys_early(&self, variables: &[(&str, &str)]) -> (Child, impl Iterator<Item = String> + use<>) {
+        let mut command = self.command(&["deploy", "hello", "--create"]);
+        command.envs(variables.iter().copied()).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        (child, said.lines().map_while(Result::ok))
+    }
+}
+
+#[test]
+fn a_server_that_is_starting_is_waited_for() {
+    let mut desk = Desk::new();
+    desk.shown(&["init", "hello"]);
+    desk.program.tell_to_stop("TERM");
+    desk.program.end();
+    let data = desk.installation.data_dir().display().to_string();
+    let (mut child, mut said) = desk.deploys_early(&[("PODIUM_DATA_DIR", &data)]);
+    let waiting = format!("Waiting up to 30 s for the server: no server runs with its data in {data}");
+    assert_eq!(said.next(), Some(waiting));
+    desk.program = desk.installation.serve(&[]);
+    let said = said.collect::<Vec<_>>().join("\n");
+    assert!(child.wait().unwrap().success(), "{said}");
+    assert!(
+        said.contains("Acting as the operator of the server in ") && said.ends_with(" is live."),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_server_that_restarts_is_waited_for() {
+    let mut desk = Desk::signed_in();
+    desk.shown(&["init", "hello"]);
+    desk.program.crash();
+    let (mut child, mut said) = desk.deploys_early(&[]);
+    let waiting = said.next().unwrap_or_default();
+    let expected = format!("Waiting up to 30 s for the server: {} cannot be reached: ", desk.url);
+    assert!(waiting.starts_with(&expected), "{waiting}");
+    desk.restart();
+    let said = said.collect::<Vec<_>>().join("\n");
+    assert!(child.wait().unwrap().success(), "{said}");
+    assert!(said.ends_with(" is live."), "{said}");
 }

@@ -59,7 +59,8 @@ impl Supervisor {
         });
         let dags_before = match self.has_answered && known.is_none() {
             true => self.airflow(environment, major).await.ok().map(|(dags, _)| dags),
-            false => None,
+            // Before the first version there were no DAGs.
+            false => is_first.then(Vec::new),
         };
         let dags_before = dags_before.map(|dags| dags.into_iter().map(|dag| dag.dag_id).collect());
         let dags_before = known.map_or(dags_before, |known| known.dags_before);

@@ -105,6 +105,7 @@ async fn the_report_has_files_dags_and_steps() {
     fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
     let (_, first) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
     assert_eq!(first.files.unwrap().added, ["dags/dag.py", "requirements.txt"]);
+    assert_eq!(first.dags.map(|dags| dags.removed_count), Some(0), "what was there before is known: nothing");
     fixture.bring_up(&plane, &at(&fixture, 2, "project-2-package")).await;
     let (generation, second) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
     let files = second.files.unwrap();

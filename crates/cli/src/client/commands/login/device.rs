@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use podium_api::device_sign_ins::{self as api, DeviceSignInProgress, StartedDeviceSignIn};
-use podium_api::enums::DeviceSignInStatus;
+use podium_api::device_sign_ins::{self as api, StartedDeviceSignIn};
 use podium_client::{Call, Client, Error};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::browser;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
+use crate::client::session::text;
 
 /// How long is waited, whatever the server says.
 const LONGEST: Duration = Duration::from_mins(15);
@@ -42,7 +42,7 @@ async fn wait(client: &Client, started: &StartedDeviceSignIn) -> Outcome<String>
     let body = json!({ "deviceCode": started.device_code });
     while Instant::now() < deadline {
         tokio::time::sleep(pause).await;
-        let asked = client.send::<DeviceSignInProgress>(Call::to::<api::Finish>(&()).body(&body)?).await;
+        let asked = client.send::<Value>(Call::to::<api::Finish>(&()).body(&body)?).await;
         let progress = match asked {
             Ok(progress) => progress.body,
             Err(error) if error.status() == Some(404) => return Err(expired()),
@@ -50,11 +50,10 @@ async fn wait(client: &Client, started: &StartedDeviceSignIn) -> Outcome<String>
             Err(error) if matches!(error.status(), Some(429 | 500..=504)) => continue,
             Err(error) => return Err(error.into()),
         };
-        match (progress.status, progress.session) {
-            (DeviceSignInStatus::Approved, Some(session)) => return Ok(session.token),
-            (DeviceSignInStatus::Denied, _) => {
-                return Err(Failed::new(Exit::Refused, "the sign-in was denied"));
-            }
+        // A newer server may know more words: whatever is neither is not decided yet.
+        match (text(&progress["status"]), progress["session"]["token"].as_str()) {
+            ("APPROVED", Some(token)) => return Ok(token.to_owned()),
+            ("DENIED", _) => return Err(Failed::new(Exit::Refused, "the sign-in was denied")),
             _ => {}
         }
     }
