@@ -36,11 +36,11 @@ pub(super) async fn show(session: &Session, path: &OfDeployment) -> Outcome {
         return session.show(&found, &VIEW);
     }
     let rows: Vec<Value> = found["processes"].as_array().into_iter().flatten().map(row).collect();
-    session.show_all(&rows, &VIEW)?;
     if rows.is_empty() {
         eprintln!("No process is running: see podium deployment get {}", path.deployment_id);
         return Ok(());
     }
+    session.show_all(&rows, &VIEW)?;
     let disk = found["diskBytes"].as_u64().map(|bytes| format!(", {} on disk", size(bytes)));
     let memory = found["memoryBytes"].as_u64().unwrap_or_default();
     eprintln!("{} of memory{}", size(memory), disk.unwrap_or_default());
