@@ -350,7 +350,8 @@ pub struct RollOut<'a> {
     pub now: Timestamp,
 }
 
-/// Rolls out to deployments what changed around them, such as an environment object; returns their operations' targets.
+/// Rolls out to deployments what changed around them, such as an environment object; returns those that change for it, and
+/// not those that are still being created.
 pub fn roll_out(
     tx: &Tx,
     scope: &Scope,
@@ -382,7 +383,9 @@ pub fn roll_out(
         };
         operations::supersede(tx, scope, &operation)?;
         work::add(tx, KIND, id.id(), now, now)?;
-        targets.push(operation.target);
+        if status == DeploymentStatus::Deploying {
+            targets.push(operation.target);
+        }
     }
     Ok(targets)
 }

@@ -93,6 +93,7 @@ impl Making<'_> {
         if !around.is_empty() {
             let message = "The components of these deployments restart after their running tasks have ended, at the latest after the grace period of each.";
             let count = Some(around.len() as u64);
+            around.sort_unstable();
             around.truncate(MOST_NAMED);
             effects.insert(
                 0,
@@ -108,7 +109,9 @@ impl Making<'_> {
         let Some((_, page)) = self.read_opt(Some(&path))? else { return Ok(None) };
         let count = page.get("totalCount").and_then(Value::as_u64).unwrap_or_default();
         let items = page.values().find_map(Value::as_array).into_iter().flatten();
-        let names = items.filter_map(|item| item.get(name)?.as_str().map(str::to_owned)).collect();
+        let names = items.filter_map(|item| item.get(name)?.as_str().map(str::to_owned));
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
         Ok((count > 0).then_some((names, count)))
     }
 }

@@ -412,10 +412,12 @@ const PLANNED: &str = "\
     scalingSpec: {\"hibernationSpec\":{\"schedules\":[{\"hibernateAtCron\":\"0 20 * * *\",\"wakeAtCron\":\"0 6 * * *\",\"isEnabled\":true}]}}
 ~ user bob@example.com
     workspaceRoles: [{\"role\":\"WORKSPACE_MEMBER\",\"workspaceId\":\"Archive\"}]
+    ! What this user may do changes with the roles. (bob@example.com)
 ~ team Data
     workspaceRoles: [{\"role\":\"WORKSPACE_AUTHOR\",\"workspaceId\":\"Reports\"}]
     deploymentRoles: [{\"deploymentId\":\"Reports/nightly\",\"role\":\"Log reader\"}]
     dagRoles: [{\"dagId\":\"load\",\"deploymentId\":\"Reports/nightly\",\"role\":\"DAG_AUTHOR\"}]
+    ! What the members of the team may do through it changes with its roles. (ada@example.com, bob@example.com)
 + environment object Reports/CONNECTION/warehouse
     links: [{\"scope\":\"DEPLOYMENT\",\"scopeEntityId\":\"Reports/nightly\",\"setFields\":[\"host\"],\"connectionOverrides\":{\"host\":\"replica.example.com\"}}]
     connection: {\"type\":\"postgres\",\"host\":\"db.example.com\",\"port\":5432,\"login\":\"loader\",\"password\":\"\",\"extra\":{\"sslmode\":\"\"}}
@@ -425,6 +427,7 @@ const PLANNED: &str = "\
 + token audit
 ~ token audit
     roles[Archive]: {\"entityType\":\"WORKSPACE\",\"entityId\":\"Archive\",\"role\":\"WORKSPACE_MEMBER\"}
+    ! What programs with this token may do changes with its roles. (audit)
   set production
     owns 10 resources
 Plan: 12 to create, 0 to change, 0 to delete.
@@ -435,6 +438,7 @@ const CHANGED: &str = "\
     cicdEnforcedDefault: false -> true
 ~ team Data
     removes the member ada@example.com
+    ! The member loses what the roles of Data allow.
 ~ deployment Reports/nightly
     description: \"Every night\" -> \"Each night\"
     environmentVariables[STAGE].value: \"production\" -> \"test\"

@@ -26,7 +26,7 @@ fn a_plan_shows_what_a_command_would_change_and_changes_nothing() {
     shows(
         &desk,
         &["team", "delete", "Data", "Other"],
-        "delete team Data\n    ! Its members lose what they may do through the team. (1)\ndelete team Other\n",
+        "delete team Data\n    ! Its members lose what they may do through the team. (owner@localhost)\ndelete team Other\n",
     );
     let both = ["team", "update", "Data", "--description", "x", "--role", "owner"];
     let shown = desk.shown(&[&both[..], &["--plan"]].concat());
