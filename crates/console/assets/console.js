@@ -14,6 +14,8 @@ function renew(fresh) {
 function merge(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   if (old.matches("dialog, late-part") || old.matches("form") && old.querySelector("input:not([type=hidden]), select, textarea")) return;
+  // Whoever is about to press a button must not send another form than the one that the button names.
+  if (old.matches("form") && old.contains(document.activeElement) && old.getAttribute("action") !== fresh.getAttribute("action")) return;
   const sameShape = old.children.length === fresh.children.length && old.children.length > 0 &&
     [...old.children].every((child, at) => child.tagName === fresh.children[at].tagName && child.id === fresh.children[at].id) &&
     ownText(old) === ownText(fresh);
@@ -50,9 +52,15 @@ function follow() {
   const shown = document.body.dataset.live;
   if (shown === undefined || !home) return;
   let pending = null;
+  let isReading = false;
   let last = 0;
   const read = async () => {
     pending = null;
+    if (isReading) { pending = setTimeout(read, 2000); return; }
+    isReading = true;
+    await readAgain().finally(() => { isReading = false; });
+  };
+  const readAgain = async () => {
     if (document.querySelector("[data-follow][aria-pressed=true]")) return;
     last = Date.now();
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
@@ -63,7 +71,10 @@ function follow() {
   const askAgain = () => { asking = null; document.querySelectorAll("late-part").forEach((part) => part.load()); };
   let asking = null;
   const hear = (deployment) => {
-    if (shown && deployment === `runs:${shown}` && document.querySelector("late-part")) asking ??= setTimeout(askAgain, 5000);
+    if (deployment.startsWith("runs:")) {
+      if (shown && deployment === `runs:${shown}` && document.querySelector('late-part[src*="/dags/"]')) asking ??= setTimeout(askAgain, 5000);
+      return;
+    }
     if (deployment === "*" || !shown || shown === deployment) pending ??= setTimeout(read, Math.max(150, last + 2000 - Date.now()));
   };
   const channel = new BroadcastChannel(`podium:${home}`);
@@ -90,12 +101,22 @@ function follow() {
 /** A part of a page that has to ask an environment: it comes in after the page, and again when something has happened. */
 class LatePart extends HTMLElement {
   connectedCallback() {
-    this.querySelector(".quiet")?.replaceChildren("Asking Airflow…");
+    this.querySelector(".quiet")?.replaceChildren("Loading…");
     this.load();
   }
 
+  /** Loads it, but not often, and not while nobody looks. */
   async load() {
-    if (this.ariaBusy === "true") return;
+    if (this.ariaBusy === "true" || this.later) return;
+    const early = (this.asked ?? 0) + 5000 - Date.now();
+    if (early > 0 || document.hidden) {
+      this.later = true;
+      const again = () => { this.later = false; this.load(); };
+      if (early > 0) setTimeout(again, early);
+      else addEventListener("visibilitychange", again, { once: true });
+      return;
+    }
+    this.asked = Date.now();
     this.ariaBusy = "true";
     const response = await fetch(this.getAttribute("src"), { headers: { accept: "text/html" } }).catch(() => null);
     this.ariaBusy = "false";

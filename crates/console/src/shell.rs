@@ -53,7 +53,7 @@ const DONE: &[(&str, &str)] = &[
     ("applied", "The change was applied."),
     ("rolled-back", "The rollback has started."),
     ("sent", "Sent. What came of it is below."),
-    ("triggered", "A run was started."),
+    ("triggered", "A run was queued. That of a paused DAG begins once it is unpaused."),
     ("paused", "Paused: no more runs begin."),
     ("unpaused", "The DAG runs by its schedule again."),
     ("password", "Your password was changed."),

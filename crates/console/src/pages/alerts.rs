@@ -232,7 +232,8 @@ impl Reachable {
     async fn read(visit: &OrganizationVisit<'_>, firings: &[AlertFiring]) -> Self {
         let ids: HashSet<String> =
             firings.iter().filter_map(|of| of.subject.deployment_id).map(|id| id.to_string()).collect();
-        let query: Vec<(&str, &str)> = ids.iter().map(|id| ("deploymentIds", id.as_str())).collect();
+        let mut query: Vec<(&str, &str)> = ids.iter().map(|id| ("deploymentIds", id.as_str())).collect();
+        query.extend((!ids.is_empty()).then_some(("limit", "1000")));
         let found = match query.is_empty() {
             true => None,
             false => visit.calls().get::<deployments::List>(visit.here(), &query).await.ok(),

@@ -21,15 +21,19 @@ const LARGEST: usize = 2 * 1024 * 1024;
 impl SessionCalls<'_> {
     /// Sends a request on, and reads the answer. What changes something goes on when nobody waits for it any more.
     pub(super) async fn ask_airflow(&self, call: AirflowCall) -> Result<AirflowReply, Failure> {
+        let is_change = is_change(&call);
         let sent = tokio::time::timeout_at(self.airflow_until, self.pass_to_airflow(call)).await;
         sent.unwrap_or_else(|_| {
-            let message =
-                "Airflow did not answer in time: it may be busy or starting. Try again in a moment.";
+            let message = match is_change {
+                true => "Airflow did not answer in time: the change may still take effect. Look at the DAG before you try again.",
+                false => "Airflow did not answer in time: it may be busy or starting. Try again in a moment.",
+            };
             Err(Failure::later(StatusCode::GATEWAY_TIMEOUT, message, 5))
         })
     }
 
     async fn pass_to_airflow(&self, call: AirflowCall) -> Result<AirflowReply, Failure> {
+        let is_change = is_change(&call);
         let path = AirflowPath::of_parts(call.path.iter().map(String::as_str))?.encoded();
         let mut target = format!("/airflow/{}{path}", call.namespace);
         if !call.query.is_empty() {
@@ -58,6 +62,9 @@ impl SessionCalls<'_> {
         let shown = PresentedCredential::Session(self.cookie);
         let response = self.door.forward((inbound, body), Place::Console, shown, deployment, &path).await?;
         let status = response.status().as_u16();
+        if is_change && response.status().is_success() {
+            return Ok(AirflowReply { status, body: Vec::new() });
+        }
         let read = Limited::new(response.into_body(), LARGEST).collect().await;
         let unread = |_| {
             let message = "Airflow's answer broke off, or is too large for a page. Open Airflow instead.";
@@ -78,6 +85,11 @@ impl SessionCalls<'_> {
         let rights = caller.rights();
         Ok(asked.iter().map(|question| would_pass(question, &rights)).collect())
     }
+}
+
+/// Whether a request changes something: lists are asked for with a body, too.
+fn is_change(call: &AirflowCall) -> bool {
+    call.method != "GET" && call.path.last().is_none_or(|part| part != "list")
 }
 
 fn would_pass(question: &AirflowQuestion, rights: &Rights<'_>) -> bool {

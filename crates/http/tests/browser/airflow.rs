@@ -83,7 +83,7 @@ fn dags_come_in_after_the_page_and_are_started_and_paused() {
     browser.wait_for_text("Traceback (most recent call last)");
     environment.seen();
     browser.click("//button[@aria-label='Trigger sales']");
-    browser.wait_for_text("A run was started.");
+    browser.wait_for_text("A run was queued.");
     assert!(browser.url().contains("state=ACTIVE"), "one comes back to where one was");
     let sent = environment.seen();
     let is_start =

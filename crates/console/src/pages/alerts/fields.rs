@@ -34,8 +34,9 @@ impl Places {
         let has_more = found.as_ref().is_some_and(|found| found.total_count > found.limit.into());
         let mut read: Vec<_> = found.into_iter().flat_map(|found| found.deployments).collect();
         if has_more && !chosen.is_empty() {
-            let query: Vec<(&str, &str)> =
+            let mut query: Vec<(&str, &str)> =
                 chosen.iter().take(100).map(|id| ("deploymentIds", id.as_str())).collect();
+            query.push(("limit", "100"));
             let found = calls.get::<deployments::List>(visit.here(), &query).await.ok();
             read.extend(found.into_iter().flat_map(|found| found.deployments));
         }

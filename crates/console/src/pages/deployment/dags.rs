@@ -3,6 +3,8 @@
 mod answers;
 mod runs;
 
+use std::collections::HashMap;
+
 use askama::Template;
 use futures_util::future::join;
 use podium_api::DeploymentId;
@@ -10,7 +12,7 @@ use podium_api::deployments::Deployment;
 use serde_json::{Value, json};
 
 use self::answers::{Dag, Dags, ImportError, ImportErrors};
-use self::runs::Strip;
+use self::runs::{Found, Strip};
 use super::Head;
 use crate::airflow::{Airflow, lines, plain};
 use crate::answer::{Answer, Result};
@@ -65,6 +67,8 @@ struct Listed {
     pager: Option<Pager>,
     /// What could not be read beside the DAGs.
     notes: Vec<String>,
+    /// What is said of a DAG of which no run is shown.
+    without_runs: &'static str,
     errors: Vec<ErrorRow>,
     error_count: u64,
     is_narrowed: bool,
@@ -120,7 +124,8 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
 pub(crate) async fn part(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = super::read(visit, id).await?;
     let href = visit.link(&format!("/deployments/{id}"));
-    Answer::page(&Part { list: ask(visit, &of, &href).await, now: waiting(visit, &href) })
+    let now = format!("{href}/dags?{}", visit.query().with("now", ""));
+    Answer::page(&Part { list: ask(visit, &of, &href).await, now })
 }
 
 /// The page that waits for Airflow.
@@ -164,14 +169,21 @@ async fn list(visit: &OrganizationVisit<'_>, of: &Deployment, href: &str) -> Res
     dags.retain(|dag| !dag.dag_id.is_empty() && dag.dag_id.chars().count() <= LONGEST_ID);
     let ids: Vec<&str> = dags.iter().map(|dag| dag.dag_id.as_str()).collect();
     let mut notes = Vec::new();
+    // To ask for what is refused would leave a record of it each time that somebody looks.
+    let may_see_runs = airflow.admits(vec![airflow.question("POST", runs::LIST, &[])]).await == [true];
     let found = match ids.as_slice() {
-        [] => Ok(std::collections::HashMap::new()),
-        ids => runs::find(&airflow, ids).await,
+        ids if may_see_runs && !ids.is_empty() => runs::find(&airflow, ids).await,
+        _ => Ok(Found { is_whole: may_see_runs, ..Found::default() }),
     };
-    let found = found.unwrap_or_else(|problem| {
-        notes.extend(noted("The runs are not shown", &problem));
-        std::collections::HashMap::new()
-    });
+    let (found, without_runs) = match found {
+        Ok(Found { runs, is_whole: true }) => (runs, "no runs"),
+        Ok(Found { runs, is_whole: false }) if may_see_runs => (runs, "none of late"),
+        Ok(Found { runs, .. }) => (runs, "not shown"),
+        Err(problem) => {
+            notes.extend(noted("The runs are not shown", &problem));
+            (HashMap::new(), "not shown")
+        }
+    };
     let (errors, error_count) = match errors {
         Ok(told) => (told.import_errors, told.total_entries),
         Err(problem) => {
@@ -198,6 +210,7 @@ async fn list(visit: &OrganizationVisit<'_>, of: &Deployment, href: &str) -> Res
         pager,
         notes,
         error_count: error_count.max(u64::try_from(errors.len()).unwrap_or_default()),
+        without_runs,
         errors: errors.iter().take(ERRORS).map(|error| error_row(visit, error)).collect(),
         is_narrowed,
         form_token: visit.visit.form_token.clone(),
@@ -258,7 +271,10 @@ impl Actions<'_> {
                 view::status(Tone::Good, "Active")
             },
             is_broken: dag.has_import_errors == Some(true),
-            schedule: plain(dag.schedule().unwrap_or("none"), 80),
+            schedule: plain(
+                dag.schedule().unwrap_or(if dag.next().is_some() { "custom" } else { "none" }),
+                80,
+            ),
             next: dag.next().filter(|_| !is_paused).map(|at| view::time(at, visit.visit.now)),
             strip,
             trigger: may_trigger.then(|| at("trigger")),
@@ -269,12 +285,16 @@ impl Actions<'_> {
 }
 
 fn error_row(visit: &OrganizationVisit<'_>, error: &ImportError) -> ErrorRow {
-    let trace = lines(error.stack_trace.as_deref().unwrap_or_default().trim(), LONGEST_TRACE);
+    let told = error.stack_trace.as_deref().unwrap_or_default().trim();
+    // The cause is at the end.
+    let skipped = told.chars().count().saturating_sub(LONGEST_TRACE);
+    let end: String = told.chars().skip(skipped).collect();
+    let lead = if skipped > 0 { "…" } else { "" };
     ErrorRow {
         file: plain(error.filename.as_deref().unwrap_or("unknown file"), LONGEST_TEXT),
-        message: plain(trace.lines().last().unwrap_or_default(), LONGEST_TEXT),
+        message: plain(told.lines().last().unwrap_or_default(), LONGEST_TEXT),
         found: error.found().map(|at| view::time(at, visit.visit.now)),
-        trace,
+        trace: format!("{lead}{}", lines(&end, LONGEST_TRACE)),
     }
 }
 

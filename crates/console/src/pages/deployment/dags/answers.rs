@@ -1,11 +1,44 @@
 //! What Airflow answers, of either line, as far as the page shows it.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use podium_api::Timestamp;
-use serde::Deserialize;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// The most of anything that is kept of an answer: no page asks for more.
+const MOST: usize = 100;
+
+/// Reads the first items of a list, and no more into memory than these.
+fn first<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    struct First<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for First<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
+            let mut kept = Vec::new();
+            while kept.len() < MOST {
+                match items.next_element()? {
+                    Some(item) => kept.push(item),
+                    None => return Ok(kept),
+                }
+            }
+            while items.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(kept)
+        }
+    }
+    deserializer.deserialize_seq(First(PhantomData))
+}
 
 /// A page of DAGs.
 #[derive(Deserialize)]
 pub(super) struct Dags {
+    #[serde(deserialize_with = "first")]
     pub(super) dags: Vec<Dag>,
     pub(super) total_entries: u64,
 }
@@ -24,9 +57,9 @@ pub(super) struct Dag {
     next_dagrun_run_after: Option<String>,
     /// The same of Airflow 2.
     next_dagrun_create_after: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "first")]
     pub(super) owners: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "first")]
     pub(super) tags: Vec<Tag>,
 }
 
@@ -39,6 +72,7 @@ pub(super) struct Tag {
 /// A page of runs.
 #[derive(Deserialize)]
 pub(super) struct Runs {
+    #[serde(deserialize_with = "first")]
     pub(super) dag_runs: Vec<Run>,
     pub(super) total_entries: u64,
 }
@@ -58,6 +92,7 @@ pub(super) struct Run {
 /// A page of files that could not be imported.
 #[derive(Deserialize)]
 pub(super) struct ImportErrors {
+    #[serde(deserialize_with = "first")]
     pub(super) import_errors: Vec<ImportError>,
     pub(super) total_entries: u64,
 }
@@ -110,6 +145,15 @@ impl ImportError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_is_kept_of_an_answer_than_a_page_shows() {
+        let many =
+            format!(r#"{{"dags":[{}{{"dag_id":""}}],"total_entries":1}}"#, r#"{"dag_id":""},"#.repeat(5000));
+        assert_eq!(serde_json::from_str::<Dags>(&many).unwrap().dags.len(), MOST);
+        let broken = many.replace(r#""total"#, r#"nonsense"#);
+        assert!(serde_json::from_str::<Dags>(&broken).is_err(), "the rest is read as strictly");
+    }
 
     #[test]
     fn both_lines_of_airflow_are_read() {

@@ -16,6 +16,18 @@ const SHOWN: usize = 12;
 const PAGE: usize = 100;
 const ROUNDS: usize = 4;
 
+/// Where runs are listed.
+pub(super) const LIST: &[&str] = &["dags", "~", "dagRuns", "list"];
+
+/// The runs that were found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// By DAG, the newest first.
+    pub(super) runs: HashMap<String, Vec<Run>>,
+    /// Whether a DAG that is not among them has none.
+    pub(super) is_whole: bool,
+}
+
 /// The last runs of a DAG.
 pub(super) struct Strip {
     /// Each as a shape, the newest last.
@@ -27,14 +39,14 @@ pub(super) struct Strip {
 
 /// The runs of these DAGs, the newest first. A DAG that runs often does not hide the others: once it has its share, it is not
 /// asked for again.
-pub(super) async fn find(airflow: &Airflow<'_>, ids: &[&str]) -> Result<HashMap<String, Vec<Run>>> {
+pub(super) async fn find(airflow: &Airflow<'_>, ids: &[&str]) -> Result<Found> {
     let mut found: HashMap<String, Vec<Run>> = HashMap::new();
     let mut open: Vec<&str> = ids.to_vec();
     let order = if airflow.is_old { "-execution_date" } else { "-run_after" };
     for _ in 0..ROUNDS {
         let offset: usize = open.iter().filter_map(|id| found.get(*id)).map(Vec::len).sum();
         let body = json!({ "dag_ids": open, "order_by": order, "page_limit": PAGE, "page_offset": offset });
-        let page: Runs = airflow.ask(&["dags", "~", "dagRuns", "list"], body).await?;
+        let page: Runs = airflow.ask(LIST, body).await?;
         let count = page.dag_runs.len().min(PAGE);
         for run in page.dag_runs.into_iter().take(PAGE) {
             if !open.contains(&run.dag_id.as_str()) {
@@ -48,10 +60,10 @@ pub(super) async fn find(airflow: &Airflow<'_>, ids: &[&str]) -> Result<HashMap<
         open.retain(|id| found.get(*id).is_none_or(|runs| runs.len() < SHOWN));
         let is_last = u64::try_from(offset + count).is_ok_and(|seen| seen >= page.total_entries);
         if open.is_empty() || count == 0 || is_last {
-            break;
+            return Ok(Found { runs: found, is_whole: true });
         }
     }
-    Ok(found)
+    Ok(Found { runs: found, is_whole: false })
 }
 
 /// The strip of a DAG's runs, which come with the newest first.

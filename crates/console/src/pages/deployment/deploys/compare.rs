@@ -209,7 +209,12 @@ async fn compare(
     }
     let is_backwards = from > to;
     let is_cut = files.is_cut || dags.is_cut;
-    let changes = vec![files.shown("Files", is_backwards), dags.shown("DAGs", is_backwards)];
+    // Nothing is said to be the same if a rollout did not report it.
+    let known = (steps.iter().all(|step| step.files.is_some()), steps.iter().all(|step| step.dags.is_some()));
+    let changes =
+        [(known.0, files.shown("Files", is_backwards)), (known.1, dags.shown("DAGs", is_backwards))];
+    let changes = changes.into_iter().filter(|(is_known, of)| *is_known || !of.groups.is_empty());
+    let changes = changes.map(|(_, of)| of).collect();
     Ok(Compared { changes, steps: steps.len(), is_cut })
 }
 
