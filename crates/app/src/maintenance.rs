@@ -23,6 +23,8 @@ const EVENTS_KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 const DELIVERIES_KEPT_FOR: Duration = EVENTS_KEPT_FOR;
 /// How long firings of alerts are kept after they have ended, and DAG runs that never end are watched.
 const FIRINGS_KEPT_FOR: Duration = EVENTS_KEPT_FOR;
+/// DAGs that have not run for this long are taken for gone.
+const DAGS_FORGOTTEN_AFTER: Duration = Duration::from_hours(90 * 24);
 /// Another replica signs with a retired key until its next round here.
 const RETIRED_KEYS_KEPT_FOR: Duration = Duration::from_hours(1);
 
@@ -64,7 +66,7 @@ pub async fn once(app: &App) -> Result<()> {
         drop_all(app, move |tx| Ok(alert_firings::prune(tx, &system, now - FIRINGS_KEPT_FOR, AT_ONCE)?))
             .await,
         drop_all(app, move |tx| {
-            Ok(alert_firings::forget(tx, &system, now, now - FIRINGS_KEPT_FOR, AT_ONCE)?)
+            Ok(alert_firings::forget(tx, &system, now, now - DAGS_FORGOTTEN_AFTER, AT_ONCE)?)
         })
         .await,
         drop_all(app, move |tx| Ok(alert_watches::prune(tx, &system, now - FIRINGS_KEPT_FOR, AT_ONCE)?))

@@ -8,7 +8,7 @@ mod effects;
 mod references;
 
 pub use difference::{created, deleted, difference};
-pub use effects::of_deployment;
+pub use effects::{of_deployment, restart_of_all};
 pub use references::{resolve_body, resolve_path};
 
 /// Endpoints that change something and cannot be planned: what they hand out works at once, or they are about plans.

@@ -13,19 +13,33 @@ use podium_domain::UserText;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Observes environments of a data plane.
-pub(crate) struct PlaneObserver(pub(crate) Arc<dyn DataPlane>);
+pub(crate) struct PlaneObserver {
+    plane: Arc<dyn DataPlane>,
+    /// Held by whoever observes processes: that looks at all of the machine, so one at a time does.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl PlaneObserver {
+    pub(crate) fn new(plane: Arc<dyn DataPlane>) -> Self {
+        Self { plane, turn: tokio::sync::Mutex::default() }
+    }
+}
 
 impl Observer for PlaneObserver {
     fn processes(&self) -> Observing<'_, Vec<DeploymentProcesses>> {
         Box::pin(async {
-            let observed = in_time(self.0.metrics()).await?;
+            let observing = async {
+                let _turn = self.turn.lock().await;
+                self.plane.metrics().await
+            };
+            let observed = in_time(Box::pin(observing)).await?;
             Ok(observed.into_iter().map(processes).collect())
         })
     }
 
     fn running_tasks(&self, id: DeploymentId) -> Observing<'_, Option<RunningTasks>> {
         Box::pin(async move {
-            let observed = in_time(self.0.running_tasks(id)).await?;
+            let observed = in_time(self.plane.running_tasks(id)).await?;
             Ok(observed.map(|tasks| RunningTasks { names: tasks.names, count: tasks.count }))
         })
     }

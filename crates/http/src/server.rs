@@ -119,7 +119,7 @@ impl Server {
         // An application with several servers has the same endpoints on all of them.
         let endpoints = Arc::new(InProcessCalls::new(routes.clone()));
         let _ = app.calls.set(Arc::clone(&endpoints) as _);
-        let _ = app.observer.set(Arc::new(PlaneObserver(Arc::clone(&plane))));
+        let _ = app.observer.set(Arc::new(PlaneObserver::new(Arc::clone(&plane))));
         let openapi = document.to_json(&format!("{}{PREFIX}", app.config.public_url));
         let mut seed = [0; 8];
         app.world.fill(&mut seed);

@@ -40,9 +40,9 @@ pub(crate) const TABLE: Table = Table {
 };
 
 statements! {
-    REPEAT = "UPDATE alert_firings SET count = count + 1, run_id = $3, reason = $4 \
+    REPEAT = "UPDATE alert_firings SET count = count + 1, run_id = $3, reason = $4, last_at = $5 \
         WHERE alert_id = $1 AND subject_key = $2 AND until IS NULL";
-    REOPEN = "UPDATE alert_firings SET until = NULL, count = count + 1, run_id = $3, reason = $4, \
+    REOPEN = "UPDATE alert_firings SET until = NULL, count = count + 1, run_id = $3, reason = $4, last_at = $5, \
         untold_since = CASE WHEN is_told THEN NULL ELSE untold_since END \
         WHERE alert_id = $1 AND subject_key = $2 AND until IS NOT NULL AND untold_since IS NOT NULL";
     // A deployment that is gone has been cleared already, and events of it may still follow: they open nothing.
@@ -76,7 +76,8 @@ statements! {
     PRUNE = "DELETE FROM alert_firings WHERE id IN \
         (SELECT id FROM alert_firings WHERE until < $1 AND untold_since IS NULL ORDER BY until LIMIT $2)";
     FORGET = "UPDATE alert_firings SET until = $1, untold_since = NULL WHERE id IN \
-        (SELECT id FROM alert_firings WHERE until IS NULL AND dag_id <> '' AND since < $2 ORDER BY since LIMIT $3)";
+        (SELECT id FROM alert_firings WHERE until IS NULL AND dag_id <> '' AND COALESCE(last_at, since) < $2 \
+        ORDER BY COALESCE(last_at, since) LIMIT $3)";
     EXPIRING = "SELECT t.id, t.name, t.workspace_id, t.deployment_id, t.end_at FROM api_tokens t \
         WHERE t.organization_id = $1 AND t.end_at > $2 AND t.end_at <= $3 \
         AND ($4 OR t.workspace_id IN ($5[]) OR t.deployment_id IN ($6[])) \
@@ -149,7 +150,7 @@ pub fn fire(
 ) -> Result<()> {
     let Found { subject, run_id, reason, since } = found;
     let (alert_id, subject_key) = (alert.id.as_str(), key(subject));
-    let again = params![alert_id, &subject_key, run_id, reason];
+    let again = params![alert_id, &subject_key, run_id, reason, since.millis()];
     if tx.execute(&REPEAT, again)? > 0 || tx.execute(&REOPEN, again)? > 0 {
         return Ok(());
     }
@@ -179,7 +180,8 @@ pub fn fire(
 /// Counts something if it goes on; returns whether it does.
 pub fn repeat(tx: &Tx, _: &System, alert_id: AlertId, found: &Found) -> Result<bool> {
     let subject_key = key(&found.subject);
-    let params = params![alert_id.as_str(), &subject_key, &found.run_id, &found.reason];
+    let at = found.since.millis();
+    let params = params![alert_id.as_str(), &subject_key, &found.run_id, &found.reason, at];
     Ok(tx.execute(&REPEAT, params)? > 0)
 }
 
@@ -313,8 +315,8 @@ pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> 
     tx.execute(&PRUNE, params![before.millis(), limit])
 }
 
-/// Ends what was found about DAGs before a time and has not ended since, without telling anybody: the DAG may be gone, and
-/// one that still fails is found again.
+/// Ends what was found about DAGs and has neither ended nor happened again since a time, without telling anybody: the DAG may be
+/// gone, and one that fails again is found again.
 pub fn forget(tx: &Tx, _: &System, now: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&FORGET, params![now.millis(), before.millis(), limit])
 }

@@ -77,17 +77,19 @@ impl Bench {
     fn followers(&self) -> Outcome {
         let alone = self.idle()?;
         let (sender, arrived) = mpsc::channel();
-        for number in 0..FOLLOWERS {
+        for _ in 0..FOLLOWERS {
             let mut stream = self.follow().doing("following events")?;
             let sender = sender.clone();
             let reader = move || {
-                let (mut buffer, mut seen) = ([0; 16 * 1024], 0);
+                let (mut buffer, mut unread) = ([0; 16 * 1024], Vec::new());
                 while let Ok(length @ 1..) = stream.read(&mut buffer) {
-                    let text = String::from_utf8_lossy(&buffer[..length]);
-                    let events = text.matches("podium.workspace.created").count();
-                    for _ in 0..events {
-                        seen += 1;
-                        let _ = sender.send((number, seen, Instant::now()));
+                    unread.extend_from_slice(&buffer[..length]);
+                    // An event ends with an empty line, and may come in pieces.
+                    while let Some(end) = unread.windows(2).position(|pair| pair == b"\n\n") {
+                        let event: Vec<u8> = unread.drain(..end + 2).collect();
+                        if String::from_utf8_lossy(&event).contains("podium.workspace.created") {
+                            let _ = sender.send(Instant::now());
+                        }
                     }
                 }
             };
@@ -108,8 +110,7 @@ impl Bench {
             client.post(&path, &json!({ "name": format!("followed {number}") }))?;
             let mut all: Vec<Duration> = Vec::new();
             while all.len() < FOLLOWERS {
-                let (_, _, at) =
-                    arrived.recv_timeout(Duration::from_secs(30)).doing("waiting for an event")?;
+                let at = arrived.recv_timeout(Duration::from_secs(30)).doing("waiting for an event")?;
                 all.push(at.saturating_duration_since(began));
             }
             last.extend(all.into_iter().max());

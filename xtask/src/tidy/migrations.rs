@@ -30,8 +30,11 @@ pub(super) fn texts_are_compared_by_bytes(tree: &Tree, report: &mut Report) {
         }
         for (number, line) in file.text.lines().enumerate() {
             let declared = line.split("--").next().unwrap_or_default();
-            let is_text = declared.split([' ', ',', ';', '(', ')']).any(|word| word == "TEXT");
-            if is_text && !declared.contains("COLLATE \"C\"") && !declared.contains("AS TEXT") {
+            let is_sorted_by_a_locale = |column: &str| {
+                let is_text = column.split([' ', ';', '(', ')']).any(|word| word == "TEXT");
+                is_text && !column.contains("COLLATE \"C\"") && !column.contains("AS TEXT")
+            };
+            if declared.split(',').any(is_sorted_by_a_locale) {
                 report.violation(
                     &file.path,
                     number + 1,

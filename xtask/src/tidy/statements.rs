@@ -13,9 +13,11 @@ pub(super) fn are_listed(tree: &Tree, report: &mut Report) {
         let Some(name) = file.path.strip_prefix(STORE).and_then(|path| path.strip_suffix(".rs")) else {
             continue;
         };
-        // A part of a module is listed by its module.
-        let module = name.split('/').next().unwrap_or(name);
-        let lists = |what: &str| list.text.contains(&format!(" {module}::{what}"));
+        // A part of a module is listed by its module, under a name of its own: `LINK_STATEMENTS` of `links`.
+        let (module, part) = name.split_once('/').map_or((name, ""), |(module, part)| (module, part));
+        let prefix = part.trim_end_matches('s').to_uppercase();
+        let glue = if prefix.is_empty() { "" } else { "_" };
+        let lists = |what: &str| list.text.contains(&format!(" {module}::{prefix}{glue}{what}"));
         let has = |text: &str| file.text.lines().any(|line| line.trim_start().starts_with(text));
         for (marks, what) in [
             ("statements! {", "STATEMENTS"),

@@ -47,12 +47,18 @@ impl Making<'_> {
     /// What a call does to running environments, through the operations that it has begun.
     pub(super) fn rolled_out(
         &self,
-        path: &str,
+        (endpoint, path): (&Description, &str),
         changes: &[PlannedChange],
         begun: Vec<Begun>,
     ) -> (Vec<PlannedEffect>, Vec<Interrupted>) {
         let reach = self.cx.grants().visible_deployments();
         let (mut effects, mut interrupted, mut around) = (Vec::new(), Vec::new(), Vec::new());
+        if endpoint.id == "ForceOperation" {
+            effects.push(effect(
+                PlannedEffectType::Stop,
+                "The running tasks that the operation waits for are ended.",
+            ));
+        }
         for Begun { kind, cause, deployment_id, workspace_id, name } in begun {
             if !reach.contains(workspace_id, deployment_id) {
                 continue;
@@ -79,11 +85,22 @@ impl Making<'_> {
                     let message = "The other version goes live. Components restart only if its packages or its image differ, and then wait for running tasks.";
                     vec![effect(PlannedEffectType::Restart, message)]
                 }
-                OperationKind::Update | OperationKind::RuntimeUpgrade => {
-                    match rules::of_deployment(changes) {
-                        restarts if restarts.is_empty() => continue,
-                        restarts => restarts,
+                OperationKind::RuntimeUpgrade => vec![rules::restart_of_all()],
+                OperationKind::Update | OperationKind::Transfer if endpoint.id == "UpdateDeployment" => {
+                    let mut restarts = rules::of_deployment(changes);
+                    if kind == OperationKind::Transfer {
+                        let message = "Environment objects, links and roles of the workspace that it leaves no longer apply to it; components restart if they are started with something else then.";
+                        restarts.push(effect(PlannedEffectType::Access, message));
                     }
+                    if restarts.is_empty() {
+                        continue;
+                    }
+                    restarts
+                }
+                // Of an operation that is cancelled, the changes say nothing about the deployment.
+                OperationKind::Update | OperationKind::Transfer => {
+                    let message = "What was wanted before is rolled out again: components that it concerns restart after their running tasks have ended.";
+                    vec![effect(PlannedEffectType::Restart, message)]
                 }
                 _ => continue,
             };

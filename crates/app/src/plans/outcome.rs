@@ -76,6 +76,11 @@ impl Outcome {
         self.done.effects.extend(self.done.interrupted.iter().filter_map(effect));
     }
 
+    /// Adds something that it causes.
+    pub(super) fn add_effect(&mut self, effect: PlannedEffect) {
+        self.done.effects.push(effect);
+    }
+
     /// What is shown of a call that was taken back: no secret that it would hand out.
     pub(super) fn planned(self) -> PlannedOutcome {
         let Done { mut changes, effects, mut result, .. } = self.done;

@@ -46,11 +46,24 @@ pub(super) async fn observe(cx: &Cx<Scope>, outcomes: &mut [Outcome]) -> Result<
     let observed = join_all(observing).await;
     let observed: BTreeMap<DeploymentId, _> = asked.iter().copied().zip(observed).collect();
     for outcome in outcomes {
+        let mut not_asked = 0;
         outcome.add_effects(|interrupted| {
-            let tasks = observed.get(&interrupted.deployment_id)?.as_ref();
-            let effect = effect(interrupted, tasks.map(Option::as_ref))?;
+            let Some(tasks) = observed.get(&interrupted.deployment_id) else {
+                not_asked += 1;
+                return None;
+            };
+            let effect = effect(interrupted, tasks.as_ref().map(Option::as_ref))?;
             Some(PlannedEffect { observed_at: Some(cx.now()), ..effect })
         });
+        if not_asked > 0 {
+            outcome.add_effect(PlannedEffect {
+                kind: PlannedEffectType::Drain,
+                message: "Which tasks of further deployments are running was not asked.".to_owned(),
+                names: Vec::new(),
+                count: Some(not_asked),
+                observed_at: None,
+            });
+        }
     }
     Ok(())
 }

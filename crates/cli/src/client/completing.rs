@@ -191,7 +191,8 @@ async fn ask(session: &Session, named: Named, typed: &ArgMatches) -> Outcome<Vec
         Named::Dag => {
             let deployment = typed.try_get_one::<String>("deployment").ok().flatten();
             let here = std::path::Path::new(".");
-            let flags = DeploymentFlags::default();
+            let workspace = typed.try_get_one::<String>("workspace").ok().flatten().cloned();
+            let flags = DeploymentFlags { workspace };
             let path = flags.find(session, deployment.map(String::as_str), here).await?;
             Airflow::of(session, &path).await?.dag_names().await
         }

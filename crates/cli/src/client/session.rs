@@ -87,10 +87,11 @@ impl Setup {
         let mut opened = self.open();
         loop {
             let failed = match &opened {
-                Ok(session) => match session.knock().await {
-                    Err(failed) if failed.is_passing() => failed,
-                    Err(failed) => return Err(failed),
-                    Ok(()) => return opened,
+                Ok(session) => match tokio::time::timeout_at(deadline.into(), session.knock()).await {
+                    Ok(Err(failed)) if failed.is_passing() => failed,
+                    Ok(Err(failed)) => return Err(failed),
+                    Ok(Ok(())) => return opened,
+                    Err(_) => Failed::new(Exit::Unreachable, "the server does not answer"),
                 },
                 Err(_) => match self.target.starts_here()? {
                     Some(directory) => operator::absent(&directory),

@@ -23,6 +23,18 @@ const SCHEDULER: &[&str] = &[
 const TASKS: &[&str] = &["defaultTaskPod", "taskPodNodePoolId"];
 const QUEUES: &str = "workerQueues";
 
+/// Everything restarts.
+pub fn restart_of_all() -> PlannedEffect {
+    let message = "All components restart; workers and the scheduler first wait for running tasks, up to the deployment's grace period.";
+    PlannedEffect {
+        kind: PlannedEffectType::Restart,
+        message: message.to_owned(),
+        names: vec!["all".to_owned()],
+        count: Some(1),
+        observed_at: None,
+    }
+}
+
 /// What restarts or stops because of these changes of a deployment.
 pub fn of_deployment(changes: &[PlannedChange]) -> Vec<PlannedEffect> {
     let is_any = |prefixes: &[&str]| {
@@ -36,8 +48,7 @@ pub fn of_deployment(changes: &[PlannedChange]) -> Vec<PlannedEffect> {
         observed_at: None,
     };
     if is_any(ALL) {
-        let message = "All components restart; workers and the scheduler first wait for running tasks, up to the deployment's grace period.";
-        return vec![restart(vec!["all".to_owned()], message)];
+        return vec![restart_of_all()];
     }
     let mut names = Vec::new();
     if is_any(SCHEDULER) || is_any(TASKS) {

@@ -26,8 +26,6 @@ enum Shell {
     Zsh,
     Fish,
     Elvish,
-    #[value(name = "powershell")]
-    Pwsh,
 }
 
 impl Completion {

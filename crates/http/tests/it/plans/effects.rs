@@ -88,6 +88,15 @@ on_both_engines! {
         assert_eq!(types(&drained)[1], format!("DRAIN: Running tasks of nightly {GRACE}"));
     }
 
+    async fn a_move_to_another_workspace_says_what_restarts_and_what_it_leaves(app) {
+        let id = deployment(&app, "nightly", app.workspace("Data").await).await;
+        let mut body = with_variable(&app, id).await;
+        body["workspaceId"] = json!(app.workspace("Other").await);
+        let found = effects(&app, "POST", &format!("/deployments/{id}"), body).await;
+        let types: Vec<&Value> = found.as_array().unwrap().iter().map(|effect| &effect["type"]).collect();
+        assert_eq!(types, ["RESTART", "ACCESS"], "{found}");
+    }
+
     async fn an_environment_object_names_the_deployments_that_restart(app) {
         let workspace = app.workspace("Data").await;
         let first = deployment(&app, "first", workspace).await;
