@@ -35,7 +35,11 @@ fn a_plan_shows_what_a_command_would_change_and_changes_nothing() {
         "{shown}"
     );
     assert!(shown.contains("organizationRole: \"ORGANIZATION_MEMBER\" -> \"ORGANIZATION_OWNER\""), "{shown}");
-    shows(&desk, &["team", "member", "remove", "Data", "owner@localhost"], "remove team member\n");
+    shows(
+        &desk,
+        &["team", "member", "remove", "Data", "owner@localhost"],
+        "remove team member\n    ! The member loses what the roles of Data allow.\n",
+    );
     let shown = desk.shown(&["deployment", "update", "nightly", "--variable", "A=b", "--plan"]);
     assert!(shown.contains("environmentVariables[A]: ") && shown.contains("    ! "), "{shown}");
     let path = "/organizations/{organization}/workspaces";
