@@ -1,15 +1,19 @@
 //! Statements, written once for both engines.
 //!
-//! The shared dialect is what SQLite and PostgreSQL both take, with six additions:
+//! The shared dialect is what SQLite and PostgreSQL both take, with seven additions:
 //!
 //! | written                                 | SQLite                                | PostgreSQL                          |
 //! |-----------------------------------------|---------------------------------------|-------------------------------------|
 //! | `$1`                                    | `?1`                                  | `$1`                                |
 //! | `x IN ($1[])`, `x NOT IN ($1[])`        | `x IN (SELECT value FROM json_each(?1))` | `x = ANY($1)`, `x <> ALL($1)`    |
 //! | `SETTLED(column)`                       | `1=1`                                 | `column` is below the oldest running transaction |
+//! | `SUCCEEDS(t, s, $1, $2)`                | `t = ?1 AND s > ?2`                   | `(t, s) > ($1, $2)`                 |
 //! | `ROWID(t)`                              | `t.rowid`                             | `NULL::bigint`                      |
 //! | `SKIPLOCKED`, after a `LIMIT`           | nothing: there is one writer          | `FOR UPDATE SKIP LOCKED`            |
 //! | `STOPAT(20)`                            | nothing                               | `LIMIT 20`: what its planner reckons with |
+//!
+//! A position in a log is a transaction and a number. On SQLite, which has one writer, the transaction is always 0 and the
+//! number is the rowid; it would not search an index for a pair that ends with the rowid, but walk it from its start.
 //!
 //! It does not parse SQL: quoted text is copied, everything else is replaced in place.
 
@@ -138,6 +142,18 @@ fn settled<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
         }
         return after;
     }
+    if let Some((positions, after)) = rest.strip_prefix("SUCCEEDS(").and_then(|inner| inner.split_once(')'))
+        && let [transaction, number, of, than] = positions.split(", ").collect::<Vec<_>>()[..]
+    {
+        let (of, than) = (rewrite(of, engine), rewrite(than, engine));
+        match engine {
+            Engine::Sqlite => out.extend([transaction, " = ", &of, " AND ", number, " > ", &than]),
+            Engine::Postgres => {
+                out.extend(["(", transaction, ", ", number, ") > (", &of, ", ", &than, ")"]);
+            }
+        }
+        return after;
+    }
     let Some((column, after)) = rest.strip_prefix("SETTLED(").and_then(|inner| inner.split_once(')')) else {
         out.push('S');
         return &rest[1..];
@@ -208,6 +224,15 @@ mod tests {
             "SELECT a FROM t WHERE SETTLED(t.tx) AND b = $1",
             "SELECT a FROM t WHERE 1=1 AND b = ?1",
             "SELECT a FROM t WHERE t.tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint AND b = $1",
+        );
+    }
+
+    #[test]
+    fn rows_after_a_position() {
+        check(
+            "SELECT a FROM t WHERE SUCCEEDS(tx, number, $1, $2) AND SETTLED(tx)",
+            "SELECT a FROM t WHERE tx = ?1 AND number > ?2 AND 1=1",
+            "SELECT a FROM t WHERE (tx, number) > ($1, $2) AND tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
         );
     }
 

@@ -31,7 +31,7 @@ macro_rules! behind {
         concat!(
             "SELECT a.id FROM alerts a WHERE a.is_enabled ", $($of,)?
             " AND EXISTS (SELECT 1 FROM events e WHERE e.organization_id = a.organization_id \
-             AND (e.transaction_id, e.sequence) > (a.transaction_id, a.sequence) AND SETTLED(e.transaction_id))"
+             AND SUCCEEDS(e.transaction_id, e.sequence, a.transaction_id, a.sequence) AND SETTLED(e.transaction_id))"
         )
     };
 }

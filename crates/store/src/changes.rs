@@ -10,7 +10,7 @@ statements! {
     APPEND = "INSERT INTO changes (at, kind, id, organization_id, workspace_id, deployment_id, version) \
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
     AFTER = "SELECT transaction_id, sequence, kind, id, organization_id, workspace_id, deployment_id, version, at \
-        FROM changes WHERE (transaction_id, sequence) > ($1, $2) AND SETTLED(transaction_id) \
+        FROM changes WHERE SUCCEEDS(transaction_id, sequence, $1, $2) AND SETTLED(transaction_id) \
         ORDER BY transaction_id, sequence LIMIT $3";
     LATEST = "SELECT transaction_id, sequence FROM changes WHERE SETTLED(transaction_id) \
         ORDER BY transaction_id DESC, sequence DESC LIMIT 1";

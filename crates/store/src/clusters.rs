@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use podium_api::clusters::{Cluster, ClusterDetails};
 use podium_api::enums::{CloudProvider, ClusterStatus, OperationCause};
-use podium_api::{ClusterId, One, OperationId, OrganizationId, Timestamp, WorkspaceId};
+use podium_api::{ClusterId, DeploymentId, One, OperationId, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::clusters::plan::{Desired, Settled};
 use podium_domain::events::{NewEvent, Resource, of_cluster};
@@ -86,6 +86,8 @@ statements! {
         AND cluster_id IN (SELECT id FROM clusters WHERE organization_id = $2)";
     COUNT_DEPLOYMENTS = "SELECT COUNT(*) FROM deployments WHERE cluster_id = $1 AND organization_id = $2";
     DEPLOYMENTS = "SELECT id FROM deployments WHERE cluster_id = $1 ORDER BY id";
+    DEPLOYMENTS_ON = "SELECT id, workspace_id, name FROM deployments WHERE cluster_id = $1 AND organization_id = $2 \
+        ORDER BY name_key, id";
     IN_USE_BY = "SELECT DISTINCT workspace_id FROM deployments WHERE cluster_id = $1 AND organization_id = $2";
 }
 
@@ -204,6 +206,17 @@ pub fn count_deployments(conn: &Conn, scope: &Scope, id: ClusterId) -> Result<i6
 pub fn in_use_by(conn: &Conn, scope: &Scope, id: ClusterId) -> Result<BTreeSet<WorkspaceId>> {
     let ids = conn.query(&IN_USE_BY, params![id.as_str(), scope.organization()], |row| row.id(0))?;
     Ok(ids.into_iter().collect())
+}
+
+/// The deployments on a cluster, with their workspaces and names, sorted by name.
+pub fn deployments_on(
+    conn: &Conn,
+    scope: &Scope,
+    id: ClusterId,
+) -> Result<Vec<(DeploymentId, WorkspaceId, String)>> {
+    conn.query(&DEPLOYMENTS_ON, params![id.as_str(), scope.organization()], |row| {
+        Ok((row.id(0)?, row.id(1)?, row.get(2)?))
+    })
 }
 
 /// Adds a cluster, and enqueues it.

@@ -27,7 +27,7 @@ macro_rules! window {
             $columns,
             " FROM events WHERE ",
             $column,
-            " = $1 AND (transaction_id, sequence) > ($2, $3) \
+            " = $1 AND SUCCEEDS(transaction_id, sequence, $2, $3) \
              AND SETTLED(transaction_id) ORDER BY transaction_id, sequence ",
             $bound
         )
@@ -80,9 +80,9 @@ statements! {
     END_OF_WORKSPACE = window!("workspace_id", "transaction_id, sequence", "LIMIT 1 OFFSET $4");
     END_OF_DEPLOYMENT = window!("deployment_id", "transaction_id, sequence", "LIMIT 1 OFFSET $4");
     NEWS = "SELECT transaction_id, sequence, organization_id FROM events \
-        WHERE (transaction_id, sequence) > ($1, $2) AND SETTLED(transaction_id) \
+        WHERE SUCCEEDS(transaction_id, sequence, $1, $2) AND SETTLED(transaction_id) \
         ORDER BY transaction_id, sequence LIMIT $3";
-    UNSETTLED = "SELECT 1 FROM events WHERE (transaction_id, sequence) > ($1, $2) LIMIT 1";
+    UNSETTLED = "SELECT 1 FROM events WHERE SUCCEEDS(transaction_id, sequence, $1, $2) LIMIT 1";
     PRUNE = "DELETE FROM events WHERE sequence IN (SELECT o.sequence FROM (SELECT sequence, at FROM events \
         WHERE SETTLED(transaction_id) ORDER BY transaction_id, sequence LIMIT $2) o WHERE o.at < $1) \
         RETURNING transaction_id, sequence";

@@ -31,7 +31,7 @@ macro_rules! behind {
         concat!(
             "SELECT w.id FROM webhooks w WHERE w.is_enabled ", $($of,)?
             " AND EXISTS (SELECT 1 FROM events e WHERE e.organization_id = w.organization_id \
-             AND (e.transaction_id, e.sequence) > (w.transaction_id, w.sequence) AND SETTLED(e.transaction_id))"
+             AND SUCCEEDS(e.transaction_id, e.sequence, w.transaction_id, w.sequence) AND SETTLED(e.transaction_id))"
         )
     };
 }

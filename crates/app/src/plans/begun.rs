@@ -3,17 +3,14 @@
 use std::cell::RefCell;
 
 use podium_api::enums::{OperationCause, OperationKind};
-use podium_api::{DeploymentId, WorkspaceId};
 use podium_db::joined;
 use podium_store::operations::OperationTarget;
 
-/// An operation of a deployment that a call begins.
+/// An operation that a call begins.
 pub(super) struct Begun {
     pub(super) kind: OperationKind,
     pub(super) cause: OperationCause,
-    pub(super) deployment_id: DeploymentId,
-    pub(super) workspace_id: WorkspaceId,
-    pub(super) name: String,
+    pub(super) target: OperationTarget,
 }
 
 thread_local! {
@@ -22,10 +19,8 @@ thread_local! {
 
 /// Notes an operation that has begun, if it is part of a plan.
 pub(crate) fn note_begun(kind: OperationKind, cause: OperationCause, target: &OperationTarget) {
-    let OperationTarget::Deployment(deployment_id, workspace_id, name) = target else { return };
     if joined::is_joined() {
-        let (deployment_id, workspace_id, name) = (*deployment_id, *workspace_id, name.clone());
-        let begun = Begun { kind, cause, deployment_id, workspace_id, name };
+        let begun = Begun { kind, cause, target: target.clone() };
         BEGUN.with_borrow_mut(|all| all.push(begun));
     }
 }

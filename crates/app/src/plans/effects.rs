@@ -1,9 +1,11 @@
 //! What a planned call causes beyond the fields that it changes.
 
-use podium_api::Description;
 use podium_api::enums::{OperationCause, OperationKind, PlannedEffectType};
 use podium_api::plans::{PlannedChange, PlannedEffect};
+use podium_api::{ClusterId, Description};
 use podium_domain::plans as rules;
+use podium_store::clusters;
+use podium_store::operations::OperationTarget;
 use serde_json::Value;
 
 use super::begun::Begun;
@@ -50,7 +52,7 @@ impl Making<'_> {
         (endpoint, path): (&Description, &str),
         changes: &[PlannedChange],
         begun: Vec<Begun>,
-    ) -> (Vec<PlannedEffect>, Vec<Interrupted>) {
+    ) -> Result<(Vec<PlannedEffect>, Vec<Interrupted>)> {
         let reach = self.cx.grants().visible_deployments();
         let (mut effects, mut interrupted, mut around) = (Vec::new(), Vec::new(), Vec::new());
         if endpoint.id == "ForceOperation" {
@@ -59,7 +61,14 @@ impl Making<'_> {
                 "The running tasks that the operation waits for are ended.",
             ));
         }
-        for Begun { kind, cause, deployment_id, workspace_id, name } in begun {
+        for Begun { kind, cause, target } in begun {
+            let (deployment_id, workspace_id, name) = match target {
+                OperationTarget::Deployment(id, workspace_id, name) => (id, workspace_id, name),
+                OperationTarget::Cluster(id, _) => {
+                    effects.extend(self.moved_with_cluster(id, kind)?);
+                    continue;
+                }
+            };
             if !reach.contains(workspace_id, deployment_id) {
                 continue;
             }
@@ -109,15 +118,29 @@ impl Making<'_> {
         }
         if !around.is_empty() {
             let message = "The components of these deployments restart after their running tasks have ended, at the latest after the grace period of each.";
-            let count = Some(around.len() as u64);
             around.sort_unstable();
-            around.truncate(MOST_NAMED);
-            effects.insert(
-                0,
-                PlannedEffect { names: around, count, ..effect(PlannedEffectType::Restart, message) },
-            );
+            effects.insert(0, naming(effect(PlannedEffectType::Restart, message), around));
         }
-        (effects, interrupted)
+        Ok((effects, interrupted))
+    }
+
+    /// What the failover of a cluster, or the way back, does to the deployments on it.
+    fn moved_with_cluster(&self, id: ClusterId, kind: OperationKind) -> Result<Option<PlannedEffect>> {
+        let message = match kind {
+            OperationKind::Failover => {
+                "These deployments move to the standby region. Their ids, names and URLs stay."
+            }
+            OperationKind::Failback => {
+                "These deployments move back to the primary region. Their ids, names and URLs stay."
+            }
+            _ => return Ok(None),
+        };
+        let reach = self.cx.grants().visible_deployments();
+        let on_it = clusters::deployments_on(self.tx, self.cx.scope(), id)?.into_iter();
+        let names = on_it.filter(|(id, workspace_id, _)| reach.contains(*workspace_id, *id));
+        let names: Vec<String> = names.map(|(_, _, name)| name).collect();
+        let moved = effect(PlannedEffectType::Restart, message);
+        Ok((!names.is_empty()).then(|| naming(moved, names)))
     }
 
     /// The names in a list of the organization, as far as they are shown, and how many there are; `None` if there are none.
@@ -131,6 +154,13 @@ impl Making<'_> {
         names.sort_unstable();
         Ok((count > 0).then_some((names, count)))
     }
+}
+
+/// An effect on all that have these names; as many as are shown are named.
+fn naming(effect: PlannedEffect, mut names: Vec<String>) -> PlannedEffect {
+    let count = Some(names.len() as u64);
+    names.truncate(MOST_NAMED);
+    PlannedEffect { names, count, ..effect }
 }
 
 /// An effect without names.

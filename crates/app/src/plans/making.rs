@@ -70,7 +70,7 @@ impl Making<'_> {
             },
             (None, None) => result.as_ref().map(rules::created).unwrap_or_default(),
         };
-        let (rolled_out, interrupted) = self.rolled_out((endpoint, path), &changes, begun);
+        let (rolled_out, interrupted) = self.rolled_out((endpoint, path), &changes, begun)?;
         effects.extend(rolled_out);
         let version = version.flatten();
         let done = Done { version, changes, is_made, effects, interrupted, result };

@@ -42,6 +42,7 @@ on_both_engines! {
                 Ok::<_, podium_db::Error>((
                     clusters::count_deployments(conn, &scope, cluster_id)?,
                     clusters::in_use_by(conn, &scope, cluster_id)?,
+                    clusters::deployments_on(conn, &scope, cluster_id)?.len(),
                     deployments::workspace_of(conn, &scope, id)?,
                     grants::holders(conn, &scope, role_id)?.len(),
                     grants::workspaces_of_custom_role(conn, &scope, role_id)?,
@@ -50,9 +51,9 @@ on_both_engines! {
             });
             read.await.unwrap()
         };
-        let all = (1, BTreeSet::from([workspace_id]), Some(workspace_id), 1, vec![workspace_id], 1);
+        let all = (1, BTreeSet::from([workspace_id]), 1, Some(workspace_id), 1, vec![workspace_id], 1);
         assert_eq!(found(app.scope()).await, all);
-        assert_eq!(found(elsewhere(&app)).await, (0, BTreeSet::new(), None, 0, vec![], 0));
+        assert_eq!(found(elsewhere(&app)).await, (0, BTreeSet::new(), 0, None, 0, vec![], 0));
     }
 
     async fn another_organizations_scope_removes_nothing(app) {

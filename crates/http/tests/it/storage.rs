@@ -40,6 +40,27 @@ fn the_rights_of_a_caller_are_found_without_walking_those_of_everybody() {
     });
 }
 
+#[test]
+fn readers_of_a_log_begin_at_their_position() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        let statements = podium_store::statements(&app.system).into_iter();
+        let statements: Vec<&str> =
+            statements.map(Sql::text).filter(|text| text.contains("SUCCEEDS(")).collect();
+        assert!(statements.len() > 10, "{statements:#?}");
+        for text in statements {
+            let explain = Sql::owned(format!("EXPLAIN QUERY PLAN {text}"));
+            let count = (1..20).rev().find(|number| text.contains(&format!("${number}"))).unwrap_or(0);
+            let plan = app.app.db.scan(None, move |conn| {
+                let parameters = vec![Parameter::Null; count];
+                conn.query(&explain, &parameters, |row| row.get::<String>(3))
+            });
+            let plan = plan.await.expect("a plan").join("\n");
+            assert!(plan.contains("transaction_id=? AND sequence>?"), "{text}\n{plan}");
+        }
+    });
+}
+
 on_both_engines! {
     async fn every_statement_can_be_prepared(app) {
         let statements = podium_store::statements(&app.system);

@@ -1,6 +1,7 @@
 //! What a call causes beyond the fields that it changes.
 
-use podium_api::DeploymentId;
+use podium_api::enums::ClusterStatus;
+use podium_api::{ClusterId, DeploymentId};
 use podium_dataplane::{Fault, RunningTasks};
 use podium_domain::{On, Permission};
 use podium_testkit::{TestApp, on_both_engines};
@@ -117,6 +118,36 @@ on_both_engines! {
         let author = app.holder_of("ana", may, On::Workspace(workspace)).await;
         let shown = plan(&app, &author, &[call(&app, "POST", "/environment-objects", object)]).await;
         assert_eq!(shown["calls"][0]["effects"], json!([]), "of deployments that they may not see: {shown}");
+    }
+
+    async fn a_failover_names_the_deployments_that_move(app) {
+        let (mine, theirs) = (app.workspace("Mine").await, app.workspace("Theirs").await);
+        let cluster = json!({
+            "cloudProvider": "AWS", "name": "Main", "type": "DEDICATED", "vpcSubnetRange": "172.20.0.0/20",
+            "region": "us-east-1", "drRegion": "us-west-2",
+        });
+        let cluster = app.post(&app.owner, &app.path("/clusters"), cluster).await.ok();
+        let cluster: ClusterId = cluster["id"].as_str().unwrap().parse().unwrap();
+        app.settle_cluster(cluster, ClusterStatus::Created).await;
+        let change = |is_failed_over| {
+            json!({ "clusterType": "DEDICATED", "name": "Main", "k8sTags": [], "isFailedOver": is_failed_over })
+        };
+        let path = format!("/clusters/{cluster}");
+        assert_eq!(effects(&app, "POST", &path, change(true)).await, json!([]), "no deployment runs there");
+        for (name, workspace) in [("nightly", mine), ("hourly", mine), ("other", theirs)] {
+            let id = deployment(&app, name, workspace).await;
+            app.set_column("deployments", id, "cluster_id", &format!("'{cluster}'")).await;
+        }
+        let moved = |to: &str, names: &[&str]| {
+            let message = format!("These deployments move {to} region. Their ids, names and URLs stay.");
+            json!([{ "type": "RESTART", "message": message, "names": names, "count": names.len() }])
+        };
+        let all = ["hourly", "nightly", "other"];
+        assert_eq!(effects(&app, "POST", &path, change(true)).await, moved("to the standby", &all));
+        assert_eq!(effects(&app, "POST", &path, change(false)).await, json!([]), "it is there already");
+        app.post(&app.owner, &app.path(&path), change(true)).await.ok();
+        app.settle_cluster(cluster, ClusterStatus::Created).await;
+        assert_eq!(effects(&app, "POST", &path, change(false)).await, moved("back to the primary", &all));
     }
 
     async fn a_plan_shows_whose_access_changes(app) {
