@@ -16,7 +16,7 @@ use crate::system::{directory_of, install};
 
 const FOLLOWERS: usize = 1000;
 /// How often creates are measured with them and without them, by turns.
-const TURNS: u64 = 5;
+const TURNS: u64 = 6;
 const TURN: &str = "3s";
 /// How many events are sent to the followers.
 const EVENTS: usize = 20;
@@ -49,7 +49,11 @@ impl Bench {
         let path = format!("{}/{kind}", self.root());
         let (mut with, mut without) = (0.0, 0.0);
         for turn in 0..TURNS {
-            for (rate, change) in [(&mut with, WITH), (&mut without, WITHOUT)] {
+            let mut order = [(&mut with, WITH), (&mut without, WITHOUT)];
+            if turn % 2 == 1 {
+                order.reverse();
+            }
+            for (rate, change) in order {
                 self.in_database(change)?;
                 let run = turn * 2 + u64::from(change == WITHOUT);
                 let script = self.create_script(run, fields)?;

@@ -43,6 +43,8 @@ pub struct EventStream {
     subscriber: Subscriber,
     wanted: api::FollowEvents,
     position: Cursor,
+    /// Whether everything was read that there was when it was last woken.
+    is_caught_up: bool,
     follower: Follower,
     rights: Receiver<()>,
     /// When it ends.
@@ -50,6 +52,16 @@ pub struct EventStream {
     /// When it looks at the database again though there is no news.
     refresh: Instant,
     _permit: CapacityPermit<Id>,
+}
+
+/// What a look at the database came to.
+enum Read {
+    /// Something to send.
+    Chunk(Vec<u8>),
+    /// Nothing new.
+    Nothing,
+    /// The caller may follow no longer.
+    End,
 }
 
 /// Who follows, with the rights that it has now.
@@ -83,7 +95,17 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<EventStrea
         address: cx.request().address,
     };
     let refresh = Instant::now() + REFRESH;
-    Ok(EventStream { subscriber, wanted, position, follower, rights, end, refresh, _permit: permit })
+    Ok(EventStream {
+        subscriber,
+        wanted,
+        position,
+        is_caught_up: false,
+        follower,
+        rights,
+        end,
+        refresh,
+        _permit: permit,
+    })
 }
 
 impl EventStream {
@@ -91,22 +113,13 @@ impl EventStream {
     pub async fn next(&mut self) -> Option<Result<Vec<u8>>> {
         let beat = Instant::now() + HEARTBEAT;
         loop {
-            self.follower.news.borrow_and_update();
-            self.rights.borrow_and_update();
-            let page = match self.subscriber.read(&self.wanted, self.position).await {
-                Ok(Some(page)) => page,
-                Ok(None) => return None,
-                Err(error) => return Some(Err(error)),
-            };
-            self.position = page.next;
-            self.refresh = Instant::now() + REFRESH;
-            if !page.rows.is_empty() {
-                return Some(written(&self.subscriber.app, page.rows));
-            }
-            if page.has_more {
-                // Clients ignore an event without data; its id records how far the search has come. Until the client has
-                // taken it, nothing more is read.
-                return Some(Ok(format!(": searching\nid: {}\n\n", self.position).into_bytes()));
+            if !self.is_caught_up {
+                match self.read().await {
+                    Ok(Read::Chunk(chunk)) => return Some(Ok(chunk)),
+                    Ok(Read::Nothing) => {}
+                    Ok(Read::End) => return None,
+                    Err(error) => return Some(Err(error)),
+                }
             }
             if self.end.is_some_and(|end| end <= Instant::now()) {
                 return None;
@@ -120,7 +133,29 @@ impl EventStream {
                     return Some(Ok(format!(": nothing new\nid: {}\n\n", self.position).into_bytes()));
                 },
             }
+            self.is_caught_up = false;
         }
+    }
+
+    /// Reads what comes next.
+    async fn read(&mut self) -> Result<Read> {
+        self.follower.news.borrow_and_update();
+        self.rights.borrow_and_update();
+        let Some(page) = self.subscriber.read(&self.wanted, self.position).await? else {
+            return Ok(Read::End);
+        };
+        self.position = page.next;
+        self.is_caught_up = !page.has_more;
+        self.refresh = Instant::now() + REFRESH;
+        Ok(match page {
+            EventRows { rows, .. } if !rows.is_empty() => Read::Chunk(written(&self.subscriber.app, rows)?),
+            // Clients ignore an event without data; its id records how far the search has come. Until the client has
+            // taken it, nothing more is read.
+            EventRows { has_more: true, .. } => {
+                Read::Chunk(format!(": searching\nid: {}\n\n", self.position).into_bytes())
+            }
+            _ => Read::Nothing,
+        })
     }
 }
 
