@@ -24,8 +24,8 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// The database drops what is inserted into these tables; everything else of a create stays as it is.
 const WITHOUT: &str = "\
-CREATE TRIGGER bench_events BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END;
-CREATE TRIGGER bench_operations BEFORE INSERT ON operations BEGIN SELECT RAISE(IGNORE); END;";
+CREATE TRIGGER IF NOT EXISTS bench_events BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END;
+CREATE TRIGGER IF NOT EXISTS bench_operations BEFORE INSERT ON operations BEGIN SELECT RAISE(IGNORE); END;";
 const WITH: &str = "DROP TRIGGER IF EXISTS bench_events; DROP TRIGGER IF EXISTS bench_operations;";
 
 impl Bench {
