@@ -1,5 +1,7 @@
 //! Which page a path leads to.
 
+use std::pin::Pin;
+
 use podium_api::organizations;
 
 use crate::ROOT;
@@ -13,12 +15,16 @@ use crate::pages::{
 use crate::visit::{OrganizationVisit, Visit, VisitMethod, id};
 
 /// Answers a visit. The form token of a form that is sent has been checked before.
-pub async fn answer(visit: &Visit<'_>) -> Answer {
+///
+/// The future has an erased type, so that the pages are compiled in this crate and not where it is polled.
+pub fn answer<'a>(visit: &'a Visit<'_>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
     let failed = |_| Answer::Page { status: 500, html: "The page could not be rendered.".to_owned() };
-    match lead(visit).await {
-        Ok(answer) => answer,
-        Err(found) => problem::show(visit, found).unwrap_or_else(failed),
-    }
+    Box::pin(async move {
+        match lead(visit).await {
+            Ok(answer) => answer,
+            Err(found) => problem::show(visit, found).unwrap_or_else(failed),
+        }
+    })
 }
 
 async fn lead(visit: &Visit<'_>) -> Result {

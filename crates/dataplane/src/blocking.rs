@@ -22,13 +22,28 @@ static LOCKS_BY_PATH: LazyLock<PathLocks> = LazyLock::new(Mutex::default);
 /// Runs blocking work on a thread of the blocking pool. Work that has begun runs to its end, even if the caller stops
 /// waiting for it.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(move || allow_blocking(work)).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            // The runtime is shutting down, and this task with it.
-            Err(_) => std::future::pending().await,
-        },
+    let slot = Arc::new(Mutex::new(None));
+    let result = Arc::clone(&slot);
+    run_on_pool(Box::new(move || {
+        let done = allow_blocking(work);
+        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+    }))
+    .await;
+    let done = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match done {
+        Some(done) => done,
+        // The runtime is shutting down, and this task with it.
+        None => std::future::pending().await,
+    }
+}
+
+/// Runs work on the pool; returns early if the runtime is shutting down. The work is boxed, because each type of task would
+/// be compiled with its own copy of the runtime's code.
+async fn run_on_pool(work: Box<dyn FnOnce() + Send>) {
+    if let Err(error) = tokio::task::spawn_blocking(work).await
+        && let Ok(panic) = error.try_into_panic()
+    {
+        resume_unwind(panic);
     }
 }
 
