@@ -67,6 +67,7 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         }
         ["deployments", of, "processes"] => deployment::processes::part(visit, id(of)?).await,
         ["deployments", of, "logs"] => deployment::logs::show(visit, id(of)?).await,
+        ["deployments", of, "logs", "histogram"] => deployment::logs::histogram::part(visit, id(of)?).await,
         ["deployments", of, "logs", "download"] => deployment::logs::download(visit, id(of)?).await,
         ["deployments", of, "variables"] => deployment::variables::show(visit, id(of)?, None).await,
         ["deployments", of, "access"] => deployment::access::show(visit, id(of)?).await,
