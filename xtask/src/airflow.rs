@@ -14,7 +14,11 @@ use crate::workspace::{cargo, must, scratch, works};
 const TESTS: &[&[&str]] = &[
     &["airflow::deployments_really_run"],
     &["airflow::an_environment_runs_on_one_of_several_nodes", "airflow::strict_deploys_and_forced_drains"],
-    &["airflow::a_project_with_packages", "airflow::from_an_empty_machine_to_a_running_dag"],
+    &[
+        "airflow::a_project_with_packages",
+        "airflow::from_an_empty_machine_to_a_running_dag",
+        "airflow::a_person_works_at_the_console",
+    ],
 ];
 const ALL_RUNTIMES: &[&[&str]] = &[&["airflow::runtimes::"]];
 const ROUNDS: &[&[&str]] = &[

@@ -17,11 +17,44 @@ endpoints! {
         path: OfDeployment, query: GetDeploymentLogs, reply: Many<DeploymentLog>,
         permission: "deployment.logs.get", marks: [live],
     }
+    /// Count the lines of a deployment's logs over time
+    Count: GET "/organizations/{organizationId}/deployments/{deploymentId}/logs/counts"
+        as "CountDeploymentLogs" {
+        path: OfDeployment, query: CountDeploymentLogs, reply: Many<DeploymentLogCounts>,
+        permission: "deployment.logs.get", marks: [live],
+    }
     /// Follow a deployment's logs
     Follow: GET "/organizations/{organizationId}/deployments/{deploymentId}/logs/follow"
         as "FollowDeploymentLogs" {
         path: OfDeployment, query: FollowDeploymentLogs, reply: Events<DeploymentLogEntry>,
         permission: "deployment.logs.get", marks: [live],
+    }
+}
+
+/// How serious a line looks, by the words that components write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Something failed.
+    Error,
+    /// Something may be wrong.
+    Warning,
+    /// Everything else.
+    Other,
+}
+
+impl LogLevel {
+    /// All levels, the most serious first.
+    pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Other];
+    /// What lines of a level contain, the most serious first.
+    pub const WORDS: [(Self, &[&str]); 2] = [
+        (Self::Error, &["ERROR", "CRITICAL", "Traceback", "[error"]),
+        (Self::Warning, &["WARN", "[warning"]),
+    ];
+
+    /// The level of a line.
+    pub fn of(text: &str) -> Self {
+        let found = Self::WORDS.iter().find(|(_, words)| words.iter().any(|word| text.contains(word)));
+        found.map_or(Self::Other, |(level, _)| *level)
     }
 }
 
@@ -86,6 +119,66 @@ fn default_range() -> u64 {
 
 fn default_max_num_results() -> u64 {
     10_000
+}
+
+/// What to count.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CountDeploymentLogs {
+    /// The components whose lines are wanted.
+    #[schemars(length(min = 1))]
+    pub sources: Vec<LogSource>,
+    /// Into how many parts of the same length the window is divided.
+    #[serde(default = "default_buckets")]
+    #[schemars(range(min = 1, max = 500))]
+    pub buckets: u64,
+    /// The window: so many seconds until now. Without meaning where `startDate` and `endDate` are given.
+    #[serde(default = "default_range")]
+    #[schemars(range(min = 60))]
+    pub range: u64,
+    /// What the lines must say, as in a search.
+    pub search_text: Option<String>,
+    /// The window: from when. Goes with `endDate`.
+    pub start_date: Option<Timestamp>,
+    /// The window: until before when. Goes with `startDate`.
+    pub end_date: Option<Timestamp>,
+}
+
+fn default_buckets() -> u64 {
+    60
+}
+
+/// How many lines were written when.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploymentLogCounts {
+    /// The parts of the window, in order.
+    pub buckets: Vec<DeploymentLogCount>,
+    /// When the window begins.
+    pub start_date: Timestamp,
+    /// Before when it ends.
+    pub end_date: Timestamp,
+    /// There if not everything could be counted: lines from this moment on are counted, of earlier ones only some.
+    pub complete_from: Option<Timestamp>,
+}
+
+/// How many lines were written in a part of the window, by the words in them that show how serious they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploymentLogCount {
+    /// When it begins.
+    pub start_date: Timestamp,
+    /// Lines that look like errors.
+    #[schemars(range(min = 0))]
+    pub error_count: u64,
+    /// Lines that look like warnings.
+    #[schemars(range(min = 0))]
+    pub warning_count: u64,
+    /// All other lines.
+    #[schemars(range(min = 0))]
+    pub other_count: u64,
 }
 
 /// A page of what a search found, newest first.

@@ -1,9 +1,11 @@
 //! Logs of deployments.
 
 use podium_api::Many;
-use podium_api::deployment_logs::{self as api, DeploymentLog, DeploymentLogEntry};
+use podium_api::deployment_logs::{
+    self as api, DeploymentLog, DeploymentLogCount, DeploymentLogCounts, DeploymentLogEntry,
+};
 use podium_domain::{Refusal, deployment_logs as rules};
-use podium_logs::{Entry, Page, Query, Search};
+use podium_logs::{Counts, Entry, Page, Query, Search};
 use podium_store::{Scope, deployments};
 
 use crate::cx::{Call, Cx};
@@ -44,6 +46,36 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<Many<DeploymentL
         limit: query.limit,
         offset: query.offset,
         max_num_results: query.max_num_results,
+    }))
+}
+
+/// Counts the lines of a deployment over time.
+pub async fn count(cx: Cx<Scope>, call: Call<api::Count>) -> Result<Many<DeploymentLogCounts>> {
+    let (deployment_id, query) = (call.path.deployment_id, call.query);
+    let window = rules::counted_window(&query, cx.now())?;
+    let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
+    let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
+    cx.app().require_local(deployment_id).await?;
+    let search = Search {
+        deployment_id,
+        window: window.clone(),
+        sources: rules::present(&query.sources, &deployment.spec.runtime_version),
+        query: Query::parse(query.search_text.as_deref().unwrap_or_default()),
+        max_results: 0,
+    };
+    let parts = usize::try_from(query.buckets).unwrap_or(1);
+    let Counts { buckets, complete_from } = cx.app().logs.count(search, parts).await.map_err(unreadable)?;
+    let bucket = |(at, [error_count, warning_count, other_count]): (usize, [u64; 3])| DeploymentLogCount {
+        start_date: rules::bucket_start(&window, at, parts),
+        error_count,
+        warning_count,
+        other_count,
+    };
+    Ok(Many(DeploymentLogCounts {
+        buckets: buckets.into_iter().enumerate().map(bucket).collect(),
+        start_date: window.start,
+        end_date: window.end,
+        complete_from,
     }))
 }
 

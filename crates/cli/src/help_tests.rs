@@ -92,6 +92,7 @@ const REACHED: &[(&str, &str)] = &[
     ("DeleteCluster", "cluster delete"),
     ("GetDeploymentLogs", "logs"),
     ("FollowDeploymentLogs", "logs"),
+    ("CountDeploymentLogs", "api"),
     ("ListEnvironmentObjects", "env list"),
     ("CreateEnvironmentObject", "env create"),
     ("GetEnvironmentObject", "env get"),

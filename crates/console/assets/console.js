@@ -44,13 +44,23 @@ function ownText(element) {
   return [...element.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data.trim()).join("|");
 }
 
+/** Whether an event came after another one, by their ids. */
+function isAfter(one, other) {
+  const [[transaction, number], [otherTransaction, otherNumber]] = [one, other].map((id) => id.split("-").map(Number));
+  return transaction === otherTransaction ? number > otherNumber : transaction > otherTransaction;
+}
+
+const MOST_TOLD = 100;
+
 /**
  * Reads the page again when something that it shows has changed; several changes at once are one reading. Browsers allow few
- * connections to one server, so one tab follows the events and tells the others.
+ * connections to one server, so one tab follows the events and tells the others. A page names the last event before it was
+ * made: what happened since then is told to it, and what it shows already is not.
  */
 function follow() {
   const shown = document.body.dataset.live;
   if (shown === undefined || !home) return;
+  let seen = document.body.dataset.seen ?? "";
   let pending = null;
   let isReading = false;
   let last = 0;
@@ -65,12 +75,19 @@ function follow() {
     last = Date.now();
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
     if (response?.redirected && new URL(response.url).pathname === "/sign-in") location.reload();
-    else if (response?.ok) renew(new DOMParser().parseFromString(await response.text(), "text/html"));
+    else if (response?.ok) {
+      const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+      renew(fresh);
+      see(fresh.body.dataset.seen);
+    } else if (!response || response.status >= 500) pending ??= setTimeout(read, 5000);
     askAgain();
   };
   const askAgain = () => { asking = null; document.querySelectorAll("late-part").forEach((part) => part.load()); };
   let asking = null;
-  const hear = (deployment) => {
+  const see = (id) => { if (id && (!seen || isAfter(id, seen))) seen = id; };
+  const hear = ({ id, deployment }) => {
+    if (id && seen && !isAfter(id, seen)) return;
+    see(id);
     if (deployment.startsWith("runs:")) {
       if (shown && deployment === `runs:${shown}` && document.querySelector('late-part[src*="/dags/"]')) asking ??= setTimeout(askAgain, 5000);
       return;
@@ -78,20 +95,42 @@ function follow() {
     if (deployment === "*" || !shown || shown === deployment) pending ??= setTimeout(read, Math.max(150, last + 2000 - Date.now()));
   };
   const channel = new BroadcastChannel(`podium:${home}`);
-  channel.onmessage = (event) => hear(event.data);
-  const tell = (deployment) => { channel.postMessage(deployment); hear(deployment); };
-  const loaded = Date.now();
+  let repeat = () => {};
+  channel.onmessage = ({ data }) => {
+    if (data.leads) channel.postMessage({ after: seen });
+    else if (data.after === undefined) hear(data);
+    else repeat(data.after);
+  };
+  channel.postMessage({ after: seen });
   const lead = () => new Promise(() => {
-    const source = new EventSource(`${home}/events`);
-    // What happened while nobody followed is not sent again: everybody looks once.
-    source.onopen = () => { if (Date.now() - loaded > 250) tell("*"); };
-    source.onmessage = (message) => {
-      const event = JSON.parse(message.data);
-      // There may be a lot of what runs inside environments: only pages that ask Airflow hear of it.
-      const [, kind] = event.type.split(".");
-      if (kind === "dag_run") tell(`runs:${event.data?.deploymentId}`);
-      else if (kind !== "task") tell(event.data?.deploymentId ?? "");
+    const told = [];
+    let forgotten = seen;
+    let source = null;
+    // A page may have been made before this one began to follow, or have begun to listen only now.
+    repeat = (after) => {
+      if (after && forgotten && isAfter(forgotten, after)) channel.postMessage({ id: seen, deployment: "*" });
+      else for (const one of told) if (!after || isAfter(one.id, after)) channel.postMessage(one);
     };
+    const tell = (message) => {
+      channel.postMessage(message);
+      hear(message);
+      if (message.id && told.push(message) > MOST_TOLD) forgotten = told.shift().id;
+    };
+    const open = (after) => {
+      source = new EventSource(`${home}/events${after ? `?cursor=${encodeURIComponent(after)}` : ""}`);
+      // Without a beginning nobody knows what was missed: everybody looks once.
+      if (!after) source.onopen = () => tell({ deployment: "*" });
+      source.onerror = () => { if (source.readyState === EventSource.CLOSED) setTimeout(() => open(""), 30_000); };
+      source.onmessage = (message) => {
+        const event = JSON.parse(message.data);
+        // There may be a lot of what runs inside environments: only pages that ask Airflow hear of it.
+        const [, kind] = event.type.split(".");
+        if (kind === "dag_run") tell({ id: event.id, deployment: `runs:${event.data?.deploymentId}` });
+        else if (kind !== "task") tell({ id: event.id, deployment: event.data?.deploymentId ?? "" });
+      };
+    };
+    open(seen);
+    channel.postMessage({ leads: true });
     addEventListener("pagehide", () => source.close());
   });
   if (navigator.locks) navigator.locks.request(`podium:${home}`, lead);

@@ -133,6 +133,7 @@ impl Pager {
     pub(crate) fn new(visit: &OrganizationVisit<'_>, shown: usize, total: u64) -> Option<Self> {
         let offset = visit.query().number("offset");
         let shown = u64::try_from(shown).unwrap_or_default();
+        let last_page = total.saturating_sub(1) / PAGE * PAGE;
         let at = |offset: u64| {
             let offset = if offset == 0 { String::new() } else { offset.to_string() };
             format!("?{}", visit.query().with("offset", &offset))
@@ -141,9 +142,15 @@ impl Pager {
             first: (offset + 1).min(total),
             last: offset + shown,
             total,
-            previous: (offset > 0).then(|| at(offset.saturating_sub(PAGE))),
+            // From beyond the end it leads to the last page.
+            previous: (offset > 0).then(|| at(offset.saturating_sub(PAGE).min(last_page))),
             next: (offset + shown < total).then(|| at(offset + PAGE)),
         })
+    }
+
+    /// The last page, for somebody who is beyond it.
+    pub(crate) fn last_page(&self) -> Option<&String> {
+        self.previous.as_ref().filter(|_| self.total > 0)
     }
 
     /// The same on a page at another path than the one that was read.

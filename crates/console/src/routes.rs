@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use podium_api::organizations;
+use podium_api::{events, organizations};
 
 use crate::ROOT;
 use crate::answer::{Answer, Result};
@@ -33,7 +33,10 @@ async fn lead(visit: &Visit<'_>) -> Result {
         (VisitMethod::Read, []) => home(visit).await,
         (VisitMethod::Read, ["design"]) => design::show(visit),
         (method, [organization, rest @ ..]) => {
-            let visit = OrganizationVisit { visit, organization_id: id(organization)? };
+            let mut visit = OrganizationVisit { visit, organization_id: id(organization)?, seen: None };
+            if !is_part(rest) {
+                visit.seen = last_event(&visit).await;
+            }
             match method {
                 VisitMethod::Read => read(&visit, rest).await,
                 VisitMethod::Send => send(&visit, rest).await,
@@ -41,6 +44,18 @@ async fn lead(visit: &Visit<'_>) -> Result {
         }
         _ => Err(nothing()),
     }
+}
+
+/// Whether a path leads to a part of a page, or to something else that does not follow events.
+fn is_part(path: &[&str]) -> bool {
+    matches!(path, ["places"] | [.., "part" | "processes" | "histogram" | "download"])
+}
+
+/// The end of the events, which is read before anything else: the page follows what happens after it.
+async fn last_event(visit: &OrganizationVisit<'_>) -> Option<String> {
+    let query = [("since", "9999-12-31T23:59:59Z"), ("limit", "1")];
+    let page = visit.calls().get::<events::List>(visit.here(), &query).await;
+    page.ok().map(|page| page.next_cursor)
 }
 
 fn nothing() -> Problem {
@@ -73,6 +88,7 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         }
         ["deployments", of, "processes"] => deployment::processes::part(visit, id(of)?).await,
         ["deployments", of, "logs"] => deployment::logs::show(visit, id(of)?).await,
+        ["deployments", of, "logs", "histogram"] => deployment::logs::histogram::part(visit, id(of)?).await,
         ["deployments", of, "logs", "download"] => deployment::logs::download(visit, id(of)?).await,
         ["deployments", of, "variables"] => deployment::variables::show(visit, id(of)?, None).await,
         ["deployments", of, "access"] => deployment::access::show(visit, id(of)?).await,

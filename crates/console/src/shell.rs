@@ -30,6 +30,8 @@ pub(crate) struct Shell {
     pub(crate) form_token: String,
     /// The deployment whose events the page changes with, or empty for those of all. Without it the page is not live.
     pub(crate) live: Option<String>,
+    /// The last event before the page was read; a live page follows those after it.
+    pub(crate) seen: Option<String>,
 }
 
 /// A link of the navigation.
@@ -144,6 +146,7 @@ impl OrganizationVisit<'_> {
             done: done.and_then(|done| DONE.iter().find(|(word, _)| *word == done)).map(|(_, text)| *text),
             form_token: self.visit.form_token.clone(),
             live: None,
+            seen: self.seen.clone(),
         })
     }
 }

@@ -138,6 +138,19 @@ pub(crate) fn time(at: Timestamp, now: Timestamp) -> Html {
     Html(format!("<time datetime=\"{at}\" title=\"{exact}\">{}</time>", relative(at, now)))
 }
 
+/// A number with its digits in groups of three.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
 /// A number of bytes for people.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];

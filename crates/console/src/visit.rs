@@ -47,6 +47,8 @@ pub struct Visit<'a> {
 pub(crate) struct OrganizationVisit<'a> {
     pub(crate) visit: &'a Visit<'a>,
     pub(crate) organization_id: OrganizationId,
+    /// The last event that happened before the page was read: what the page shows is as new as that, or newer.
+    pub(crate) seen: Option<String>,
 }
 
 impl Visit<'_> {

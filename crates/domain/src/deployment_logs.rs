@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use podium_api::agent_logs::AgentLogLine;
-use podium_api::deployment_logs::GetDeploymentLogs;
+use podium_api::deployment_logs::{CountDeploymentLogs, GetDeploymentLogs};
 use podium_api::enums::LogSource;
 use podium_api::{Timestamp, counted};
 
@@ -12,11 +12,24 @@ use crate::refusal::{Fields, Result};
 
 /// The window of a search: from a date to before another, or the last seconds up to this moment.
 pub fn window(query: &GetDeploymentLogs, now: Timestamp) -> Result<Range<Timestamp>> {
+    window_of((query.start_date, query.end_date), query.range, now)
+}
+
+/// The window of a count, by the same rules.
+pub fn counted_window(query: &CountDeploymentLogs, now: Timestamp) -> Result<Range<Timestamp>> {
+    window_of((query.start_date, query.end_date), query.range, now)
+}
+
+fn window_of(
+    dates: (Option<Timestamp>, Option<Timestamp>),
+    range: u64,
+    now: Timestamp,
+) -> Result<Range<Timestamp>> {
     let mut fields = Fields::new();
-    match (query.start_date, query.end_date) {
+    match dates {
         (None, None) => {
             let end = now + Duration::from_millis(1);
-            return Ok(now - Duration::from_secs(query.range)..end);
+            return Ok(now - Duration::from_secs(range)..end);
         }
         (Some(start), Some(end)) if start < end => return Ok(start..end),
         (Some(_), Some(_)) => fields.push("endDate", "order", "must be later than `startDate`"),
@@ -24,6 +37,15 @@ pub fn window(query: &GetDeploymentLogs, now: Timestamp) -> Result<Range<Timesta
         (None, Some(_)) => fields.push("startDate", "required", "is required when `endDate` is given"),
     }
     fields.finish(None)
+}
+
+/// When a part of a window begins that is divided into parts of the same length.
+pub fn bucket_start(window: &Range<Timestamp>, bucket: usize, of: usize) -> Timestamp {
+    let (start, end) = (i128::from(window.start.millis()), i128::from(window.end.millis()));
+    // The first millisecond that the division puts into it.
+    let offset = ((end - start) * bucket as i128).div_euclid(of.max(1) as i128)
+        + i128::from((end - start) * bucket as i128 % of.max(1) as i128 != 0);
+    i64::try_from(start + offset).map_or(window.end, Timestamp::from_millis)
 }
 
 /// How far ahead of ours the clock of an agent may be.
@@ -108,6 +130,15 @@ mod tests {
         }
         let everything = window(&query(None, None, u64::MAX / 2000), now).unwrap();
         assert!(everything.start < at(0));
+    }
+
+    #[test]
+    fn a_part_of_a_window_begins_with_the_first_moment_that_is_counted_in_it() {
+        let window = Timestamp::from_millis(100)..Timestamp::from_millis(110);
+        let starts = |of| (0..of).map(move |bucket| bucket_start(&window, bucket, of).millis());
+        assert_eq!(starts.clone()(1).collect::<Vec<_>>(), [100]);
+        assert_eq!(starts.clone()(4).collect::<Vec<_>>(), [100, 103, 105, 108]);
+        assert_eq!(starts(5).collect::<Vec<_>>(), [100, 102, 104, 106, 108]);
     }
 
     #[test]

@@ -43,7 +43,7 @@ routes! {
         BulkDelete => bulk_delete,
     }
     clusters { List => list, Create => create, Get => get, Update => update, Delete => delete }
-    deployment_logs { Get => get, Follow => follow }
+    deployment_logs { Get => get, Count => count, Follow => follow }
     environment_objects {
         List => list, Create => create, Get => get, Update => update, Delete => delete,
         ExcludeLinking => exclude_linking,

@@ -19,7 +19,7 @@ const MAX_LINES: usize = 32 * 1024;
 pub(crate) const MAX_PACKED: usize = FULL + MAX_TEXT + (MAX_LINES + 1) * 32;
 
 /// The numbers of sources in a block; the order never changes.
-const SOURCES: [LogSource; 6] = [
+pub(crate) const SOURCES: [LogSource; 6] = [
     LogSource::Scheduler,
     LogSource::Webserver,
     LogSource::Triggerer,

@@ -10,6 +10,7 @@
 
 mod block;
 mod bytes;
+mod count;
 mod find;
 mod flusher;
 mod follow;
@@ -28,6 +29,7 @@ mod shared;
 mod snapshots;
 mod store;
 mod tails;
+mod tally;
 mod tokens;
 mod view;
 mod writer;
@@ -40,6 +42,7 @@ use std::path::Path;
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
 
+pub use count::Counts;
 pub use follow::{Follow, Follower, NewLines, Numbered};
 pub use origins::Origin;
 pub use query::Query;

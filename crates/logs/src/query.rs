@@ -58,6 +58,11 @@ impl Query {
         }
     }
 
+    /// Whether it matches every line.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.texts.is_empty()
+    }
+
     /// Whether a line matches the query.
     pub fn matches(&self, line: &str) -> bool {
         self.has_words(line) && self.has_texts(line)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use podium_api::{DeploymentId, SearchId, SubjectId, Timestamp};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use crate::count::{self, Counts};
 use crate::find::{self, Found, PageRequest};
 use crate::follow::{self, Follow, Follower, NewLines};
 use crate::journal::MAX_BATCH;
@@ -131,6 +132,11 @@ impl LogStore {
         .await
     }
 
+    /// Counts what a search finds, in so many buckets of the same length; its maximum of results has no meaning.
+    pub async fn count(&self, search: Search, buckets: usize) -> io::Result<Counts> {
+        self.reading(move |shared| count::count(shared, &search, buckets)).await
+    }
+
     /// Starts to follow a deployment after a line; without one, after all existing lines.
     pub fn follow(&self, search: Follow, after: Option<u64>) -> Follower {
         let wakeups = self.shared.notifier.subscribe(search.deployment_id);
@@ -158,6 +164,11 @@ impl LogStore {
     /// Flushes everything to segments.
     pub async fn flush(&self) -> io::Result<()> {
         self.send(Command::Flush).await
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     async fn send<T>(

@@ -12,6 +12,7 @@ use crate::hour::Hour;
 use crate::parallel_scan::Source;
 use crate::segment::{Name, Segment, Unpacker};
 use crate::shared::Shared;
+use crate::tally::Tally;
 
 /// How many files are open at once.
 const OPEN: usize = 32;
@@ -55,6 +56,8 @@ impl PartialEq for Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) summary: Summary,
+    /// Empty if it is not known.
+    pub(crate) tally: Tally,
     pub(crate) place: Place,
 }
 
@@ -98,9 +101,11 @@ impl View {
         fits: impl Fn(&Summary) -> bool,
     ) -> io::Result<Vec<Candidate>> {
         let Some(HourView { tails, segments }) = self.hours.remove(&hour) else { return Ok(Vec::new()) };
-        let in_memory = tails
-            .into_iter()
-            .map(|block| Candidate { summary: block.summary(), place: Place::Memory(block) });
+        let in_memory = tails.into_iter().map(|block| Candidate {
+            summary: block.summary(),
+            tally: Tally::default(),
+            place: Place::Memory(block),
+        });
         let mut found: Vec<Candidate> = in_memory.filter(|candidate| fits(&candidate.summary)).collect();
         for name in segments {
             let segment = self.segment(name)?;
@@ -112,6 +117,7 @@ impl View {
             let fitting = headers.filter(|(number, header)| holding.has(*number) && fits(&header.summary));
             found.extend(fitting.map(|(number, header)| Candidate {
                 summary: header.summary,
+                tally: header.tally,
                 place: Place::Stored(name, number),
             }));
         }

@@ -4,6 +4,7 @@
 //! and `cargo xtask airflow` alone. It prints what it waits for.
 
 mod browser;
+mod console;
 mod developing;
 mod guide;
 mod neighbours;
@@ -155,6 +156,12 @@ fn strict_deploys_and_forced_drains() {
 #[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
 fn from_an_empty_machine_to_a_running_dag() {
     developing::from_an_empty_machine_to_a_running_dag();
+}
+
+#[test]
+#[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
+fn a_person_works_at_the_console() {
+    console::a_person_works_at_the_console();
 }
 
 /// Two deployments with different runtimes and a DAG of the same name have nothing to do with each other.

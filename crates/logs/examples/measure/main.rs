@@ -30,8 +30,9 @@ fn main() -> Outcome {
         ["plain", directory, total] => plain(Path::new(directory), total.parse()?)?,
         ["ingest", directory, total] => runtime.block_on(ingest(directory, total.parse()?))?,
         ["search", directory, total] => runtime.block_on(search(directory, total.parse()?))?,
+        ["count", directory] => runtime.block_on(count(directory))?,
         ["many", directory] => runtime.block_on(many(directory))?,
-        _ => return Err("measure plain|ingest|search|many DIRECTORY [LINES]".into()),
+        _ => return Err("measure plain|ingest|search|count|many DIRECTORY [LINES]".into()),
     }
     println!("peak_memory_mb {}", peak_memory()? / 1024);
     Ok(())
@@ -166,6 +167,31 @@ async fn search(directory: &str, total: u64) -> Outcome {
         }
     }
     println!("next_page {best:.3} {offset}");
+    Ok(())
+}
+
+/// Counts over time, each several times; the best time counts.
+async fn count(directory: &str) -> Outcome {
+    let store = LogStore::open(directory, RETENTION)?;
+    let one = vec![LogSource::Worker];
+    let counts = [
+        ("count_everything", asked("")),
+        ("count_one_source", Search { sources: one, ..asked("") }),
+        ("count_common_word", asked("info")),
+        ("count_rare_word", asked(RARE)),
+    ];
+    for (name, search) in counts {
+        let mut best = f64::MAX;
+        let (mut lines, mut is_cut) = (0, false);
+        for _ in 0..5 {
+            let started = Instant::now();
+            let counts = store.count(search.clone(), 60).await?;
+            best = best.min(started.elapsed().as_secs_f64() * 1000.0);
+            lines = counts.buckets.iter().flatten().sum();
+            is_cut = counts.complete_from.is_some();
+        }
+        println!("{name} {best:.3} {lines} {}", if is_cut { "cut" } else { "whole" });
+    }
     Ok(())
 }
 

@@ -4,14 +4,17 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::block::{MAX_PACKED, Summary};
 use crate::bytes::Reader;
+use crate::tally::Tally;
 
 /// Begins every segment.
-pub(super) const MAGIC: [u8; 8] = *b"podlogs1";
-/// Begins every header.
-pub(super) const MARK: [u8; 4] = *b"blk1";
-pub(super) const HEADER: usize = 4 + 4 + 4 + 4 + 8 * 4 + 1 + 8 + 8;
+pub(super) const MAGIC: [u8; 8] = *b"podlogs2";
+/// Begins every header, before the version.
+pub(super) const MARK: [u8; 3] = *b"blk";
+/// The lengths of headers by version. The first version has no tally; the headers of a segment are all of one version.
+pub(super) const FIRST_HEADER: usize = 4 + 4 + 4 + 4 + 8 * 4 + 1 + 8 + 8;
+pub(super) const HEADER: usize = FIRST_HEADER + size_of::<Tally>();
 pub(super) const FOOTER: usize = 8 + 8 + 4 + 4 + 8 + 8;
-const SUM: usize = 8;
+pub(super) const SUM: usize = 8;
 
 /// What stands before a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub(crate) struct Header {
     /// How long it is unpacked.
     pub(crate) packed: u32,
     pub(crate) summary: Summary,
+    /// Empty if it is not known.
+    pub(crate) tally: Tally,
     /// The checksum of what is stored.
     pub(super) sum: u64,
 }
@@ -29,6 +34,7 @@ impl Header {
     pub(super) fn write(&self, into: &mut Vec<u8>) {
         let start = into.len();
         into.extend_from_slice(&MARK);
+        into.push(b'2');
         for value in [self.stored, self.packed, self.summary.lines] {
             into.extend_from_slice(&value.to_le_bytes());
         }
@@ -38,22 +44,34 @@ impl Header {
         into.extend_from_slice(&self.summary.numbers.1.to_le_bytes());
         into.push(self.summary.sources);
         into.extend_from_slice(&self.sum.to_le_bytes());
+        for count in self.tally.0.iter().flatten() {
+            into.extend_from_slice(&count.to_le_bytes());
+        }
         seal(into, start);
     }
 
-    /// Reads a header; `None` if there is none, or it is damaged.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader::new(unsealed(bytes.get(..HEADER)?)?);
-        if reader.take(4)? != MARK {
-            return None;
-        }
+    /// Reads a header, and says how long it is; `None` if there is none, or it is damaged.
+    pub(super) fn read(bytes: &[u8]) -> Option<(Self, usize)> {
+        let length = match bytes.strip_prefix(&MARK)?.first()? {
+            b'1' => FIRST_HEADER,
+            b'2' => HEADER,
+            _ => return None,
+        };
+        let mut reader = Reader::new(unsealed(bytes.get(..length)?)?);
+        reader.take(MARK.len() + 1)?;
         let (stored, packed, lines) = (reader.u32()?, reader.u32()?, reader.u32()?);
         let millis = (reader.i64()?, reader.i64()?);
         let numbers = (reader.u64()?, reader.u64()?);
         let (sources, sum) = (reader.u8()?, reader.u64()?);
+        let mut tally = Tally::default();
+        if length == HEADER {
+            for count in tally.0.iter_mut().flatten() {
+                *count = reader.u32()?;
+            }
+        }
         let fits = packed as usize <= MAX_PACKED && stored as usize <= MAX_PACKED + 1024;
         let summary = Summary { lines, millis, numbers, sources };
-        fits.then_some(Self { stored, packed, summary, sum })
+        fits.then_some((Self { stored, packed, summary, tally, sum }, length))
     }
 }
 
@@ -93,7 +111,7 @@ impl Footer {
     }
 }
 
-fn seal(bytes: &mut Vec<u8>, start: usize) {
+pub(super) fn seal(bytes: &mut Vec<u8>, start: usize) {
     let sum = xxh3_64(&bytes[start..]);
     bytes.extend_from_slice(&sum.to_le_bytes());
 }

@@ -11,7 +11,7 @@ use zstd::bulk::Decompressor;
 
 use super::MAX_BLOCKS;
 use super::index::{Blocks, Index};
-use super::layout::{FOOTER, Footer, HEADER, Header, MAGIC, MARK};
+use super::layout::{FIRST_HEADER, FOOTER, Footer, HEADER, Header, MAGIC, MARK};
 use crate::block::{Block, MAX_PACKED};
 
 /// How much is scanned at once if the directory is damaged.
@@ -33,8 +33,8 @@ impl Segment {
         if let Some((footer, headers)) = directory(&file, length)? {
             let mut at = MAGIC.len() as u64;
             let mut blocks = Vec::with_capacity(headers.len());
-            for header in headers {
-                at += HEADER as u64;
+            for (header, length) in headers {
+                at += length as u64;
                 blocks.push((header, at));
                 at += u64::from(header.stored);
             }
@@ -132,26 +132,24 @@ impl Unpacker {
     }
 }
 
-/// The footer and the directory, if both are whole.
-fn directory(file: &File, length: u64) -> io::Result<Option<(Footer, Vec<Header>)>> {
+/// The footer and the directory, if both are whole: headers, and how long each is.
+fn directory(file: &File, length: u64) -> io::Result<Option<(Footer, Vec<(Header, usize)>)>> {
     let Some(at) = length.checked_sub(FOOTER as u64) else { return Ok(None) };
     let mut bytes = [0; FOOTER];
     file.read_exact_at(&mut bytes, at)?;
     let Some(footer) = Footer::read(&bytes) else { return Ok(None) };
     let blocks = footer.blocks as usize;
-    let fits = blocks <= MAX_BLOCKS
-        && footer.index_bits < 32
-        && footer.index <= footer.directory
-        && footer.directory.checked_add((blocks * HEADER) as u64) == Some(at);
-    if !fits {
+    let fits = blocks <= MAX_BLOCKS && footer.index_bits < 32 && footer.index <= footer.directory;
+    let ends_here = |header: &usize| footer.directory.checked_add((blocks * header) as u64) == Some(at);
+    let Some(header) = [HEADER, FIRST_HEADER].into_iter().find(|header| fits && ends_here(header)) else {
         return Ok(None);
-    }
-    let mut bytes = vec![0; blocks * HEADER];
+    };
+    let mut bytes = vec![0; blocks * header];
     file.read_exact_at(&mut bytes, footer.directory)?;
     if xxh3_64(&bytes) != footer.sum {
         return Ok(None);
     }
-    let headers: Option<Vec<Header>> = bytes.chunks_exact(HEADER).map(Header::read).collect();
+    let headers: Option<Vec<_>> = bytes.chunks_exact(header).map(Header::read).collect();
     Ok(headers.map(|headers| (footer, headers)))
 }
 
@@ -164,7 +162,8 @@ fn salvage(file: &File, length: u64) -> io::Result<Vec<(Header, u64)>> {
         chunk.resize(CHUNK.min((length - at) as usize), 0);
         file.read_exact_at(&mut chunk, at)?;
         let hit = memmem::find_iter(&chunk, &MARK).find_map(|place| {
-            Header::read(chunk.get(place..)?).map(|header| (header, at + (place + HEADER) as u64))
+            let (header, length) = Header::read(chunk.get(place..)?)?;
+            Some((header, at + (place + length) as u64))
         });
         match hit {
             // The directory repeats headers; no block lies behind those.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
+use xxhash_rust::xxh3::xxh3_64;
 
+use super::layout::{FIRST_HEADER, FOOTER, Footer, HEADER, Header, MARK, SUM, seal};
 use super::*;
 use crate::block::Block;
 use crate::hour::Hour;
@@ -79,6 +81,61 @@ fn copied_blocks_keep_their_words() {
     assert_eq!(blocks, [put[2].clone(), put[5].clone(), put[9].clone()]);
     let found = copied.holding(&[tokens::of_word(b"word5")]).unwrap();
     assert_eq!((0..3).filter(|block| found.has(*block)).collect::<Vec<_>>(), [1]);
+}
+
+/// The same segment in the first version of the format, without tallies.
+fn in_first_version(bytes: &[u8], segment: &Segment) -> Vec<u8> {
+    let first_version = |header: &Header| {
+        let mut bytes = Vec::new();
+        header.write(&mut bytes);
+        bytes.truncate(FIRST_HEADER - SUM);
+        bytes[MARK.len()] = b'1';
+        seal(&mut bytes, 0);
+        bytes
+    };
+    let footer = Footer::read(&bytes[bytes.len() - FOOTER..]).unwrap();
+    let mut old = b"podlogs1".to_vec();
+    for (number, header) in segment.headers().enumerate() {
+        old.extend(first_version(header));
+        old.extend(segment.stored(number).unwrap().unwrap().1);
+    }
+    let index = old.len() as u64;
+    old.extend(&bytes[footer.index as usize..footer.directory as usize]);
+    let directory = old.len();
+    old.extend(segment.headers().flat_map(first_version));
+    let sum = xxh3_64(&old[directory..]);
+    Footer { index, directory: directory as u64, sum, ..footer }.write(&mut old);
+    old
+}
+
+#[test]
+fn segments_of_the_first_version_are_read_and_copied() {
+    let directory = TempDir::new().unwrap();
+    let (path, put) = made(&directory, 12);
+    let bytes = fs::read(&path).unwrap();
+    let old = in_first_version(&bytes, &Segment::open(&path).unwrap());
+    assert_eq!(old.len(), bytes.len() - 2 * 12 * (HEADER - FIRST_HEADER));
+    for length in [old.len(), old.len() - 1] {
+        fs::write(&path, &old[..length]).unwrap();
+        let segment = Segment::open(&path).unwrap();
+        assert_eq!(segment.is_sound().unwrap(), length == old.len());
+        assert_eq!(read(&segment).into_iter().flatten().collect::<Vec<_>>(), put);
+        assert!(segment.headers().all(|header| !header.tally.counts(header.summary.lines)));
+    }
+    fs::write(&path, &old).unwrap();
+    let other = TempDir::new().unwrap();
+    let mut encoder = Encoder::new().unwrap();
+    let hour = Hour::parse("2027-01-15T08").unwrap();
+    let mut builder = Builder::new(&mut encoder, other.path(), hour).unwrap();
+    builder.copy(&Segment::open(&path).unwrap(), &Blocks::ALL).unwrap();
+    builder.add(&put[0]).unwrap();
+    let copied = builder.finish(true).unwrap().unwrap();
+    let name = copied.name;
+    copied.publish(name).unwrap();
+    let copied = Segment::open(&other.path().join(name.to_string())).unwrap();
+    assert_eq!(read(&copied).into_iter().flatten().count(), 13);
+    let known: Vec<bool> = copied.headers().map(|header| header.tally.counts(header.summary.lines)).collect();
+    assert_eq!(known, [vec![false; 12], vec![true]].concat());
 }
 
 /// What can happen to bytes.

@@ -13,6 +13,7 @@ use super::name::UNFINISHED;
 use super::{MAX_BLOCKS, Name, Segment};
 use crate::block::Block;
 use crate::hour::Hour;
+use crate::tally::Tally;
 use crate::tokens::Collector;
 
 const LEVEL: i32 = 3;
@@ -85,6 +86,7 @@ impl<'a> Builder<'a> {
             stored: stored.len() as u32,
             packed: self.encoder.packed.len() as u32,
             summary: block.summary(),
+            tally: Tally::of(block),
             sum: xxh3_64(&stored),
         };
         let number = self.encoder.directory.len() as u64;

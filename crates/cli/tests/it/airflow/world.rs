@@ -31,6 +31,13 @@ pub(super) struct Environment {
     traces: Vec<u16>,
 }
 
+impl Environment {
+    fn of(deployment: &Value) -> Self {
+        let text = |name: &str| deployment[name].as_str().expect("text").to_owned();
+        Self { id: text("id"), namespace: text("namespace"), traces: Vec::new() }
+    }
+}
+
 impl World {
     pub(super) fn new() -> Self {
         Self::in_installation(Installation::new())
@@ -111,6 +118,11 @@ impl World {
         self.program.as_ref().expect("it serves")
     }
 
+    /// Where the console is.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
     pub(super) fn token(&self) -> String {
         self.installation.read("owner-token")
     }
@@ -148,9 +160,13 @@ impl World {
         let workspace = self.call("GET", "/workspaces", None).json()["workspaces"][0]["id"].clone();
         let mut body = json!({ "name": name, "workspaceId": workspace });
         body.as_object_mut().expect("an object").extend(settings.as_object().expect("an object").clone());
-        let made = self.call("POST", "/deployments", Some(&body)).json();
-        let text = |name: &str| made[name].as_str().expect("text").to_owned();
-        Environment { id: text("id"), namespace: text("namespace"), traces: Vec::new() }
+        Environment::of(&self.call("POST", "/deployments", Some(&body)).json())
+    }
+
+    /// The deployment of this name.
+    pub(super) fn find(&self, name: &str) -> Environment {
+        let found = self.call("GET", &format!("/deployments?names={name}"), None).json();
+        Environment::of(&found["deployments"][0])
     }
 
     pub(super) fn wait_for_status(&self, environment: &Environment, status: &str) -> Value {

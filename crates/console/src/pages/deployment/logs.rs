@@ -1,6 +1,6 @@
 //! Logs: what happened around then?
 
-mod histogram;
+pub(crate) mod histogram;
 mod lines;
 
 use askama::Template;
@@ -8,7 +8,7 @@ use podium_api::deployment_logs::{self, DeploymentLogEntry};
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
 
-use self::histogram::{Bar, bars};
+use self::histogram::Histogram;
 use self::lines::{Line, lines};
 use super::Head;
 use crate::answer::{Answer, Result};
@@ -38,9 +38,11 @@ struct LogsPage<'a> {
     ranges: Vec<Choice>,
     search: String,
     lines: Vec<Line>,
-    bars: Vec<Bar>,
-    /// The first and the last moment of the bars.
-    shown: (i64, i64),
+    /// What was counted, for one without scripts who has asked for it.
+    histogram: Option<Histogram>,
+    /// Where a script reads it, and a link that waits for it.
+    part: String,
+    now: String,
     problem: Option<String>,
     is_narrowed: bool,
     whole: String,
@@ -76,6 +78,16 @@ impl Wanted {
         Self { sources, range, start, end, is_narrowed: window.is_some(), search: query.get("q").to_owned() }
     }
 
+    /// What is asked of the API, and more.
+    fn query(&self, more: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
+        let mut asked: Vec<(&str, String)> =
+            self.sources.iter().map(|source| ("sources", source.as_str().to_owned())).collect();
+        asked.extend([("startDate", self.start.to_string()), ("endDate", self.end.to_string())]);
+        asked.extend((!self.search.is_empty()).then(|| ("searchText", self.search.clone())));
+        asked.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        asked
+    }
+
     /// Reads them, the newest first.
     async fn find(
         &self,
@@ -83,13 +95,8 @@ impl Wanted {
         id: DeploymentId,
         most: usize,
     ) -> Result<Vec<DeploymentLogEntry>> {
-        let (start, end, limit) = (self.start.to_string(), self.end.to_string(), most.to_string());
-        let mut asked: Vec<(&str, &str)> =
-            self.sources.iter().map(|source| ("sources", source.as_str())).collect();
-        asked.extend([("startDate", start.as_str()), ("endDate", end.as_str()), ("limit", limit.as_str())]);
-        if !self.search.is_empty() {
-            asked.push(("searchText", &self.search));
-        }
+        let asked = self.query(&[("limit", &most.to_string())]);
+        let asked: Vec<(&str, &str)> = asked.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Ok(visit.calls().get::<deployment_logs::Get>(visit.deployment(id), &asked).await?.results)
     }
 
@@ -124,7 +131,10 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
         Err(problem) => return Err(problem),
     };
     let oldest = entries.last().filter(|_| entries.len() == LINES).map(|entry| entry.timestamp);
-    let start = oldest.map_or(wanted.start, Timestamp::from_millis);
+    let histogram = match problem {
+        None if visit.query().is_on("now") => Some(histogram::count(visit, id, &wanted).await),
+        _ => None,
+    };
     let whole = crate::params::Params::read(&visit.query().with("from", "")).with("to", "");
     let page = LogsPage {
         sources: LogSource::ALL
@@ -135,8 +145,9 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
             .iter()
             .map(|(seconds, name)| choice(&seconds.to_string(), name, *seconds == wanted.range))
             .collect(),
-        bars: bars(visit, &entries, (start, wanted.end)),
-        shown: (start.millis(), wanted.end.millis()),
+        histogram,
+        part: format!("{}/logs/histogram?{}", head.href, visit.query().with("now", "")),
+        now: format!("?{}", visit.query().with("now", "1")),
         lines: lines(visit, &entries, &wanted.search),
         problem,
         is_narrowed: wanted.is_narrowed,

@@ -69,6 +69,13 @@ on_both_engines! {
         app.settle().await;
         app.advance(std::time::Duration::from_secs(1));
         let page = person.page(&format!("/deployments/{id}/logs?q=orphaned&sources=scheduler")).await;
+        assert!(page.contains(&format!("/deployments/{id}/logs/histogram?q=orphaned&#38;sources=scheduler\"")) && !page.contains("<svg class=\"histogram\""), "the page does not wait for the count: {page}");
+        let part = person.page(&format!("/deployments/{id}/logs/histogram?q=orphaned&sources=scheduler")).await;
+        assert!(part.contains("class=\"histogram\"") && part.contains("<p class=\"quiet\">1 line</p>") && !part.contains("<html"), "{part}");
+        let waited = person.page(&format!("/deployments/{id}/logs?q=orphaned&now=1")).await;
+        assert!(waited.contains("class=\"histogram\"") && !waited.contains("<late-part"), "{waited}");
+        let none = person.page(&format!("/deployments/{id}/logs/histogram?q=nowhere")).await;
+        assert!(!none.contains("<svg") && !none.contains("note"), "{none}");
         let href = |mark: &str| page.split("href=\"").find_map(|rest| rest.split('"').next().filter(|to| to.contains(mark))).unwrap().replace("&#38;", "&");
         let file = visit(&app, &href("/logs/download"), &person.cookie).await;
         assert_eq!((file.code(), file.header("content-disposition")), (200, "attachment; filename=\"lines.log\""));

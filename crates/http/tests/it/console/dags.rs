@@ -218,6 +218,23 @@ on_both_engines! {
         }
     }
 
+    async fn a_page_beyond_the_last_leads_back_to_it(app) {
+        let flying = Flying::new(&app, Line::Three).await;
+        let person = Person::new(&app, &app.owner).await;
+        flying.environment.answer_at("/dags", 200, &json!({ "dags": [], "total_entries": 120 }));
+        let page = person.page(&format!("{}&offset=500", flying.tab())).await;
+        let last = format!("/deployments/{}/dags?now=1&#38;offset=100\">Go to the last page", flying.id);
+        assert!(page.contains(&last), "{page}");
+        flying.environment.answer_at("/dags", 200, &json!({ "dags": [], "total_entries": 0 }));
+        let page = person.page(&format!("{}&offset=500", flying.tab())).await;
+        assert!(page.contains("Airflow knows none yet") && !page.contains("Go to the last page"), "{page}");
+        for name in ["one", "two"] {
+            app.workspace(name).await;
+        }
+        let page = person.page("/workspaces?offset=500").await;
+        assert!(page.contains("<a rel=\"prev\" href=\"?\">Go to the last page"), "{page}");
+    }
+
     async fn the_page_says_why_airflow_cannot_be_asked(app) {
         let flying = Flying::new(&app, Line::Three).await;
         let person = Person::new(&app, &app.owner).await;

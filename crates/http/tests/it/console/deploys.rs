@@ -63,9 +63,19 @@ on_both_engines! {
         assert_eq!(compare(&ids[2], &ids[0]).await.0, ["b.py", "a.py", ""], "backwards");
         assert_eq!(compare(&ids[1], &ids[2]).await.0, ["", "", "b.py c.py"]);
         assert!(compare(&ids[1], &ids[1]).await.1.contains("Both are the same deploy."));
-        assert!(compare("nothing", &ids[1]).await.1.contains("Choose two of the newest 200 deploys."));
+        assert!(compare("nothing", &ids[1]).await.1.contains("Choose two deploys of this deployment."));
+        let path = app.path(&format!("/deployments/{id}/deploys"));
+        for _ in 0..205 {
+            app.post(&app.owner, &path, json!({ "type": "DAG_ONLY" })).await.ok();
+        }
+        let (differs, page) = compare(&ids[0], &ids[2]).await;
+        assert_eq!(differs, ["", "a.py", "b.py"], "those before the newest 200 are compared too: {page}");
+        assert!(page.contains(&format!("<option value=\"{}\" selected>", ids[0])), "{page}");
+        let newest = app.get(&app.owner, &format!("{path}?limit=1")).await.ok();
+        let (_, page) = compare(&ids[0], newest["deploys"][0]["id"].as_str().unwrap()).await;
+        assert!(page.contains("More than 40 deploys lie between these two"), "{page}");
         let waiting = deployed(&app, id, "not live yet").await;
-        let (_, page) = compare(&ids[1], waiting["id"].as_str().unwrap()).await;
+        let (_, page) = compare(newest["deploys"][0]["id"].as_str().unwrap(), waiting["id"].as_str().unwrap()).await;
         assert!(page.contains("there is nothing to compare"), "{page}");
         let page = person.page(&format!("/deployments/{id}/deploys/{}", ids[0])).await;
         assert!(page.contains("Roll back to this…"), "{page}");

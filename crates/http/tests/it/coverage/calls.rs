@@ -115,7 +115,7 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
         }
         path = path.replace(&format!("{{{param}}}"), &id);
     }
-    if endpoint.id == "GetDeploymentLogs" {
+    if ["GetDeploymentLogs", "CountDeploymentLogs"].contains(&endpoint.id) {
         path.push_str("?sources=scheduler");
     }
     if endpoint.id == "FollowDeploymentLogs" {

@@ -1,5 +1,6 @@
 //! Logs of a deployment.
 
+mod counts;
 mod following;
 mod snapshots;
 

@@ -7,7 +7,7 @@ use podium_api::deploy_reports::{self, DeployReport, ReportedChanges};
 use podium_api::deploys::{self, Deploy};
 use podium_api::enums::{DeployReportState, DeployStatus};
 use podium_api::path::OfDeploy;
-use podium_api::{DeployId, DeploymentId};
+use podium_api::{DeployId, DeploymentId, Timestamp};
 
 use super::{Changes, name};
 use crate::answer::{Answer, Result};
@@ -16,11 +16,13 @@ use crate::form::Choice;
 use crate::pages::deployment::Head;
 use crate::shell::Shell;
 use crate::view::{self, Html};
-use crate::visit::OrganizationVisit;
+use crate::visit::{OrganizationVisit, id};
 
-/// How many deploys can be chosen from, and how many may lie between two that are compared.
+/// How many of the newest deploys can be chosen from, and how many may lie between two that are compared.
 const CHOICES: &str = "200";
 const MOST_BETWEEN: usize = 40;
+/// How many further deploys are read at both ends: some may be created meanwhile, or in the same moment.
+const MARGIN: u64 = 10;
 
 #[derive(Template)]
 #[template(path = "deployment/compare.html")]
@@ -124,21 +126,32 @@ pub(super) fn choices(
 }
 
 /// Compares two deploys, which the query names.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (deployment, _) = crate::pages::deployment::read(visit, id).await?;
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, deployment_id: DeploymentId) -> Result {
+    let (deployment, _) = crate::pages::deployment::read(visit, deployment_id).await?;
     let head = Head::new(visit, &deployment, "deploys").await?;
     let (from, to) = (visit.query().get("from"), visit.query().get("to"));
     let found = visit
         .calls()
-        .get::<deploys::List>(visit.deployment(id), &[("limit", CHOICES), ("sorts", "createdAt:desc")])
+        .get::<deploys::List>(
+            visit.deployment(deployment_id),
+            &[("limit", CHOICES), ("sorts", "createdAt:desc")],
+        )
         .await?;
-    let compared = compare(visit, id, &found.deploys, (from, to)).await;
-    let (compared, problem) = match compared {
-        Ok(compared) => (compared, None),
-        Err(problem) => (Compared::default(), Some(problem.message)),
+    let (chosen, compared, problem) = match chosen(visit, deployment_id, (from, to)).await {
+        Ok(chosen) => match compare(visit, deployment_id, found.total_count, &chosen).await {
+            Ok(compared) => (Some(chosen), compared, None),
+            Err(problem) => (Some(chosen), Compared::default(), Some(problem.message)),
+        },
+        Err(problem) => (None, Compared::default(), Some(problem.message)),
     };
+    let mut offered = found.deploys;
+    for of in chosen.iter().flatten() {
+        if !offered.iter().any(|other| other.id == of.id) {
+            offered.push(of.clone());
+        }
+    }
     let side = |label, id: &str| {
-        let of = found.deploys.iter().find(|of| of.id.to_string() == id)?;
+        let of = chosen.iter().flatten().find(|of| of.id.to_string() == id)?;
         Some(Side {
             label,
             name: name(of),
@@ -150,8 +163,8 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
         })
     };
     let page = ComparePage {
-        from: choices(visit, &found.deploys, Some(from)),
-        to: choices(visit, &found.deploys, Some(to)),
+        from: choices(visit, &offered, Some(from)),
+        to: choices(visit, &offered, Some(to)),
         sides: [side("From", from), side("To", to)].into_iter().flatten().collect(),
         changes: compared.changes,
         steps: compared.steps,
@@ -170,21 +183,67 @@ struct Compared {
     is_cut: bool,
 }
 
+/// The two that the query names.
+async fn chosen(
+    visit: &OrganizationVisit<'_>,
+    deployment_id: DeploymentId,
+    (from, to): (&str, &str),
+) -> Result<[Deploy; 2]> {
+    let read = async |text: &str| {
+        let path = OfDeploy { organization_id: visit.organization_id, deployment_id, deploy_id: id(text)? };
+        visit.calls().get::<deploys::Get>(path, &[]).await
+    };
+    let none = |problem: Problem| match problem.status {
+        404 => Problem::new(404, "Choose two deploys of this deployment."),
+        _ => problem,
+    };
+    Ok([read(from).await.map_err(none)?, read(to).await.map_err(none)?])
+}
+
+/// The deploys around the newer of two and as many older ones as may lie between them, the newest first. Its place in the
+/// list is found by when it was created.
+async fn newest_first_from(
+    visit: &OrganizationVisit<'_>,
+    deployment_id: DeploymentId,
+    total: u64,
+    newer: Timestamp,
+) -> Result<Vec<Deploy>> {
+    let page = async |offset: u64, limit: u64| {
+        let (offset, limit) = (offset.to_string(), limit.to_string());
+        let asked = [("offset", offset.as_str()), ("limit", &limit), ("sorts", "createdAt:desc")];
+        let found = visit.calls().get::<deploys::List>(visit.deployment(deployment_id), &asked).await?;
+        Ok::<_, Problem>(found.deploys)
+    };
+    let (mut low, mut high) = (0, total);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match page(middle, 1).await?.first() {
+            Some(of) if of.created_at > newer => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    let between = u64::try_from(MOST_BETWEEN).unwrap_or_default();
+    page(low.saturating_sub(MARGIN), between + 2 * MARGIN).await
+}
+
 async fn compare(
     visit: &OrganizationVisit<'_>,
     deployment_id: DeploymentId,
-    newest_first: &[Deploy],
-    (from, to): (&str, &str),
+    total: u64,
+    [from, to]: &[Deploy; 2],
 ) -> Result<Compared> {
-    let at = |id: &str| newest_first.iter().position(|of| of.id.to_string() == id);
-    let (Some(from), Some(to)) = (at(from), at(to)) else {
-        return Err(Problem::new(404, "Choose two of the newest 200 deploys."));
-    };
-    let (newer, older) = (from.min(to), from.max(to));
-    if older - newer > MOST_BETWEEN {
+    let newer = from.created_at.max(to.created_at);
+    let newest_first = newest_first_from(visit, deployment_id, total, newer).await?;
+    let at = |of: &Deploy| newest_first.iter().position(|other| other.id == of.id);
+    let too_far = || {
         let message =
             format!("More than {MOST_BETWEEN} deploys lie between these two: compare them in steps.");
-        return Err(Problem::new(400, message));
+        Problem::new(400, message)
+    };
+    let (from, to) = at(from).zip(at(to)).ok_or_else(too_far)?;
+    let (newer, older) = (from.min(to), from.max(to));
+    if older - newer > MOST_BETWEEN {
+        return Err(too_far());
     }
     let mut ran: Vec<DeployReport> = Vec::new();
     for of in newest_first[newer..=older].iter().rev() {

@@ -1,7 +1,7 @@
 //! Lines of a log, as a page shows them.
 
 use podium_api::Timestamp;
-use podium_api::deployment_logs::DeploymentLogEntry;
+use podium_api::deployment_logs::{DeploymentLogEntry, LogLevel};
 
 use crate::view;
 use crate::visit::OrganizationVisit;
@@ -69,15 +69,12 @@ fn without_time(text: &str) -> &str {
     if is_time && time.len() <= 40 && !rest.is_empty() { rest } else { text }
 }
 
-/// How serious a line looks.
-pub(super) fn level(text: &str) -> &'static str {
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if has(&["ERROR", "CRITICAL", "Traceback", "[error"]) {
-        "error"
-    } else if has(&["WARNING", "WARN", "[warning"]) {
-        "warning"
-    } else {
-        ""
+/// The class of a line by how serious it looks.
+fn level(text: &str) -> &'static str {
+    match LogLevel::of(text) {
+        LogLevel::Error => "error",
+        LogLevel::Warning => "warning",
+        LogLevel::Other => "",
     }
 }
 
