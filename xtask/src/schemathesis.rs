@@ -19,7 +19,7 @@ const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
 /// The calls in this list end the session of the token in use, and everything after them would be answered 401.
-const ENDS_THE_SESSION: &[&str] = &["SignOut", "RenewSession"];
+const ENDS_THE_SESSION: &[&str] = &["SignOut", "RenewSession", "EndSession"];
 
 /// Builds the program and runs this part of the tests.
 pub(crate) fn alone() -> Outcome {

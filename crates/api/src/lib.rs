@@ -52,6 +52,7 @@ mod time;
 pub mod tokens;
 pub mod union;
 pub mod uploads;
+pub mod user_sessions;
 pub mod users;
 pub mod webhooks;
 pub mod workspaces;
@@ -86,6 +87,7 @@ registry! {
     agent_logs,
     auth,
     device_sign_ins,
+    user_sessions,
     operations,
     events,
     plans,

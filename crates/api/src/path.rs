@@ -2,8 +2,8 @@
 
 use crate::{
     AgentTokenId, AlertId, AllowedIpAddressRangeId, ClusterId, DeclaredSetId, DeployId, DeploymentId,
-    EnvironmentObjectId, Id, InviteId, OperationId, OrganizationId, PlanId, RoleId, TeamId, TokenId, UserId,
-    WebhookDeliveryId, WebhookId, WorkspaceId, const_text,
+    EnvironmentObjectId, Id, InviteId, OperationId, OrganizationId, PlanId, RoleId, SessionId, TeamId,
+    TokenId, UserId, WebhookDeliveryId, WebhookId, WorkspaceId, const_text,
 };
 
 /// The ids of a path, in the order in which the path names them.
@@ -97,6 +97,8 @@ path_params! {
     OfDeployment { organization_id: OrganizationId = "organizationId", deployment_id: DeploymentId = "deploymentId" }
     /// A deploy to a deployment.
     OfDeploy { organization_id: OrganizationId = "organizationId", deployment_id: DeploymentId = "deploymentId", deploy_id: DeployId = "deployId" }
+    /// A session of the caller.
+    OfSession { session_id: SessionId = "sessionId" }
     /// An agent token of a deployment.
     OfAgentToken { organization_id: OrganizationId = "organizationId", deployment_id: DeploymentId = "deploymentId", agent_token_id: AgentTokenId = "agentTokenId" }
     /// An environment object of an organization.

@@ -9,9 +9,9 @@ pub use accept::accept_invite;
 use std::sync::Arc;
 
 use podium_api::auth::{self as api, ChangePasswordRequest, Session, SignInRequest};
-use podium_api::enums::UserStatus;
+use podium_api::enums::{SessionKind, UserStatus};
 use podium_api::subjects::SubjectProfile;
-use podium_api::{Many, Nothing, OrganizationId, Reply, Timestamp, UserId};
+use podium_api::{Many, Nothing, OrganizationId, Reply, UserId};
 use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names, passwords};
 use podium_store::credentials::NewSession;
@@ -24,6 +24,7 @@ use crate::error::{Error, Result, Unauthenticated};
 use crate::passwords::Requester;
 use crate::public_cx::PublicCx;
 use crate::start::Issued;
+use crate::user_sessions::{current, origin};
 use crate::{App, audit};
 use attempt::Attempt;
 
@@ -38,7 +39,7 @@ pub async fn sign_in(cx: PublicCx, call: Call<api::SignIn>) -> Result<Many<Sessi
     let PublicCx { app, request, .. } = cx;
     let request = Arc::new(request);
     let proven = prove(&app, &request, call.body).await?;
-    let (issued, session) = new_session(&app, proven.id, request.now);
+    let (issued, session) = new_session(&app, proven.id, "", &request);
     let status = <Many<Session> as Reply>::KIND.status();
     let system = system(&app);
     enter(&app, proven, request, status, move |tx| issued.store(tx, &system)).await?;
@@ -140,7 +141,7 @@ pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
             Refusal::invalid("This token never expires, so it needs no renewal: keep using it.").into()
         );
     }
-    let (issued, session) = new_session(cx.app(), user_id, cx.now());
+    let (issued, session) = new_session(cx.app(), user_id, "", cx.request());
     cx.change_rights(move |cx, tx| {
         // A change of the password ends the fresh session too, or finds the old one.
         let system = system(cx.app());
@@ -183,7 +184,7 @@ pub async fn change_password(cx: Cx<()>, call: Call<api::ChangePassword>) -> Res
         }
         credentials::delete_other_sessions(tx, &system, account.id, cx.authority().credential.token_id)?;
         device_sign_ins::forget_of(tx, &system, account.id)?;
-        sessions::delete_of_subject(tx, &system, account.id.into())?;
+        sessions::delete_others_of_subject(tx, &system, account.id.into(), current(cx))?;
         sessions_change(tx, &system, account.id.into(), cx.now())?;
         Ok(Nothing)
     })
@@ -227,10 +228,16 @@ pub(crate) fn is_wanted(memberships: &[(OrganizationId, UserStatus)]) -> bool {
     memberships.iter().any(|(_, status)| matches!(status, UserStatus::Active | UserStatus::Pending))
 }
 
-/// A session that works once it is stored.
-pub(crate) fn new_session(app: &App, user_id: UserId, now: Timestamp) -> (Issued<NewSession>, Session) {
-    let expires_at = now + app.config.session;
-    let issued = app.issue_session(user_id, Some(expires_at), now);
+/// A session that a request asks for; it works once it is stored.
+pub(crate) fn new_session(
+    app: &App,
+    user_id: UserId,
+    client_name: &str,
+    request: &Request,
+) -> (Issued<NewSession>, Session) {
+    let expires_at = request.now + app.config.session;
+    let issued = app.issue_session(user_id, Some(expires_at), request.now);
+    let issued = issued.begun(origin(SessionKind::Terminal, client_name, request));
     let session = Session { token: issued.value.clone(), expires_at, user_id };
     (issued, session)
 }

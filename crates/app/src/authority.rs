@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, WorkspaceId};
+use podium_api::{DeploymentId, Id, OrganizationId, SessionId, SubjectId, Timestamp, WorkspaceId};
 use podium_db::{AdvisoryLock, Change, Conn, Guard, Tx, joined};
 use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::{Grants, Refusal, Target};
@@ -213,7 +213,7 @@ impl App {
             }
         };
         authority.has_not_ended(now)?;
-        self.note_use(&authority, now);
+        self.note_use(&authority, token.is_some(), now);
         crate::caller::note(authority.credential.subject_id);
         Ok(authority)
     }
@@ -293,16 +293,36 @@ impl App {
         Ok(())
     }
 
-    /// Records the minute in which an API token was used; written in a batch, once a minute.
-    fn note_use(&self, authority: &Authority, now: Timestamp) {
-        let minute = now.millis() - now.millis().rem_euclid(60_000);
-        if let Some(id) = authority.credential.api_token_id()
-            && authority.used_minute.swap(minute, Ordering::Relaxed) != minute
+    /// Records the minute in which an API token was used, or a session whose token was presented; written in a batch, once
+    /// a minute. A browser's session is recorded where it is looked up.
+    fn note_use(&self, authority: &Authority, is_presented: bool, now: Timestamp) {
+        let Authority { credential, used_minute, .. } = authority;
+        let session = credential.user_id().filter(|_| is_presented);
+        let minute = minute(now);
+        if credential.api_token_id().is_none() && session.is_none()
+            || used_minute.swap(minute.millis(), Ordering::Relaxed) == minute.millis()
         {
-            let mut used = self.used_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            used.insert(id, Timestamp::from_millis(minute));
+            return;
+        }
+        match credential.api_token_id() {
+            Some(id) => {
+                let mut used = self.used_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                used.insert(id, minute);
+            }
+            None => self.note_session_use(SessionId::from_raw(credential.token_id.id()), now),
         }
     }
+
+    /// Records the minute in which a session was used.
+    pub(crate) fn note_session_use(&self, id: SessionId, now: Timestamp) {
+        let mut used = self.used_sessions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        used.insert(id, minute(now));
+    }
+}
+
+/// The minute that a time is in.
+fn minute(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis(at.millis() - at.millis().rem_euclid(60_000))
 }
 
 fn read_authority(conn: &Conn, system: System, key: Key, generation: u64) -> Result<Option<Authority>> {

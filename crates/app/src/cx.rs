@@ -23,6 +23,7 @@ use crate::authority::{Authority, Watch};
 use crate::error::{Error, Result};
 use crate::idempotency::Idempotency;
 use crate::rendered::Cacheable;
+use crate::sessions::OpenSession;
 use crate::{App, audit};
 
 /// The request, apart from its input.
@@ -45,6 +46,8 @@ pub struct Request {
     pub last_event_id: Option<String>,
     /// The part of the body that the audit log may record.
     pub audited_body: Option<serde_json::Value>,
+    /// The session of the browser that it came from, by way of the console.
+    pub session: Option<OpenSession>,
     /// When it arrived.
     pub now: Timestamp,
 }
@@ -212,7 +215,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
 
     /// Watches the caller's rights during a long request.
     pub fn watch(&self) -> Watch {
-        self.inner.app.watch(&self.inner.authority)
+        self.inner.app.watch(&self.inner.authority, self.inner.request.session)
     }
 
     /// The request.

@@ -120,7 +120,7 @@ pub async fn finish(cx: PublicCx, call: Call<api::Finish>) -> Result<Many<Device
     if decision == DeviceSignInDecision::Deny {
         return Ok(Many(DeviceSignInProgress { status: DeviceSignInStatus::Denied, session: None }));
     }
-    let (issued, session) = new_session(&app, user_id, now);
+    let (issued, session) = new_session(&app, user_id, &waiting.client_name, &request);
     let (status, audit_id) = (<Many<DeviceSignInProgress> as Reply>::KIND.status(), app.world.id());
     // In the audit log it is a sign-in like the others.
     let request = Request { endpoint: SignIn::DESCRIPTION, audited_body: None, ..request };

@@ -66,6 +66,7 @@ pub mod roles;
 pub mod sessions;
 pub mod teams;
 pub mod tokens;
+pub mod user_sessions;
 pub mod users;
 pub mod webhooks;
 pub mod workspaces;
@@ -75,7 +76,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
-use podium_api::{Id, Timestamp, TokenId};
+use podium_api::{Id, SessionId, Timestamp, TokenId};
 use podium_db::Db;
 use podium_logs::LogStore;
 use podium_objects::Uploads;
@@ -153,4 +154,5 @@ pub struct Shared {
     pub(crate) device_polls: device_sign_ins::Polls,
     pub(crate) operator_sessions: operator::OperatorSessions,
     pub(crate) used_tokens: Mutex<HashMap<TokenId, Timestamp>>,
+    pub(crate) used_sessions: Mutex<HashMap<SessionId, Timestamp>>,
 }

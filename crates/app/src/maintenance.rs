@@ -1,11 +1,16 @@
-//! Housekeeping: deletes expired data in small batches, and records token uses.
+//! Housekeeping: deletes expired data in small batches, and records uses of tokens and sessions.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use podium_api::Timestamp;
 use podium_db::Tx;
 use podium_store::{
     alert_firings, alert_watches, audit, changes, credentials, device_sign_ins, events, front_door,
-    idempotency, operations, plans, sessions, signing_keys, tokens, webhook_deliveries, webhooks,
+    idempotency, operations, plans, sessions, signing_keys, tokens, user_sessions, webhook_deliveries,
+    webhooks,
 };
 
 use crate::App;
@@ -52,6 +57,7 @@ pub async fn once(app: &App) -> Result<()> {
         drop_all(app, move |tx| Ok(front_door::prune_codes(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(front_door::prune_passes(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(sessions::prune(tx, &system, now, AT_ONCE)?)).await,
+        drop_all(app, move |tx| Ok(user_sessions::prune(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(device_sign_ins::prune(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(plans::prune(tx, &system, now, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(changes::prune(tx, &system, now - CHANGES_KEPT_FOR, AT_ONCE)?)).await,
@@ -83,17 +89,28 @@ pub async fn once(app: &App) -> Result<()> {
     done.into_iter().collect()
 }
 
-/// Writes down when tokens were last used.
+/// Writes down when tokens and sessions were last used.
 pub async fn flush_uses(app: &App) -> Result<()> {
-    let waiting = || app.used_tokens.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let used: Vec<_> = waiting().iter().map(|(id, at)| (*id, *at)).collect();
+    let system = system(app);
+    let tokens = flush(app, &app.used_tokens, move |tx, id, at| tokens::used(tx, &system, id, at)).await;
+    let sessions =
+        flush(app, &app.used_sessions, move |tx, id, at| user_sessions::used(tx, &system, id, at)).await;
+    tokens.and(sessions)
+}
+
+async fn flush<I: Copy + Eq + Hash + Send + 'static>(
+    app: &App,
+    waiting: &Mutex<HashMap<I, Timestamp>>,
+    write: impl Fn(&Tx, I, Timestamp) -> podium_db::Result<()> + Send + 'static,
+) -> Result<()> {
+    let lock = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    let used: Vec<_> = lock().iter().map(|(id, at)| (*id, *at)).collect();
     if used.is_empty() {
         return Ok(());
     }
-    let (system, written) = (system(app), used.clone());
-    let write = move |tx: &Tx| used.iter().try_for_each(|(id, at)| tokens::used(tx, &system, *id, *at));
-    app.db.write(None, write).await?;
-    let mut waiting = waiting();
+    let written = used.clone();
+    app.db.write(None, move |tx: &Tx| used.iter().try_for_each(|(id, at)| write(tx, *id, *at))).await?;
+    let mut waiting = lock();
     for (id, at) in written {
         // A use of a later minute may have come meanwhile: it waits for the next round.
         if waiting.get(&id) == Some(&at) {

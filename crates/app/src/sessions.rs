@@ -8,17 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::auth::SignInRequest;
-use podium_api::enums::UserStatus;
+use podium_api::enums::{SessionKind, UserStatus};
 use podium_api::subjects::SubjectProfile;
-use podium_api::{AuditLogId, OrganizationId, SubjectId, Timestamp, UserId};
+use podium_api::{AuditLogId, OrganizationId, SessionId, SubjectId, Timestamp, UserId};
 use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
+use podium_store::user_sessions::{self, UserSessionRow};
 use podium_store::{System, credentials, device_sign_ins, front_door, subjects, users};
 
 use crate::authority::{Authority, rights_lock, sessions_change};
 use crate::cx::Request;
 use crate::error::{Error, Result, Unauthenticated};
-use crate::secrets::{hex, sha256_hex, unhex};
+use crate::secrets::{hex, sha256, sha256_hex, unhex};
+use crate::user_sessions::origin;
 use crate::{App, audit, auth};
 
 crate::system::acts_for_the_system!();
@@ -38,12 +40,52 @@ pub struct NewSession {
 
 /// A session that was looked up for a request: it stands for the rights of its token.
 #[derive(Clone, Copy)]
-pub struct OpenSession([u8; 32]);
+pub struct OpenSession {
+    id: SessionId,
+    hash: [u8; 32],
+    credential_hash: [u8; 32],
+}
+
+impl OpenSession {
+    pub(crate) const fn new(id: SessionId, hash: [u8; 32], credential_hash: [u8; 32]) -> Self {
+        Self { id, hash, credential_hash }
+    }
+
+    /// Its id.
+    pub(crate) const fn id(self) -> SessionId {
+        self.id
+    }
+
+    /// The hash of the token that it refers to.
+    pub(crate) const fn credential_hash(self) -> [u8; 32] {
+        self.credential_hash
+    }
+}
 
 impl App {
     /// Looks up the session of a browser.
     pub async fn open_session(&self, cookie: &str, now: Timestamp) -> Result<OpenSession> {
-        self.credential_of_session(cookie, now).await.map(OpenSession)
+        let hash = sha256(cookie.as_bytes());
+        let session =
+            self.stored_session(hash).await?.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))?;
+        if session.expires_at <= now {
+            return Err(Error::Unauthenticated(Unauthenticated::Expired));
+        }
+        self.note_session_use(session.id, now);
+        let credential_hash = unhex(&session.credential_hash).and_then(|bytes| bytes.try_into().ok());
+        let credential_hash = credential_hash
+            .ok_or_else(|| Error::Internal("a stored session has no valid credential hash".into()))?;
+        Ok(OpenSession::new(session.id, hash, credential_hash))
+    }
+
+    /// Whether a session that was looked up before has not ended since.
+    pub(crate) async fn is_open(&self, session: OpenSession) -> Result<bool> {
+        Ok(self.stored_session(session.hash).await?.is_some())
+    }
+
+    async fn stored_session(&self, hash: [u8; 32]) -> Result<Option<BrowserSession>> {
+        let (system, hash) = (system(self), hex(&hash));
+        Ok(self.db.read(None, move |conn| sessions::by_hash(conn, &system, &hash)).await?)
     }
 
     /// Loads the rights of a session in an organization.
@@ -53,12 +95,12 @@ impl App {
         organization_id: Option<OrganizationId>,
         now: Timestamp,
     ) -> Result<Arc<Authority>> {
-        self.authority_by_hash(session.0, organization_id, now).await
+        self.authority_by_hash(session.credential_hash, organization_id, now).await
     }
 
     /// Drops the cached rights of a session whose guard failed.
     pub fn forget_session(&self, session: OpenSession, organization_id: Option<OrganizationId>) {
-        self.forget_caller_by_hash(session.0, organization_id);
+        self.forget_caller_by_hash(session.credential_hash, organization_id);
     }
 
     /// Signs a browser in with a password.
@@ -68,7 +110,9 @@ impl App {
         let now = request.now;
         // The value of this token is dropped: only the session refers to it.
         let issued = self.issue_session(proven.id, Some(now + self.config.session), now);
+        let issued = issued.begun(origin(SessionKind::Browser, "", &request));
         let session = BrowserSession {
+            id: issued.token.id,
             credential_hash: sha256_hex(issued.value.as_bytes()),
             token_id: issued.token.id.into(),
             subject_id: proven.id.into(),
@@ -97,6 +141,7 @@ impl App {
         };
         let end = now + self.config.session;
         let session = BrowserSession {
+            id: self.world.id(),
             credential_hash: hex(&authority.token_hash()),
             token_id: authority.credential.token_id,
             subject_id: authority.credential.subject_id,
@@ -104,6 +149,14 @@ impl App {
             expires_at: authority.credential.expires_at.map_or(end, |own| own.min(end)),
         };
         let (begun, hash) = self.begin(&session, now);
+        let listed = UserSessionRow {
+            id: session.id,
+            token_id: session.token_id,
+            origin: origin(SessionKind::Browser, "", &request),
+            created_at: now,
+            last_used_at: now,
+            expires_at: Some(session.expires_at),
+        };
         let system = system(self);
         let (guard, locks, audit_id) = (authority.guard(), authority.locks(false), self.world.id());
         let store = move |tx: &Tx| {
@@ -111,6 +164,9 @@ impl App {
                 return Err(Error::Unauthenticated(Unauthenticated::Revoked));
             }
             sessions::insert(tx, &system, &hash, &session, now)?;
+            if let Some(user_id) = authority.credential.user_id() {
+                user_sessions::insert(tx, &system, user_id, &listed)?;
+            }
             audit::write(tx, &system, &request, authority.home, &authority.profile, audit_id, SEE_OTHER)
         };
         let stored = self.db.write_locked(Some(guard), locks, store).await;
@@ -130,27 +186,14 @@ impl App {
 
     /// Whether a cookie is a session that still works.
     pub async fn is_signed_in(&self, cookie: &str, now: Timestamp) -> Result<bool> {
-        let found = match self.credential_of_session(cookie, now).await {
-            Ok(hash) => self.authority_by_hash(hash, None, now).await.map(drop),
+        let found = match self.open_session(cookie, now).await {
+            Ok(session) => self.authority_of_session(session, None, now).await.map(drop),
             Err(error) => Err(error),
         };
         match found {
             Err(Error::Unauthenticated(_)) => Ok(false),
             found => found.map(|()| true),
         }
-    }
-
-    /// The hash of the token that a session refers to.
-    pub(crate) async fn credential_of_session(&self, cookie: &str, now: Timestamp) -> Result<[u8; 32]> {
-        let hash = sha256_hex(cookie.as_bytes());
-        let system = system(self);
-        let found = self.db.read(None, move |conn| sessions::by_hash(conn, &system, &hash)).await?;
-        let session = found.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))?;
-        if session.expires_at <= now {
-            return Err(Error::Unauthenticated(Unauthenticated::Expired));
-        }
-        let hash = unhex(&session.credential_hash).and_then(|bytes| bytes.try_into().ok());
-        hash.ok_or_else(|| Error::Internal("a stored session has no valid credential hash".into()))
     }
 
     /// Signs a browser out: its session ends, with every pass that came from it.
@@ -173,13 +216,14 @@ impl App {
         let (hash, audit_id) = (sha256_hex(pass.as_bytes()), self.world.id());
         let (system, looked_up) = (system(self), hash.clone());
         let session = self.db.read(None, move |conn| {
-            let session = front_door::pass(conn, &system, &looked_up)?.and_then(|access| access.session_hash);
+            let session =
+                front_door::pass(conn, &system, &looked_up)?.and_then(|(access, _)| access.session_hash);
             session.map_or(Ok(None), |hash| sessions::by_hash(conn, &system, &hash))
         });
         let locks =
             session.await?.map(|session| rights_lock(session.subject_id.id(), true)).into_iter().collect();
         let leave = move |tx: &Tx| {
-            let Some(access) = front_door::pass(tx, &system, &hash)? else { return Ok(()) };
+            let Some((access, _)) = front_door::pass(tx, &system, &hash)? else { return Ok(()) };
             let who = Signed::by_credential(tx, &system, &access.credential_hash)?;
             front_door::drop_pass(tx, &system, &hash)?;
             if let Some(session) = &access.session_hash {
@@ -199,19 +243,21 @@ pub(crate) fn end_all(app: &App, tx: &Tx, subject_id: SubjectId) -> Result<()> {
 }
 
 /// Ends a session; returns whose it was, if that is still known.
-fn end(tx: &Tx, system: &System, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
+pub(crate) fn end(tx: &Tx, system: &System, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
     let Some(session) = sessions::by_hash(tx, system, hash)? else { return Ok(None) };
     let who = Signed::by_credential(tx, system, &session.credential_hash)?;
     sessions::delete(tx, system, hash)?;
     device_sign_ins::forget_of(tx, system, UserId::from_raw(session.subject_id.id()))?;
-    if session.is_own && credentials::end(tx, system, session.token_id)? {
-        sessions_change(tx, system, session.subject_id, now)?;
+    user_sessions::delete(tx, system, session.id)?;
+    if session.is_own {
+        credentials::end(tx, system, session.token_id)?;
     }
+    sessions_change(tx, system, session.subject_id, now)?;
     Ok(who)
 }
 
 /// A signed-in user, and the organization that records it.
-struct Signed {
+pub(crate) struct Signed {
     profile: SubjectProfile,
     home: Option<OrganizationId>,
 }

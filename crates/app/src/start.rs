@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
-use podium_api::enums::{OrganizationRole, Product, UserStatus};
+use podium_api::enums::{OrganizationRole, Product, SessionKind, UserStatus};
 use podium_api::workspaces::Workspace;
 use podium_api::{CredentialId, OrganizationId, Timestamp, UserId, WorkspaceId};
 use podium_db::{Conn, Db, Options, Target, Tx};
@@ -131,6 +131,7 @@ impl App {
             device_polls: Default::default(),
             operator_sessions: Default::default(),
             used_tokens: Mutex::default(),
+            used_sessions: Mutex::default(),
             public_url,
             config,
             world,
@@ -196,7 +197,10 @@ impl App {
             Ok::<_, Error>(owner.map(|owner_id| (organization_id, owner_id)))
         };
         let Some((organization_id, owner_id)) = self.db.read(None, owner).await? else { return Ok(None) };
-        let token = self.issue_session(owner_id, expires_at, self.world.now());
+        let mut token = self.issue_session(owner_id, expires_at, self.world.now());
+        if expires_at.is_some() {
+            token.token.origin.kind = SessionKind::Operator;
+        }
         let issued = (token.token.id.into(), token.value.clone());
         self.db.write(None, move |tx| token.store(tx, &system)).await?;
         Ok(Some((organization_id, issued)))

@@ -2,8 +2,8 @@
 //!
 //! Functions behind endpoints act for their caller, with the scope that was proven for it. A few modules act for the
 //! server itself: they identify callers, manage sessions and stored responses, write audit records, clean up, or serve
-//! endpoints that a scope cannot serve (`auth`, `device_sign_ins`, `front_door::open`, `deploys::uploads`, `own`). They are listed here and
-//! nowhere else, and ARCHITECTURE.md says why each needs the capability. Each has a key that only it can construct, so
+//! endpoints that a scope cannot serve (`auth`, `device_sign_ins`, `user_sessions`, `front_door::open`, `deploys::uploads`,
+//! `own`). They are listed here and nowhere else, and ARCHITECTURE.md says why each needs the capability. Each has a key that only it can construct, so
 //! no other module can open the vault, even though every module can see it. From outside this crate there is not even a
 //! vault:
 //!
@@ -80,6 +80,7 @@ acting! {
     crate::own::SystemKey,
     crate::sessions::SystemKey,
     crate::start::SystemKey,
+    crate::user_sessions::SystemKey,
     crate::webhooks::wakes::SystemKey,
     crate::work::SystemKey,
 }

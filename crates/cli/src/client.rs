@@ -32,8 +32,8 @@ use clap::Subcommand;
 use commands::{
     alerts, api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations,
     deployment_logs, deployments, deploys, dev, environment_objects, events, front_door, init, invites,
-    login, manual, operations, organizations, plans, roles, teams, tokens, top, users, version, webhooks,
-    workspaces,
+    login, manual, operations, organizations, plans, roles, teams, tokens, top, user_sessions, users,
+    version, webhooks, workspaces,
 };
 use ending::Outcome;
 
@@ -97,6 +97,9 @@ pub(crate) enum Command {
     /// API tokens, and tokens of remote agents.
     #[command(alias = "tokens")]
     Token(tokens::Tokens),
+    /// What is signed in as you.
+    #[command(alias = "sessions")]
+    Session(user_sessions::Sessions),
     /// Where events of the organization are sent.
     #[command(alias = "webhooks")]
     Webhook(Box<webhooks::Webhooks>),
@@ -169,6 +172,7 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Team(command) => Box::pin(command.run()),
         Command::Role(command) => Box::pin(command.run()),
         Command::Token(command) => Box::pin(command.run()),
+        Command::Session(command) => Box::pin(command.run()),
         Command::Webhook(command) => Box::pin(command.run()),
         Command::Alert(command) => Box::pin(command.run()),
         Command::Audit(command) => Box::pin(command.run()),

@@ -191,6 +191,8 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["address-ranges", "delete"] => address_ranges::delete(visit).await,
         ["settings"] => settings::update(visit).await,
         ["account"] => account::update(visit).await,
+        ["account", "sessions", "end-others"] => account::end_other_sessions(visit).await,
+        ["account", "sessions", of, "end"] => account::end_session(visit, id(of)?).await,
         _ => Err(nothing()),
     }
 }

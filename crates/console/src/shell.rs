@@ -47,6 +47,7 @@ const DONE: &[(&str, &str)] = &[
     ("created", "Created."),
     ("saved", "Saved."),
     ("deleted", "Deleted."),
+    ("session", "Ended: whoever used it has to sign in again."),
     ("unchanged", "Nothing was changed: everything is already like that."),
     ("invited", "Invited. The link below is how they accept."),
     ("cancelled", "The operation is being cancelled."),

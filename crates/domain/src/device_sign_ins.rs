@@ -53,8 +53,17 @@ pub fn shown(code: &str) -> String {
 
 /// The name of a machine as it is shown: on one line, and no longer than it may be.
 pub fn client_name(text: &str) -> String {
+    one_line(text, 128)
+}
+
+/// A user agent as it is shown: the same, and long enough to name the browser.
+pub fn user_agent(text: &str) -> String {
+    one_line(text, 256)
+}
+
+fn one_line(text: &str, most: usize) -> String {
     let is_plain = |letter: &char| !letter.is_control() && !is_invisible(*letter);
-    text.chars().filter(is_plain).take(128).collect::<String>().trim().to_owned()
+    text.chars().filter(is_plain).take(most).collect::<String>().trim().to_owned()
 }
 
 /// Whether a character changes how others are shown, or is not shown itself.
@@ -99,5 +108,6 @@ mod tests {
     fn a_name_stays_on_its_line() {
         assert_eq!(client_name("  ada@desk\n\u{202e}evil\u{0}  "), "ada@deskevil");
         assert_eq!(client_name(&"x".repeat(500)).len(), 128);
+        assert_eq!(user_agent(&format!("\u{1b}[31m{}", "x".repeat(500))), format!("[31m{}", "x".repeat(252)));
     }
 }

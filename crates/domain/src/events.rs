@@ -99,6 +99,8 @@ pub const WITHOUT_EVENT: &[(&str, &str)] = &[
     ("DecideDeviceSignIn", "a session belongs to no organization"),
     ("RenewSession", "a session belongs to no organization"),
     ("SignOut", "a session belongs to no organization"),
+    ("EndSession", "a session belongs to no organization"),
+    ("EndOtherSessions", "a session belongs to no organization"),
     ("ChangePassword", "an account belongs to no organization"),
 ];
 

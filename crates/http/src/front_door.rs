@@ -112,6 +112,7 @@ impl InboundRequest {
             last_event_id: None,
             idempotency: None,
             audited_body: None,
+            session: None,
             now: self.now,
         }
     }

@@ -155,6 +155,7 @@ impl Incoming {
             idempotency: None,
             last_event_id: text(LAST_EVENT_ID).map(short),
             audited_body,
+            session: self.session,
             now: self.now,
         }
     }

@@ -84,6 +84,7 @@ routes! {
         ChangePassword => change_password,
     }
     device_sign_ins { Start => start, Finish => finish, Decide => decide }
+    user_sessions { List => list, End => end, EndOthers => end_others }
     operations { List => list, Get => get, Cancel => cancel, Force => force, Follow => follow }
     events { List => list, Follow => follow }
     plans { Create => create, Apply => apply }

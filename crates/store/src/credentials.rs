@@ -7,6 +7,7 @@ use podium_api::{
 use podium_db::{Conn, Guard, Result, Tx, params, statements};
 
 use crate::columns::Columns;
+use crate::user_sessions::{self, SessionOrigin, UserSessionRow};
 use crate::{Scope, System};
 
 statements! {
@@ -17,6 +18,8 @@ statements! {
     END = "DELETE FROM credentials WHERE token_id = $1";
     DELETE_OTHERS = "DELETE FROM credentials WHERE subject_id = $1 AND kind = 'SESSION' AND token_id <> $2 \
         AND expires_at IS NOT NULL";
+    FORGET_SESSION = "DELETE FROM user_sessions WHERE token_id = $1";
+    FORGET_OTHERS = "DELETE FROM user_sessions WHERE user_id = $1 AND token_id <> $2 AND expires_at IS NOT NULL";
     PRUNE = "DELETE FROM credentials WHERE hash IN (SELECT hash FROM credentials WHERE expires_at < $1 LIMIT $2)";
     STILL_VALID = "SELECT o.authorization_epoch FROM organizations o JOIN credentials c ON c.hash = $1 WHERE o.id = $2";
     STILL_VALID_AT = "SELECT o.authorization_epoch FROM organizations o JOIN credentials c ON c.hash = $1 \
@@ -91,12 +94,16 @@ impl Credential {
 }
 
 /// A new session: it acts for its user in every organization.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct NewSession {
     /// Its id: the `jti` of the token.
     pub id: SessionId,
     /// Whose it is.
     pub user_id: UserId,
+    /// How and from where it began.
+    pub origin: SessionOrigin,
+    /// When it began.
+    pub created_at: Timestamp,
     /// Until when it works.
     pub expires_at: Option<Timestamp>,
 }
@@ -172,7 +179,7 @@ pub fn insert_token(
     insert(tx, hash, signing_key_id, &credential)
 }
 
-/// Adds a session. It works in every organization of its user, so the scope of a caller is not enough:
+/// Adds a session, and its row in the list of its user. It works in every organization of its user, so the scope of a caller is not enough:
 ///
 /// ```compile_fail,E0308
 /// # use podium_store::{Scope, credentials};
@@ -182,7 +189,7 @@ pub fn insert_token(
 /// ```
 pub fn insert_session(
     tx: &Tx,
-    _: &System,
+    system: &System,
     hash: &str,
     signing_key_id: &str,
     session: &NewSession,
@@ -194,7 +201,16 @@ pub fn insert_session(
         organization_id: None,
         expires_at: session.expires_at,
     };
-    insert(tx, hash, signing_key_id, &credential)
+    insert(tx, hash, signing_key_id, &credential)?;
+    let listed = UserSessionRow {
+        id: session.id,
+        token_id: session.id.into(),
+        origin: session.origin.clone(),
+        created_at: session.created_at,
+        last_used_at: session.created_at,
+        expires_at: session.expires_at,
+    };
+    user_sessions::insert(tx, system, session.user_id, &listed)
 }
 
 fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential) -> Result<()> {
@@ -220,6 +236,7 @@ pub fn delete(tx: &Tx, scope: &Scope, token_id: CredentialId) -> Result<bool> {
 
 /// Deletes the value of any token: its holder has signed out. Returns whether it was valid.
 pub fn end(tx: &Tx, _: &System, token_id: CredentialId) -> Result<bool> {
+    tx.execute(&FORGET_SESSION, params![token_id.as_str()])?;
     Ok(tx.execute(&END, params![token_id.as_str()])? > 0)
 }
 
@@ -230,7 +247,9 @@ pub fn delete_other_sessions(
     user_id: UserId,
     kept_token_id: CredentialId,
 ) -> Result<()> {
-    tx.execute(&DELETE_OTHERS, params![user_id.as_str(), kept_token_id.as_str()])?;
+    for statement in [&FORGET_OTHERS, &DELETE_OTHERS] {
+        tx.execute(statement, params![user_id.as_str(), kept_token_id.as_str()])?;
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 //! These functions cover all organizations: the caller is not known yet when a code or a port is looked up.
 
 use podium_api::enums::DeploymentStatus;
-use podium_api::{DeploymentId, OrganizationId, Timestamp, WorkspaceId};
+use podium_api::{DeploymentId, OrganizationId, SessionId, Timestamp, WorkspaceId};
 use podium_db::{Conn, Result, Row, Tx, Value, params, statements};
 use podium_domain::UserText;
 
@@ -31,7 +31,8 @@ statements! {
     PRUNE_CODES = "DELETE FROM door_codes WHERE hash IN (SELECT hash FROM door_codes WHERE expires_at < $1 LIMIT $2)";
     ADD_PASS = "INSERT INTO door_passes (hash, deployment_id, credential_hash, expires_at, session_hash) \
         VALUES ($1, $2, $3, $4, $5)";
-    PASS = "SELECT p.deployment_id, p.credential_hash, p.expires_at, p.session_hash FROM door_passes p \
+    PASS = "SELECT p.deployment_id, p.credential_hash, p.expires_at, p.session_hash, COALESCE(s.id, s.token_id) \
+        FROM door_passes p \
         LEFT JOIN browser_sessions s ON s.hash = p.session_hash \
         WHERE p.hash = $1 AND (p.session_hash IS NULL OR s.hash IS NOT NULL)";
     DROP_PASS = "DELETE FROM door_passes WHERE hash = $1";
@@ -135,9 +136,9 @@ pub fn add_pass(tx: &Tx, _: &System, hash: &str, access: &EnvironmentAccess) -> 
     Ok(())
 }
 
-/// Finds a pass; one that came from a session is invalid without the session.
-pub fn pass(conn: &Conn, _: &System, hash: &str) -> Result<Option<EnvironmentAccess>> {
-    conn.query_opt(&PASS, params![hash], access)
+/// Finds a pass and the session that it came from, without which it is invalid.
+pub fn pass(conn: &Conn, _: &System, hash: &str) -> Result<Option<(EnvironmentAccess, Option<SessionId>)>> {
+    conn.query_opt(&PASS, params![hash], |row| Ok((access(row)?, row.id_opt(4)?)))
 }
 
 /// Deletes a pass.

@@ -51,6 +51,7 @@ pub mod subjects;
 pub mod team_members;
 pub mod teams;
 pub mod tokens;
+pub mod user_sessions;
 pub mod users;
 pub mod webhook_deliveries;
 pub mod webhooks;
@@ -99,6 +100,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0029_device_sign_ins"),
     migration!("0030_clean_ups"),
     migration!("0031_forgotten_firings"),
+    migration!("0032_user_sessions"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run
@@ -149,6 +151,7 @@ fn all_statements() -> Vec<&'static Sql> {
         team_members::STATEMENTS,
         teams::STATEMENTS,
         tokens::STATEMENTS,
+        user_sessions::STATEMENTS,
         users::STATEMENTS,
         webhook_deliveries::STATEMENTS,
         webhooks::STATEMENTS,
@@ -171,6 +174,7 @@ fn all_statements() -> Vec<&'static Sql> {
         team_members::TABLE,
         teams::TABLE,
         tokens::TABLE,
+        user_sessions::TABLE,
         users::TABLE,
         webhooks::TABLE,
         workspaces::TABLE,

@@ -2,18 +2,21 @@
 //!
 //! These functions cover all organizations: they find out whose session it is.
 
-use podium_api::{CredentialId, SubjectId, Timestamp};
+use podium_api::{CredentialId, SessionId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::System;
 use crate::columns::Columns;
 
 statements! {
-    BY_HASH = "SELECT credential_hash, token_id, subject_id, is_own, expires_at FROM browser_sessions WHERE hash = $1";
-    INSERT = "INSERT INTO browser_sessions (hash, credential_hash, token_id, subject_id, is_own, created_at, expires_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    BY_HASH = "SELECT COALESCE(id, token_id), credential_hash, token_id, subject_id, is_own, expires_at \
+        FROM browser_sessions WHERE hash = $1";
+    HASH_OF = "SELECT hash FROM browser_sessions WHERE COALESCE(id, token_id) = $1 AND subject_id = $2";
+    INSERT = "INSERT INTO browser_sessions (hash, credential_hash, token_id, subject_id, is_own, created_at, expires_at, id) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     DELETE = "DELETE FROM browser_sessions WHERE hash = $1";
     DELETE_OF = "DELETE FROM browser_sessions WHERE subject_id = $1";
+    DELETE_OTHERS = "DELETE FROM browser_sessions WHERE subject_id = $1 AND COALESCE(id, token_id) <> $2";
     DROP_CODES = "DELETE FROM door_codes WHERE session_hash = $1";
     DROP_PASSES = "DELETE FROM door_passes WHERE session_hash = $1";
     PRUNE = "DELETE FROM browser_sessions WHERE hash IN \
@@ -23,6 +26,8 @@ statements! {
 /// A browser's session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowserSession {
+    /// Its id: that of its token, if that was made for it.
+    pub id: SessionId,
     /// The hash of the token that it refers to.
     pub credential_hash: String,
     /// The id of that token.
@@ -39,13 +44,19 @@ pub struct BrowserSession {
 pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<BrowserSession>> {
     conn.query_opt(&BY_HASH, params![hash], |row| {
         Ok(BrowserSession {
-            credential_hash: row.get(0)?,
-            token_id: row.id(1)?,
-            subject_id: row.id(2)?,
-            is_own: row.get::<i64>(3)? != 0,
-            expires_at: row.time(4)?,
+            id: row.id(0)?,
+            credential_hash: row.get(1)?,
+            token_id: row.id(2)?,
+            subject_id: row.id(3)?,
+            is_own: row.get::<i64>(4)? != 0,
+            expires_at: row.time(5)?,
         })
     })
+}
+
+/// The hash of the cookie of a subject's session.
+pub fn hash_of(conn: &Conn, _: &System, subject_id: SubjectId, id: SessionId) -> Result<Option<String>> {
+    conn.query_opt(&HASH_OF, params![id.as_str(), subject_id.as_str()], |row| row.get(0))
 }
 
 /// Adds a session.
@@ -60,6 +71,7 @@ pub fn insert(tx: &Tx, _: &System, hash: &str, session: &BrowserSession, now: Ti
             i64::from(session.is_own),
             now.millis(),
             session.expires_at.millis(),
+            session.id.as_str(),
         ],
     )?;
     Ok(())
@@ -75,6 +87,17 @@ pub fn delete(tx: &Tx, _: &System, hash: &str) -> Result<bool> {
 /// Ends every session of a subject. Codes and passes from them are invalid without them.
 pub fn delete_of_subject(tx: &Tx, _: &System, subject_id: SubjectId) -> Result<()> {
     tx.execute(&DELETE_OF, params![subject_id.as_str()])?;
+    Ok(())
+}
+
+/// Ends every session of a subject except one.
+pub fn delete_others_of_subject(
+    tx: &Tx,
+    _: &System,
+    subject_id: SubjectId,
+    kept_id: SessionId,
+) -> Result<()> {
+    tx.execute(&DELETE_OTHERS, params![subject_id.as_str(), kept_id.as_str()])?;
     Ok(())
 }
 

@@ -139,7 +139,7 @@ impl Invited {
         fields.take(passwords::password("password", &password, &self.account.username));
         let name = fields.finish(name)?;
         let password_hash = app.passwords.hash(password, &[Requester::at(request.address)]).await?;
-        let (issued, session) = new_session(app, self.account.id, request.now);
+        let (issued, session) = new_session(app, self.account.id, "", request);
         Ok(Newcomer { name, password_hash, issued, session })
     }
 

@@ -10,12 +10,14 @@ use tokio::sync::watch::Receiver;
 use super::Authority;
 use crate::App;
 use crate::error::Result;
+use crate::sessions::OpenSession;
 
-/// Detects when the rights of a caller being served change, or its token ends.
+/// Detects when the rights of a caller being served change, or its token or session ends.
 #[derive(Clone)]
 pub struct Watch {
     app: App,
     authority: Arc<Authority>,
+    session: Option<OpenSession>,
     changes: Receiver<()>,
     seen: u64,
 }
@@ -34,6 +36,11 @@ impl Watch {
         match self.app.db.read(None, move |conn| authority.confirm(conn)).await {
             Err(error) if error.is_stale() => return Ok(false),
             confirmed => confirmed?,
+        }
+        if let Some(session) = self.session
+            && !self.app.is_open(session).await?
+        {
+            return Ok(false);
         }
         self.seen = generation;
         Ok(true)
@@ -62,11 +69,11 @@ impl Watch {
 }
 
 impl App {
-    /// Watches the caller of a long-running request.
-    pub fn watch(&self, authority: &Arc<Authority>) -> Watch {
+    /// Watches the caller of a long-running request, and the browser's session that it came with.
+    pub fn watch(&self, authority: &Arc<Authority>, session: Option<OpenSession>) -> Watch {
         let changes = self.authorities.notifier.subscribe();
         // Changes since the caller was read count as new.
         let seen = authority.generation;
-        Watch { app: self.clone(), authority: Arc::clone(authority), changes, seen }
+        Watch { app: self.clone(), authority: Arc::clone(authority), session, changes, seen }
     }
 }

@@ -23,6 +23,7 @@ use crate::App;
 use crate::authority::Authority;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
+use crate::sessions::OpenSession;
 use crate::shared_capacity::CapacityPermit;
 
 /// What a follower must hold.
@@ -70,6 +71,7 @@ struct Subscriber {
     authority: Arc<Authority>,
     scope: Scope,
     address: IpAddr,
+    session: Option<OpenSession>,
 }
 
 /// Follows the events of an organization, after the one that `Last-Event-ID` or `cursor` names.
@@ -93,6 +95,7 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<EventStrea
         authority: cx.shared_authority(),
         scope: *cx.scope(),
         address: cx.request().address,
+        session: cx.request().session,
     };
     let refresh = Instant::now() + REFRESH;
     Ok(EventStream {
@@ -199,6 +202,11 @@ impl Subscriber {
     /// Reads the caller's rights again; returns whether it may still follow.
     async fn renew(&mut self) -> Result<bool> {
         let Some(authority) = self.app.renewed(&self.authority).await? else { return Ok(false) };
+        if let Some(session) = self.session
+            && !self.app.is_open(session).await?
+        {
+            return Ok(false);
+        }
         let Some(member) = &authority.member else { return Ok(false) };
         if member.admit_address(self.address).is_err() {
             return Ok(false);

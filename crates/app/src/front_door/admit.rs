@@ -13,6 +13,7 @@ use super::system;
 use crate::authority::{Authority, Member};
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::{sha256, sha256_hex, unhex};
+use crate::sessions::OpenSession;
 use crate::{App, audit};
 
 /// How often a caller is read again because its rights changed in the meantime.
@@ -42,6 +43,8 @@ pub struct AdmittedCaller {
     pub workspace_id: WorkspaceId,
     /// What the deployment is doing.
     pub status: DeploymentStatus,
+    /// The browser's session that it came with, or that its pass came from.
+    pub session: Option<OpenSession>,
 }
 
 impl AdmittedCaller {
@@ -75,7 +78,7 @@ impl App {
         counts_as: Option<Method>,
         now: Timestamp,
     ) -> Result<AdmittedCaller> {
-        let hash = self.credential_behind(shown, deployment.as_ref(), now).await?;
+        let (hash, session) = self.credential_behind(shown, deployment.as_ref(), now).await?;
         let organization_id = deployment.as_ref().map(|deployment| deployment.organization_id);
         let unseen = || Error::from(Refusal::not_found("deployment"));
         for attempt in 0..ATTEMPTS {
@@ -110,7 +113,7 @@ impl App {
             let Some(deployment) = deployment else { return Err(unseen()) };
             authority.member.as_ref().ok_or_else(unseen)?.admit_address(address)?;
             let (workspace_id, status) = workspace_and_status.ok_or_else(unseen)?;
-            let caller = AdmittedCaller { authority, deployment, workspace_id, status };
+            let caller = AdmittedCaller { authority, deployment, workspace_id, status, session };
             let rights = caller.rights();
             if !rights.grants.sees_deployment(rights.deployment_id, workspace_id) {
                 return Err(unseen());
@@ -120,21 +123,25 @@ impl App {
         Err(Error::STALE)
     }
 
-    /// The hash of the presented token, or of the token that a pass or a session refers to.
+    /// The hash of the presented token, or of the token that a pass or a session refers to, and that session.
     async fn credential_behind(
         &self,
         shown: PresentedCredential<'_>,
         deployment: Option<&DeploymentRef>,
         now: Timestamp,
-    ) -> Result<[u8; 32]> {
+    ) -> Result<([u8; 32], Option<OpenSession>)> {
         let pass = match shown {
-            PresentedCredential::Token(token) => return Ok(sha256(token.as_bytes())),
-            PresentedCredential::Session(cookie) => return self.credential_of_session(cookie, now).await,
+            PresentedCredential::Token(token) => return Ok((sha256(token.as_bytes()), None)),
+            PresentedCredential::Session(cookie) => {
+                let session = self.open_session(cookie, now).await?;
+                return Ok((session.credential_hash(), Some(session)));
+            }
             PresentedCredential::Pass(pass) => sha256_hex(pass.as_bytes()),
         };
         let system = system(self);
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
-        let Some(access) = self.db.read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
+        let Some((access, session_id)) =
+            self.db.read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
         else {
             return unauthenticated(Unauthenticated::Revoked);
         };
@@ -144,7 +151,18 @@ impl App {
         if access.expires_at <= now {
             return unauthenticated(Unauthenticated::Expired);
         }
-        let hash = unhex(&access.credential_hash).and_then(|bytes| bytes.try_into().ok());
-        hash.ok_or_else(|| Error::Internal("a stored pass has no valid credential hash".into()))
+        let hash = |text: &str| {
+            let hash = unhex(text).and_then(|bytes| bytes.try_into().ok());
+            hash.ok_or_else(|| Error::Internal("a stored pass has no valid hash".into()))
+        };
+        let credential_hash = hash(&access.credential_hash)?;
+        let session = match session_id.zip(access.session_hash) {
+            Some((id, session_hash)) => {
+                self.note_session_use(id, now);
+                Some(OpenSession::new(id, hash(&session_hash)?, credential_hash))
+            }
+            None => None,
+        };
+        Ok((credential_hash, session))
     }
 }

@@ -1,8 +1,10 @@
 //! Signed tokens. They are useless until they are stored, and storing them takes proof of the right to.
 
+use podium_api::enums::SessionKind;
 use podium_api::{CredentialId, SubjectId, Timestamp, UserId};
 use podium_db::Tx;
 use podium_store::credentials::{self, NewSession, NewToken};
+use podium_store::user_sessions::SessionOrigin;
 use podium_store::{Scope, System};
 
 use crate::App;
@@ -11,14 +13,17 @@ use crate::secrets::{hex, sha256_hex};
 use crate::signing::Claims;
 
 impl App {
-    /// Signs a session of a user; it is useless until it is stored.
+    /// Signs a session of a user, which nobody is known to have asked for; it is useless until it is stored.
     pub fn issue_session(
         &self,
         user_id: UserId,
         expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Issued<NewSession> {
-        let session = NewSession { id: self.world.id(), user_id, expires_at };
+        let kind = if expires_at.is_some() { SessionKind::Terminal } else { SessionKind::Token };
+        let (client_name, address, user_agent) = Default::default();
+        let origin = SessionOrigin { kind, client_name, address, user_agent };
+        let session = NewSession { id: self.world.id(), user_id, origin, created_at: now, expires_at };
         let ids = (session.id.into(), user_id.into());
         self.issue(session, ids, expires_at, None, now)
     }
@@ -77,6 +82,12 @@ pub struct Issued<T> {
 }
 
 impl Issued<NewSession> {
+    /// The same session, as one that began like this.
+    pub(crate) fn begun(mut self, origin: SessionOrigin) -> Self {
+        self.token.origin = origin;
+        self
+    }
+
     /// Stores the hash of the session: from the commit on it works.
     pub fn store(&self, tx: &Tx, system: &System) -> Result<()> {
         Ok(credentials::insert_session(tx, system, &self.hash(), &self.signing_key_id, &self.token)?)

@@ -28,6 +28,7 @@ pub(crate) mod roles;
 pub(crate) mod teams;
 pub(crate) mod tokens;
 pub(crate) mod top;
+pub(crate) mod user_sessions;
 pub(crate) mod users;
 pub(crate) mod version;
 pub(crate) mod webhooks;

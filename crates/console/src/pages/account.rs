@@ -1,15 +1,51 @@
-//! Your account: your password.
+//! Your account: your sessions and your password.
 
-use podium_api::auth;
-use serde_json::json;
+use askama::Template;
+use podium_api::path::OfSession;
+use podium_api::user_sessions::{self, UserSession};
+use podium_api::{SessionId, auth};
+use serde_json::{Value, json};
 
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
-use crate::form::{Field, FieldKind, Form, FormPage};
+use crate::form::{Field, FieldKind, Form};
+use crate::list::Pager;
+use crate::shell::Shell;
+use crate::view::{self, Html};
 use crate::visit::OrganizationVisit;
 
-/// The form that changes a password.
+#[derive(Template)]
+#[template(path = "account.html")]
+struct AccountPage {
+    shell: Shell,
+    lead: String,
+    /// Why a session was not ended.
+    problem: Option<String>,
+    sessions: Vec<SessionLine>,
+    pager: Option<Pager>,
+    /// Where the form that ends the others goes.
+    end_others: String,
+    form: Form,
+}
+
+struct SessionLine {
+    device: String,
+    kind: String,
+    is_current: bool,
+    address: String,
+    began: Html,
+    used: Html,
+    ends: Option<Html>,
+    /// Where the form that ends it goes.
+    end: String,
+}
+
+/// The sessions, and the form that changes the password.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+    page(visit, None, problem).await
+}
+
+async fn page(visit: &OrganizationVisit<'_>, not_ended: Option<String>, wrong: Option<Problem>) -> Result {
     let form = Form {
         action: visit.link("/account"),
         fields: vec![
@@ -19,13 +55,41 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>
         submit: "Change the password".to_owned(),
         ..Form::default()
     };
-    let form = form.after(visit.form(), problem);
-    let lead =
-        format!("You are signed in as {}. A new password ends every other session.", visit.visit.person);
-    FormPage { shell: visit.shell("Your account").await?, lead, form }.answer()
+    let form = form.after(visit.form(), wrong);
+    let found = match visit.list::<user_sessions::List>((), &[("sorts", "lastUsedAt:desc")]).await {
+        Ok(found) => Some(found),
+        // An API token has no sessions.
+        Err(problem) if problem.status == 403 => None,
+        Err(problem) => return Err(problem),
+    };
+    let (sessions, total) = found.map_or((Vec::new(), 0), |found| (found.sessions, found.total_count));
+    let page = AccountPage {
+        shell: visit.shell("Your account").await?,
+        lead: format!("You are signed in as {}.", visit.visit.person),
+        problem: not_ended,
+        pager: Pager::new(visit, sessions.len(), total).map(|pager| pager.at(&visit.link("/account"))),
+        sessions: sessions.into_iter().map(|session| line(visit, session)).collect(),
+        end_others: visit.link("/account/sessions/end-others"),
+        form,
+    };
+    Answer::page(&page)
 }
 
-/// Changes it.
+fn line(visit: &OrganizationVisit<'_>, session: UserSession) -> SessionLine {
+    let now = visit.visit.now;
+    SessionLine {
+        device: session.device(),
+        kind: view::words(session.kind.as_str()),
+        is_current: session.is_current,
+        address: session.address.unwrap_or_default(),
+        began: view::time(session.created_at, now),
+        used: view::time(session.last_used_at, now),
+        ends: session.expires_at.map(|end| view::time(end, now)),
+        end: visit.link(&format!("/account/sessions/{}/end", session.id)),
+    }
+}
+
+/// Changes the password.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
     let body =
@@ -33,5 +97,27 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>) -> Result {
     match visit.calls().act::<auth::ChangePassword>((), body).await {
         Ok(_) => Answer::redirect(visit.link("/account?done=password")),
         Err(problem) => show(visit, Some(problem)).await,
+    }
+}
+
+/// Ends a session.
+pub(crate) async fn end_session(visit: &OrganizationVisit<'_>, session_id: SessionId) -> Result {
+    let ended = visit.calls().act::<user_sessions::End>(OfSession { session_id }, Value::Null).await;
+    after_ending(visit, ended).await
+}
+
+/// Ends every session except this one.
+pub(crate) async fn end_other_sessions(visit: &OrganizationVisit<'_>) -> Result {
+    let ended = visit.calls().act::<user_sessions::EndOthers>((), Value::Null).await;
+    after_ending(visit, ended).await
+}
+
+async fn after_ending(
+    visit: &OrganizationVisit<'_>,
+    ended: std::result::Result<Option<String>, Problem>,
+) -> Result {
+    match ended {
+        Ok(_) => Answer::redirect(visit.link("/account?done=session")),
+        Err(problem) => page(visit, Some(problem.message), None).await,
     }
 }

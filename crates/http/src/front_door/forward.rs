@@ -162,7 +162,7 @@ impl FrontDoor {
         add_identity(&mut sent, &door, &caller.name(), caller.rights().airflow_role(), inbound.now)?;
         let method = inbound.parts.method.clone();
         let mut record = passed(&inbound, StatusCode::OK, false);
-        let watch = self.app.watch(&caller.authority);
+        let watch = self.app.watch(&caller.authority, caller.session);
         let outgoing = Outgoing { method, target, headers: sent, body, watch };
         let (app, upstream) = (self.app.clone(), self.upstream.clone());
         let work = async move {

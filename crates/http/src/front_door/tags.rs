@@ -86,7 +86,7 @@ impl FrontDoor {
             headers.insert(HOST, host);
         }
         add_identity(&mut headers, door, NAME, AirflowRole::Viewer, inbound.now)?;
-        let (body, watch) = (body::empty(), self.app.watch(&caller.authority));
+        let (body, watch) = (body::empty(), self.app.watch(&caller.authority, caller.session));
         let who = (caller.deployment.id, caller.authority.credential.subject_id);
         let outgoing = Outgoing { method: Method::GET, target, headers, body, watch };
         let response = self.upstream.send(who, door, outgoing).await?;

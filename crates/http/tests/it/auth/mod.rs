@@ -4,6 +4,7 @@ mod accept;
 mod links;
 mod passwords;
 mod secrecy;
+mod sessions;
 mod throttling;
 
 use std::time::Duration;

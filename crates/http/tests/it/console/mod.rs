@@ -1,5 +1,6 @@
 //! `/console`: the pages, as a browser without scripts sees them.
 
+mod account;
 mod alerts;
 mod attacks;
 mod changing;

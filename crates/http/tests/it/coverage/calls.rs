@@ -29,7 +29,8 @@ pub(super) struct Prepared {
     pub(super) on: On,
     /// Where the permission is a gate: the rights that are asked for next, and what they are needed on.
     pub(super) behind_gate: Option<(PermissionSet, On)>,
-    /// The only one who may call, where others may not whatever they hold: an agent, or the maker of a plan.
+    /// The only one who may call, where others may not whatever they hold: an agent, the maker of a plan, or whose
+    /// session it is.
     only: Option<Actor>,
 }
 
@@ -273,6 +274,16 @@ impl Made<'_> {
                 let plan = self.app.post(&maker, &self.app.path("/plans"), body).await.ok();
                 self.maker = Some(maker);
                 plan["planId"].as_str().expect("a plan that can be applied").to_owned()
+            }
+            "sessionId" => {
+                let maker = owner(self.app).await;
+                self.app.session_of(&maker).await;
+                let listed = self.app.get(&maker, "/v1/auth/sessions").await.ok();
+                let sessions = listed["sessions"].as_array().expect("a list");
+                let other = sessions.iter().find(|session| session["isCurrent"] == false);
+                let id = other.expect("the other session")["id"].as_str().expect("an id").to_owned();
+                self.maker = Some(maker);
+                id
             }
             unknown => panic!("calls.rs does not know how to make what `{unknown}` names"),
         }

@@ -24,7 +24,7 @@ use crate::deployments::{made, read};
 use environment::Environment;
 
 const KEY: &str = "what the environment believes";
-const SESSION: &str = "__Host-podium_session";
+pub(crate) const SESSION: &str = "__Host-podium_session";
 
 /// A deployment with an environment behind it.
 struct Behind {
@@ -159,7 +159,7 @@ fn port_and_target(url: &str) -> (u16, String) {
 }
 
 /// The cookies that an answer sets.
-fn cookies(answer: &Answer) -> HashMap<String, String> {
+pub(crate) fn cookies(answer: &Answer) -> HashMap<String, String> {
     let all = answer.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap());
     all.map(|cookie| cookie.split(';').next().unwrap().split_once('=').unwrap())
         .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -77,6 +77,25 @@ on_both_engines! {
         assert!(!works(&app, &behind, &session).await, "a user who was removed is signed out");
     }
 
+    async fn a_pass_ends_with_the_session_that_its_user_ends(app) {
+        let behind = Behind::new(&app).await;
+        let ada = behind.holder(&app, "ada", vec![role(On::Workspace(behind.workspace), "WORKSPACE_MEMBER")]).await;
+        for others in [false, true] {
+            let session = signed_in(&app, &ada).await;
+            let browser = behind.browser_with(&app, &session).await;
+            assert_ne!(browser.get(&behind.at("/")).await.code(), 401);
+            let listed = app.get(&ada, "/v1/auth/sessions").await.ok();
+            let of_browser = listed["sessions"].as_array().unwrap().iter().find(|one| one["kind"] == "BROWSER").unwrap();
+            let ended = match others {
+                true => app.call("POST", "/v1/auth/sessions/end-others").by(&ada).send().await,
+                false => app.delete(&ada, &format!("/v1/auth/sessions/{}", of_browser["id"].as_str().unwrap())).await,
+            };
+            assert_eq!(ended.code(), 204);
+            browser.get(&behind.at("/")).await.refused(401);
+            assert!(!works(&app, &behind, &session).await);
+        }
+    }
+
     async fn a_session_expires_and_is_deleted(app) {
         let system = app.system;
         let behind = Behind::new(&app).await;

@@ -149,6 +149,19 @@ async fn revocations(apps: &[Arc<TestApp>; 2], is_noisy: bool) {
     })
     .await;
     let session = b.session_of(&user).await;
+    let listed = b.get(&user, "/v1/auth/sessions").await.ok();
+    let listed = listed["sessions"].as_array().unwrap().iter().find(|one| one["kind"] == "TERMINAL");
+    let of_session = format!("/v1/auth/sessions/{}", listed.unwrap()["id"].as_str().unwrap());
+    hammer(apps, &session, workspace, async || {
+        assert_eq!(a.delete(&user, &of_session).await.code(), 204);
+    })
+    .await;
+    let session = b.session_of(&user).await;
+    hammer(apps, &session, workspace, async || {
+        assert_eq!(a.call("POST", "/v1/auth/sessions/end-others").by(&user).send().await.code(), 204);
+    })
+    .await;
+    let session = b.session_of(&user).await;
     hammer(apps, &session, workspace, async || {
         let body = json!({ "currentPassword": "", "newPassword": "correct horse battery" });
         assert_eq!(a.post(&user, "/v1/auth/change-password", body).await.code(), 204);

@@ -1,0 +1,104 @@
+//! The caller's own sessions: what is signed in as the person, and how to end it.
+//!
+//! Nobody sees or ends the sessions of others here. Ending one revokes its token, or removes the session of a browser that was
+//! begun with another token; every replica looks both up for each request, and open streams end when they learn of it.
+
+use podium_api::enums::SessionKind;
+use podium_api::user_sessions::{self as api, SessionsPaginated, UserSession};
+use podium_api::{Many, Nothing, SessionId};
+use podium_domain::{Refusal, device_sign_ins as rules};
+use podium_store::user_sessions::{self, SessionOrigin, UserSessionRow};
+use podium_store::{Paging, credentials, device_sign_ins, sessions, users};
+
+use crate::auth::users_only;
+use crate::authority::sessions_change;
+use crate::cx::{Call, Cx, Request};
+use crate::error::Result;
+
+crate::system::acts_for_the_system!();
+
+const NO_PERSON: &str = "sign in as the user whose sessions are meant";
+
+/// Lists the caller's sessions.
+pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<SessionsPaginated>> {
+    let user_id = users_only(&cx, NO_PERSON)?;
+    let paging = Paging::from(&call.query.page);
+    let (limit, offset, current) = (paging.limit, paging.offset, current(&cx));
+    let page = cx
+        .scan(move |cx, conn| Ok(user_sessions::list(conn, &system(cx.app()), user_id, &paging, cx.now())?));
+    let (rows, total_count) = page.await?;
+    let sessions = rows.into_iter().map(|row| show(row, current)).collect();
+    Ok(Many(SessionsPaginated { sessions, limit, offset, total_count }))
+}
+
+/// Ends one of the caller's sessions, which may be the one that asks.
+pub async fn end(cx: Cx<()>, call: Call<api::End>) -> Result<Nothing> {
+    let user_id = users_only(&cx, NO_PERSON)?;
+    let id = call.path.session_id;
+    cx.change_rights(move |cx, tx| {
+        let (system, now) = (system(cx.app()), cx.now());
+        let found = user_sessions::get(tx, &system, user_id, id, now)?;
+        let session = found.ok_or_else(|| Refusal::not_found("session"))?;
+        if session.origin.kind == SessionKind::Browser {
+            if let Some(hash) = sessions::hash_of(tx, &system, user_id.into(), id)? {
+                crate::sessions::end(tx, &system, &hash, now)?;
+            }
+            return Ok(Nothing);
+        }
+        credentials::end(tx, &system, session.token_id)?;
+        device_sign_ins::forget_of(tx, &system, user_id)?;
+        sessions_change(tx, &system, user_id.into(), now)?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// Ends the caller's other sessions. Tokens without an end stay, and so does the token that a browser's session was begun
+/// with.
+pub async fn end_others(cx: Cx<()>, _: Call<api::EndOthers>) -> Result<Nothing> {
+    let user_id = users_only(&cx, NO_PERSON)?;
+    let kept = current(&cx);
+    cx.change_rights(move |cx, tx| {
+        let system = system(cx.app());
+        // A sign-in that is being stored ends too, or comes after this.
+        users::lock(tx, &system, user_id)?;
+        credentials::delete_other_sessions(tx, &system, user_id, cx.authority().credential.token_id)?;
+        sessions::delete_others_of_subject(tx, &system, user_id.into(), kept)?;
+        device_sign_ins::forget_of(tx, &system, user_id)?;
+        sessions_change(tx, &system, user_id.into(), cx.now())?;
+        Ok(Nothing)
+    })
+    .await
+}
+
+/// How and from where a session begins that a request asks for.
+pub(crate) fn origin(kind: SessionKind, client_name: &str, request: &Request) -> SessionOrigin {
+    SessionOrigin {
+        kind,
+        client_name: client_name.to_owned(),
+        address: request.address.to_string(),
+        user_agent: rules::user_agent(&request.user_agent),
+    }
+}
+
+/// The session that the call was made with.
+pub(crate) fn current(cx: &Cx<()>) -> SessionId {
+    let of_token = SessionId::from_raw(cx.authority().credential.token_id.id());
+    cx.request().session.map_or(of_token, |session| session.id())
+}
+
+fn show(row: UserSessionRow, current: SessionId) -> UserSession {
+    let SessionOrigin { kind, client_name, address, user_agent } = row.origin;
+    let known = |text: String| (!text.is_empty()).then_some(text);
+    UserSession {
+        id: row.id,
+        kind,
+        is_current: row.id == current,
+        client_name: known(client_name),
+        address: known(address),
+        user_agent: known(user_agent),
+        created_at: row.created_at,
+        last_used_at: row.last_used_at,
+        expires_at: row.expires_at,
+    }
+}
