@@ -75,7 +75,9 @@ fn logs_are_narrowed_by_drawing_and_followed() {
     browser.open(&site.page(&format!("/deployments/{id}/logs")));
     let lines = |browser: &Browser| browser.count("//ol[@id='lines']/li");
     let all = lines(&browser);
-    browser.draw("//*[name()='svg'][contains(@class, 'histogram')]", (200, 300));
+    let chart = "//*[name()='svg'][contains(@class, 'histogram')]";
+    browser.wait("the lines are counted", |browser| browser.count(chart) == 1);
+    browser.draw(chart, (200, 300));
     browser.wait("a part of the time", |browser| browser.url().contains("from="));
     browser.wait_for_text("of a part of the time");
     let part = lines(&browser);

@@ -132,8 +132,11 @@ impl Unpacker {
     }
 }
 
-/// The footer and the directory, if both are whole: headers, and how long each is.
-fn directory(file: &File, length: u64) -> io::Result<Option<(Footer, Vec<(Header, usize)>)>> {
+/// The footer, and headers with the length of each.
+type Directory = (Footer, Vec<(Header, usize)>);
+
+/// The footer and the directory, if both are whole.
+fn directory(file: &File, length: u64) -> io::Result<Option<Directory>> {
     let Some(at) = length.checked_sub(FOOTER as u64) else { return Ok(None) };
     let mut bytes = [0; FOOTER];
     file.read_exact_at(&mut bytes, at)?;

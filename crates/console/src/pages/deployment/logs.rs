@@ -79,7 +79,7 @@ impl Wanted {
     }
 
     /// What is asked of the API, and more.
-    fn query(&self, more: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
+    fn asked(&self, more: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
         let mut asked: Vec<(&str, String)> =
             self.sources.iter().map(|source| ("sources", source.as_str().to_owned())).collect();
         asked.extend([("startDate", self.start.to_string()), ("endDate", self.end.to_string())]);
@@ -95,7 +95,7 @@ impl Wanted {
         id: DeploymentId,
         most: usize,
     ) -> Result<Vec<DeploymentLogEntry>> {
-        let asked = self.query(&[("limit", &most.to_string())]);
+        let asked = self.asked(&[("limit", &most.to_string())]);
         let asked: Vec<(&str, &str)> = asked.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Ok(visit.calls().get::<deployment_logs::Get>(visit.deployment(id), &asked).await?.results)
     }

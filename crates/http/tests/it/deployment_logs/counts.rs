@@ -21,7 +21,7 @@ on_both_engines! {
         write(&app, vec![
             line(id, START - 59 * minute, LogSource::Worker, "ERROR - the first"),
             line(id, START - 31 * minute, LogSource::Worker, "a WARNING"),
-            line(id, START - 30 * minute, LogSource::Scheduler, "all is well"),
+            line(id, START - 30 * minute + 1000, LogSource::Scheduler, "all is well"),
             line(id, START, LogSource::Scheduler, "all is well still"),
             line(id, START + minute, LogSource::Scheduler, "in the future"),
         ]).await;

@@ -57,7 +57,7 @@ pub(crate) async fn part(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
 /// Counts what the page is about, lines that it does not show included.
 pub(super) async fn count(visit: &OrganizationVisit<'_>, id: DeploymentId, wanted: &Wanted) -> Histogram {
     let bars = BARS.to_string();
-    let query = wanted.query(&[("buckets", &bars)]);
+    let query = wanted.asked(&[("buckets", &bars)]);
     let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
     match visit.calls().get::<deployment_logs::Count>(visit.deployment(id), &query).await {
         Ok(counts) => drawn(visit, &counts),
