@@ -10,6 +10,7 @@
 mod call;
 mod error;
 mod lines;
+mod of_airflow;
 mod pages;
 mod retry;
 mod upload;
@@ -313,7 +314,7 @@ impl Client {
         let request_id = text(response.headers(), &REQUEST_ID).to_owned();
         let bytes = read(response, MOST_BYTES).await?;
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| ErrorBody {
-            message: of_airflow(&bytes)
+            message: of_airflow::reason(&bytes)
                 .unwrap_or_else(|| format!("the server answered {status} and did not say why")),
             request_id,
             status_code: status.as_u16(),
@@ -321,14 +322,6 @@ impl Client {
         });
         Err(Attempt { error: Error::Refused(body), was_sent: true, retry_after })
     }
-}
-
-/// What Airflow says about a request that it refuses, which has another form than what the server says.
-fn of_airflow(bytes: &[u8]) -> Option<String> {
-    let body: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    let detail = body.get("detail").or_else(|| body.get("title"))?;
-    let text = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
-    Some(format!("Airflow: {}", text.chars().take(2_000).collect::<String>()))
 }
 
 /// Why one attempt failed, and what the decision to try again needs.
