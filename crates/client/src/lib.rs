@@ -314,14 +314,19 @@ impl Client {
         let request_id = text(response.headers(), &REQUEST_ID).to_owned();
         let bytes = read(response, MOST_BYTES).await?;
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| ErrorBody {
-            message: of_airflow::reason(&bytes)
-                .unwrap_or_else(|| format!("the server answered {status} and did not say why")),
+            message: of_airflow::reason(&bytes).unwrap_or_else(|| unexplained(status, &request_id)),
             request_id,
             status_code: status.as_u16(),
             field_errors: None,
         });
         Err(Attempt { error: Error::Refused(body), was_sent: true, retry_after })
     }
+}
+
+/// A refusal without a reason: Podium gives one, and an id to every response.
+fn unexplained(status: reqwest::StatusCode, request_id: &str) -> String {
+    let said = format!("the server answered {status} and did not say why");
+    if request_id.is_empty() { format!("{said}: it may not be a Podium server") } else { said }
 }
 
 /// Why one attempt failed, and what the decision to try again needs.
@@ -337,7 +342,11 @@ struct Attempt {
 impl Attempt {
     fn unreachable(base: &str, error: &reqwest::Error) -> Self {
         let was_sent = !error.is_connect();
-        let error = Error::Unreachable { url: base.to_owned(), reason: error::text_of(error) };
+        let mut reason = error::text_of(error);
+        if reason.contains("InvalidContentType") {
+            reason = "it does not speak TLS, perhaps its URL begins with http://".to_owned();
+        }
+        let error = Error::Unreachable { url: base.to_owned(), reason };
         Self { error, was_sent, retry_after: None }
     }
 
@@ -368,7 +377,10 @@ async fn read(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, A
 /// The URL of a server: scheme, host, and perhaps a path in front of everything.
 fn base_url(text: &str) -> Result<Url> {
     let invalid = |why: &str| Error::Invalid(format!("{text:?} is not the URL of a server: {why}"));
-    let url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
+    let url = Url::parse(text).map_err(|error| match text.contains("://") {
+        true => invalid(&error.to_string()),
+        false => invalid("it must begin with http:// or https://"),
+    })?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(invalid("it must begin with http:// or https://"));
     }

@@ -76,7 +76,16 @@ impl<'a> Airflow<'a> {
 
     /// Sends a call.
     pub(crate) async fn send(&self, call: Call) -> Outcome<Value> {
-        Ok(self.session.client.send(call).await?.body)
+        let sent = self.session.client.send(call).await.map_err(Failed::from);
+        Ok(sent.map_err(|failed| self.explain_outage(failed))?.body)
+    }
+
+    /// Says how to find out why its web server is not up.
+    fn explain_outage(&self, failed: Failed) -> Failed {
+        match failed.status() {
+            Some(503) => failed.hint(format!("Its status: podium deployment get {:?}", self.name)),
+            _ => failed,
+        }
     }
 
     /// Up to a number of items of a list, page by page.

@@ -152,7 +152,10 @@ impl Target {
                     false => Err(Failed::usage(format!(
                         "the context {name:?} is for {}, not for {url}",
                         context.url
-                    ))),
+                    ))
+                    .hint(
+                        "Name the server once: with --context (PODIUM_CONTEXT) or with --url (PODIUM_URL).",
+                    )),
                 }
             }
             (None, Some(url)) => Ok(contexts.contexts.values().find(|context| is_same(&context.url, url))),

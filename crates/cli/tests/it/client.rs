@@ -11,6 +11,7 @@ mod deploying;
 mod developing;
 mod events;
 mod guides;
+mod mistakes;
 mod newer_server;
 mod operator;
 mod planning;
