@@ -10,6 +10,7 @@
 mod call;
 mod error;
 mod lines;
+mod of_airflow;
 mod pages;
 mod retry;
 mod upload;
@@ -313,8 +314,7 @@ impl Client {
         let request_id = text(response.headers(), &REQUEST_ID).to_owned();
         let bytes = read(response, MOST_BYTES).await?;
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| ErrorBody {
-            message: of_airflow(&bytes)
-                .unwrap_or_else(|| format!("the server answered {status} and did not say why")),
+            message: of_airflow::reason(&bytes).unwrap_or_else(|| unexplained(status, &request_id)),
             request_id,
             status_code: status.as_u16(),
             field_errors: None,
@@ -323,12 +323,10 @@ impl Client {
     }
 }
 
-/// What Airflow says about a request that it refuses, which has another form than what the server says.
-fn of_airflow(bytes: &[u8]) -> Option<String> {
-    let body: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    let detail = body.get("detail").or_else(|| body.get("title"))?;
-    let text = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
-    Some(format!("Airflow: {}", text.chars().take(2_000).collect::<String>()))
+/// A refusal without a reason: Podium gives one, and an id to every response.
+fn unexplained(status: reqwest::StatusCode, request_id: &str) -> String {
+    let said = format!("the server answered {status} and did not say why");
+    if request_id.is_empty() { format!("{said}: it may not be a Podium server") } else { said }
 }
 
 /// Why one attempt failed, and what the decision to try again needs.
@@ -344,7 +342,11 @@ struct Attempt {
 impl Attempt {
     fn unreachable(base: &str, error: &reqwest::Error) -> Self {
         let was_sent = !error.is_connect();
-        let error = Error::Unreachable { url: base.to_owned(), reason: error::text_of(error) };
+        let mut reason = error::text_of(error);
+        if reason.contains("InvalidContentType") {
+            reason = "it does not speak TLS, perhaps its URL begins with http://".to_owned();
+        }
+        let error = Error::Unreachable { url: base.to_owned(), reason };
         Self { error, was_sent, retry_after: None }
     }
 
@@ -375,7 +377,10 @@ async fn read(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, A
 /// The URL of a server: scheme, host, and perhaps a path in front of everything.
 fn base_url(text: &str) -> Result<Url> {
     let invalid = |why: &str| Error::Invalid(format!("{text:?} is not the URL of a server: {why}"));
-    let url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
+    let url = Url::parse(text).map_err(|error| match text.contains("://") {
+        true => invalid(&error.to_string()),
+        false => invalid("it must begin with http:// or https://"),
+    })?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(invalid("it must begin with http:// or https://"));
     }

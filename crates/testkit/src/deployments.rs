@@ -7,6 +7,7 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{DeployId, DeploymentId, WorkspaceId};
 use podium_dataplane::LogLine;
 use podium_domain::deployments::Spec;
+use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::work::{self, Pending};
 use podium_store::{Stamp, subjects};
@@ -22,6 +23,14 @@ impl TestApp {
         let said = std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner));
         self.keep_lines(said).await;
         steps
+    }
+
+    /// Says that the rollout of a deployment waits for a task.
+    pub async fn wait_for_task(&self, id: DeploymentId, task: &str) {
+        let waits_for = vec![task.to_owned()];
+        let progress = RolloutProgress { step: RolloutStep::Drain, done: None, message: None, waits_for };
+        self.plane.script().set_progress(id, Some(progress));
+        self.settle().await;
     }
 
     /// Writes lines to the log store.

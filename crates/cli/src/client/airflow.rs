@@ -76,7 +76,16 @@ impl<'a> Airflow<'a> {
 
     /// Sends a call.
     pub(crate) async fn send(&self, call: Call) -> Outcome<Value> {
-        Ok(self.session.client.send(call).await?.body)
+        let sent = self.session.client.send(call).await.map_err(Failed::from);
+        Ok(sent.map_err(|failed| self.explain_outage(failed))?.body)
+    }
+
+    /// Says how to find out why its web server is not up.
+    fn explain_outage(&self, failed: Failed) -> Failed {
+        match failed.status() {
+            Some(503) => failed.hint(format!("Its status: podium deployment get {:?}", self.name)),
+            _ => failed,
+        }
     }
 
     /// Up to a number of items of a list, page by page.
@@ -115,16 +124,48 @@ impl<'a> Airflow<'a> {
         Ok(names)
     }
 
-    /// Says which DAG may have been meant, where there is none of this name.
-    pub(crate) async fn explain(&self, failed: Failed, dag: &str) -> Failed {
+    /// Says what is missing where Airflow found nothing: the DAG, or else its run.
+    pub(crate) async fn explain(&self, failed: Failed, dag: &str, run: Option<&str>) -> Failed {
         if failed.exit != Exit::NotFound {
             return failed;
         }
+        match run {
+            Some(run) if self.get(&["dags", dag]).await.is_ok() => self.without_run(dag, run).await,
+            _ => self.without_dag(failed, dag).await,
+        }
+    }
+
+    /// There is no such DAG: says which one may have been meant, or how to find out.
+    async fn without_dag(&self, failed: Failed, dag: &str) -> Failed {
         let Ok(names) = self.dag_names().await else { return failed };
+        // It may have come meanwhile, or it was something else that was not found.
+        if names.iter().any(|name| name == dag) {
+            return failed;
+        }
+        let missing = Failed::new(Exit::NotFound, format!("{} has no DAG called {dag:?}", self.name));
         match most_alike(&names, dag) {
-            Some(name) if name != dag => failed.hint(format!("Did you mean {name:?}?")),
-            Some(_) => failed,
-            None => failed.hint(format!("Its DAGs: podium dag list --deployment {:?}", self.name)),
+            Some(name) => missing.hint(format!("Did you mean {name:?}?")),
+            None => missing.hint(format!(
+                "Its DAGs: podium dag list --deployment {name:?}. Files that cannot be imported: podium deploy report \
+                 --deployment {name:?}",
+                name = self.name
+            )),
+        }
+    }
+
+    /// There is no such run: says which one may have been meant, or how to find out.
+    async fn without_run(&self, dag: &str, run: &str) -> Failed {
+        let mut names = Vec::new();
+        let newest = json!({ "order_by": "-start_date" });
+        let collect = |page: &[Value]| {
+            names.extend(page.iter().map(|run| text(&run["dag_run_id"]).to_owned()));
+            Ok(())
+        };
+        let read = self.pages(&["dags", dag, "dagRuns"], ("dag_runs", &newest), PAGE, collect).await;
+        let missing = Failed::new(Exit::NotFound, format!("{dag} has no run called {run:?}"));
+        match most_alike(&names, run).filter(|_| read.is_ok()) {
+            Some(name) => missing.hint(format!("Did you mean {name:?}?")),
+            None => missing.hint(format!("Its runs: podium run list {dag:?} --deployment {:?}", self.name)),
         }
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Failed {
     details: Vec<String>,
     /// What to do next.
     hint: Option<String>,
+    /// The status that the server answered with.
+    status: Option<u16>,
 }
 
 /// A result of a command.
@@ -57,7 +59,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Failed>;
 
 impl Failed {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), details: Vec::new(), hint: None }
+        Self { exit, message: message.into(), details: Vec::new(), hint: None, status: None }
     }
 
     /// It was typed wrongly.
@@ -73,6 +75,11 @@ impl Failed {
     /// Whether the same may work in a moment: the server could not be reached, or was busy.
     pub(crate) fn is_passing(&self) -> bool {
         self.exit == Exit::Unreachable
+    }
+
+    /// The status that the server answered with, if it was the server that refused.
+    pub(crate) fn status(&self) -> Option<u16> {
+        self.status
     }
 
     /// What happened, on one line.
@@ -117,7 +124,7 @@ impl From<std::io::Error> for Failed {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::new(Exit::Fine, ""),
-            _ => Self::because(error.to_string()),
+            _ => Self::because(format!("reading or writing failed: {error}")),
         }
     }
 }
@@ -142,15 +149,24 @@ impl From<ErrorBody> for Failed {
         let fields = fields.filter(|field| body.message != format!("{} {}", field.field, field.message));
         let fields: Vec<String> = fields.map(|field| format!("{}: {}", field.field, field.message)).collect();
         let mut failed = Self::new(exit, body.message).details(fields);
+        failed.status = Some(body.status_code);
         if !body.request_id.is_empty() {
             failed.details.push(format!("status {}, request {}", body.status_code, body.request_id));
         }
         match body.status_code {
+            401 if has_own_token() => {
+                failed.hint("The token is the one in PODIUM_TOKEN: set it to one of this server.")
+            }
             401 => failed.hint("Sign in again: podium login"),
             429 => failed.hint("Too many requests: try again in a moment."),
             _ => failed,
         }
     }
+}
+
+/// Whether the environment sets the token.
+fn has_own_token() -> bool {
+    std::env::var_os("PODIUM_TOKEN").is_some_and(|token| !token.is_empty())
 }
 
 /// A text without control characters: what a server says must not steer a terminal.

@@ -103,7 +103,22 @@ pub(crate) fn read(path: &Path) -> Outcome<Value> {
         return Err(unreadable(&format!("it is larger than {MOST_BYTES} bytes")));
     }
     // JSON is YAML too, but its own parser keeps numbers as they are.
-    serde_json::from_str(&text).or_else(|_| serde_saphyr::from_str(&text).map_err(|error| unreadable(&error)))
+    serde_json::from_str(&text).or_else(|_| {
+        serde_saphyr::from_str(&text).map_err(|error| Failed::usage(yaml_problem(&path.display(), &error)))
+    })
+}
+
+/// What is wrong with a YAML file, and where, on one line.
+pub(crate) fn yaml_problem(name: &dyn std::fmt::Display, error: &serde_saphyr::Error) -> String {
+    let message = error.without_snippet().to_string();
+    match error.location() {
+        Some(at) => {
+            let (line, column) = (at.line(), at.column());
+            let again = format!(" at line {line}, column {column}");
+            format!("{name}:{line}:{column}: {}", message.strip_suffix(&again).unwrap_or(&message))
+        }
+        None => format!("{name}: {message}"),
+    }
 }
 
 #[cfg(test)]

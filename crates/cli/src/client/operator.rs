@@ -48,4 +48,5 @@ pub(crate) fn socket_in(directory: &Path) -> Outcome<Option<Socket>> {
 pub(crate) fn absent(directory: &Path) -> Failed {
     let message = format!("no server runs with its data in {}", directory.display());
     Failed::new(Exit::Unreachable, message)
+        .hint(format!("Start it: podium serve --data-dir {}", directory.display()))
 }

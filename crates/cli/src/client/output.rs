@@ -7,7 +7,7 @@ use std::io::{BufWriter, IsTerminal as _, Stdout, Write};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::ending::{Failed, Outcome};
+use super::ending::{Failed, Outcome, one_line};
 use super::table;
 
 /// A format.
@@ -117,6 +117,8 @@ pub(crate) struct Printer<W: Write> {
     is_styled: bool,
     table: table::Pages,
     count: u64,
+    /// The wanted fields that no item had so far.
+    unseen: Vec<String>,
 }
 
 impl<W: Write> Printer<W> {
@@ -140,6 +142,7 @@ impl<W: Write> Printer<W> {
             is_styled,
             table: table::Pages::default(),
             count: 0,
+            unseen: format.columns.iter().map(|field| field.trim().to_owned()).collect(),
         })
     }
 
@@ -174,6 +177,7 @@ impl<W: Write> Printer<W> {
             }
         }
         self.count += items.len() as u64;
+        self.unseen.retain(|field| !items.iter().any(|item| has(item, field)));
         self.out.flush()
     }
 
@@ -183,13 +187,22 @@ impl<W: Write> Printer<W> {
             (Output::Table | Output::Wide, 0) => eprintln!("There are none."),
             (Output::Json | Output::Yaml, 0) => writeln!(self.out, "[]")?,
             (Output::Json, _) => writeln!(self.out, "\n]")?,
-            _ => {}
+            _ => self.tell_unseen(),
         }
         self.out.flush()
     }
 
+    /// Says which of the wanted fields nothing has: they may be misspelt.
+    fn tell_unseen(&self) {
+        for field in &self.unseen {
+            eprintln!("Nothing here has the field {}. All fields: --output json", one_line(field));
+        }
+    }
+
     /// Writes one thing that is no list.
     pub(crate) fn one(&mut self, item: &Value) -> std::io::Result<()> {
+        self.unseen.retain(|field| !has(item, field));
+        self.tell_unseen();
         match self.output {
             Output::Table | Output::Wide => {
                 let text = table::details(&self.columns, item, self.is_styled);
@@ -202,6 +215,11 @@ impl<W: Write> Printer<W> {
         }
         self.out.flush()
     }
+}
+
+/// Whether something has a field; dots lead into objects.
+fn has(item: &Value, field: &str) -> bool {
+    field.split('.').try_fold(item, |value, name| value.get(name)).is_some()
 }
 
 fn yaml(value: &(impl serde::Serialize + ?Sized)) -> std::io::Result<String> {

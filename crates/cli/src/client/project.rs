@@ -9,6 +9,7 @@ use podium_client::Call;
 use serde::{Deserialize, Serialize};
 
 use super::ending::{Failed, Outcome};
+use super::fields::yaml_problem;
 use super::session::{Session, text};
 
 /// The name of the file.
@@ -36,7 +37,7 @@ impl Project {
             Err(error) => return Err(Failed::because(format!("{} cannot be read: {error}", path.display()))),
         };
         serde_saphyr::from_str(&text).map_err(|error| {
-            Failed::usage(format!("{} is not understood: {error}", path.display()))
+            Failed::usage(yaml_problem(&path.display(), &error))
                 .hint("It may hold `workspace` and `deployment`, each a name or an id.")
         })
     }
@@ -74,7 +75,8 @@ impl DeploymentFlags {
             several => Err(Failed::usage(format!(
                 "name the deployment: there is no {FILE} here, and there are several"
             ))
-            .details(several.iter().map(|item| text(&item["name"]).to_owned()))),
+            .details(several.iter().map(|item| text(&item["name"]).to_owned()))
+            .hint("Give --deployment NAME, or write `deployment: NAME` to podium.yaml.")),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Which server a command calls, as whom, and in which organization.
 
+mod starting;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use clap::Args;
 use podium_api::path::InOrganization;
@@ -14,15 +15,11 @@ use tokio::sync::OnceCell;
 
 use super::contexts::{Context, Contexts};
 use super::ending::{Exit, Failed, Outcome};
-use super::follow::{Progress, pause};
 use super::names;
 use super::operator;
 use super::output::{Format, Listing, View};
 use super::planning::Planning;
-use crate::server::{OWNER_TOKEN, SOCKET};
-
-/// How long a server that does not answer yet is waited for.
-const STARTING: Duration = Duration::from_secs(30);
+use crate::server::OWNER_TOKEN;
 
 /// Which server, and as whom.
 #[derive(Args, Clone)]
@@ -81,37 +78,6 @@ impl Setup {
 }
 
 impl Setup {
-    /// The same, with a server that answers: one that does not yet is waited for, as it may be starting.
-    pub(crate) async fn open_patiently(&self) -> Outcome<Session> {
-        let (deadline, mut progress, mut round) = (Instant::now() + STARTING, None, 0);
-        let mut opened = self.open();
-        loop {
-            let failed = match &opened {
-                Ok(session) => match tokio::time::timeout_at(deadline.into(), session.knock()).await {
-                    Ok(Err(failed)) if failed.is_passing() => failed,
-                    Ok(Err(failed)) => return Err(failed),
-                    Ok(Ok(())) => return opened,
-                    Err(_) => Failed::new(Exit::Unreachable, "the server does not answer"),
-                },
-                Err(_) => match self.target.starts_here()? {
-                    Some(directory) => operator::absent(&directory),
-                    None => return opened,
-                },
-            };
-            if Instant::now() > deadline {
-                return opened.and(Err(failed));
-            }
-            let reason = failed.reason();
-            let waiting = format!("Waiting up to {} s for the server: {reason}", STARTING.as_secs());
-            progress.get_or_insert_with(Progress::new).say(&waiting);
-            pause(round).await;
-            round += 1;
-            if opened.is_err() {
-                opened = self.open();
-            }
-        }
-    }
-
     /// A session with this server, as whoever holds the token.
     pub(crate) fn open_at(&self, url: &str, token: String) -> Outcome<Session> {
         let client = self.target.client(url, Some(token), None)?;
@@ -124,17 +90,6 @@ impl Target {
     /// Whether a server is named, in whatever way but the current context.
     pub(crate) fn is_named(&self) -> bool {
         self.context.is_some() || self.url.is_some() || self.data_dir.is_some()
-    }
-
-    /// The data directory on this machine whose server would be used if it served.
-    fn starts_here(&self) -> Outcome<Option<PathBuf>> {
-        let directory = match &self.data_dir {
-            Some(directory) => directory.clone(),
-            None if self.is_named() || own_token().is_some() => return Ok(None),
-            None if !Contexts::read()?.contexts.is_empty() => return Ok(None),
-            None => operator::directory(),
-        };
-        Ok(Some(directory).filter(|directory| directory.is_dir() && !directory.join(SOCKET).exists()))
     }
 
     /// A session that shows nothing, of a command that is not typed to its end.
@@ -169,7 +124,7 @@ impl Target {
             let is_new = token.is_none() && contexts.contexts.is_empty();
             let directory = operator::directory();
             let socket = if is_new { operator::socket_in(&directory)? } else { None };
-            let socket = socket.ok_or_else(not_signed_in)?;
+            let socket = socket.ok_or_else(|| not_signed_in(&contexts, token.is_some()))?;
             return Ok((self.client_of(socket)?, None, Some(directory)));
         };
         let is_own_token = token.is_some();
@@ -197,7 +152,10 @@ impl Target {
                     false => Err(Failed::usage(format!(
                         "the context {name:?} is for {}, not for {url}",
                         context.url
-                    ))),
+                    ))
+                    .hint(
+                        "Name the server once: with --context (PODIUM_CONTEXT) or with --url (PODIUM_URL).",
+                    )),
                 }
             }
             (None, Some(url)) => Ok(contexts.contexts.values().find(|context| is_same(&context.url, url))),
@@ -266,15 +224,24 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
     plain(one) == plain(other)
 }
 
-/// Nobody signed in yet: says how, and where the first token is if this is the server's own machine.
-fn not_signed_in() -> Failed {
-    let token = operator::directory().join(OWNER_TOKEN);
-    let hint = match std::fs::File::open(&token) {
-        Ok(_) => format!(
-            "This machine has an installation. Sign in as its owner: podium login http://127.0.0.1:8080 --token-file {}",
+/// No server is named, and none runs here: says what to do about it.
+fn not_signed_in(contexts: &Contexts, has_token: bool) -> Failed {
+    let directory = operator::directory();
+    let token = directory.join(OWNER_TOKEN);
+    let hint = match contexts.contexts.keys().next() {
+        _ if has_token => "PODIUM_TOKEN is set, but no server to use it for: set PODIUM_URL too, or give --url.".into(),
+        Some(first) => format!(
+            "No context is the current one: podium context use {first}. Those that there are: podium context list"
+        ),
+        None if std::fs::File::open(&token).is_ok() => format!(
+            "The server with its data in {} is not running: podium serve. If it is, sign in as its owner: podium login \
+             http://127.0.0.1:8080 --token-file {}",
+            directory.display(),
             token.display()
         ),
-        Err(_) => "Sign in: podium login URL. In CI, set PODIUM_URL and PODIUM_TOKEN.".into(),
+        None => "Sign in: podium login URL. In CI, set PODIUM_URL and PODIUM_TOKEN. To start a server on this machine: \
+                 podium serve"
+            .into(),
     };
     Failed::new(Exit::Refused, "you are not signed in to a server").hint(hint)
 }

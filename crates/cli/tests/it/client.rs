@@ -11,9 +11,13 @@ mod deploying;
 mod developing;
 mod events;
 mod guides;
+mod mistakes;
 mod newer_server;
 mod operator;
 mod planning;
+mod recorded_airflow;
+#[cfg(target_os = "linux")]
+mod scripted;
 mod signing_in;
 #[cfg(target_os = "linux")]
 mod terminal;
@@ -91,6 +95,20 @@ impl Desk {
         command
     }
 
+    /// A line for a shell that finds the program.
+    fn shell(&self, line: &str) -> Command {
+        self.furnish(on_pipes(line))
+    }
+
+    /// Gives a shell what the person at the desk has: the program, settings and a folder.
+    fn furnish(&self, mut command: Command) -> Command {
+        command.current_dir(self.folder()).env("PATH", search_path());
+        command.env("PODIUM_CONFIG_DIR", self.settings());
+        command.env("GIT_CEILING_DIRECTORIES", std::env::temp_dir());
+        command.env("URL", &self.url).env("TOKEN", &self.token);
+        command
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         self.run_with(arguments, "")
     }
@@ -131,10 +149,31 @@ impl Desk {
     /// A text in which what differs from run to run is replaced.
     pub(crate) fn plain(&self, text: &str) -> String {
         let text = text.replace(&self.url, "URL").replace(&self.home.path().display().to_string(), "HOME");
-        let lines = text.lines().map(|line| match line.split_once(", request ") {
-            Some((start, _)) => format!("{start}, request ID\n"),
-            None => format!("{line}\n"),
-        });
-        lines.collect()
+        requests_masked(&text)
     }
+}
+
+/// A text in which the ids of requests are replaced.
+fn requests_masked(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.split_once(", request ") {
+        Some((start, _)) => format!("{start}, request ID\n"),
+        None => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// A line for a shell whose output is piped; it fails if any part of it does.
+fn on_pipes(line: &str) -> Command {
+    let mut command = Command::new("bash");
+    command.args(["-o", "pipefail", "-c", line]);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PODIUM_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Where a shell looks for programs: first where the one under test is.
+fn search_path() -> String {
+    let bin = Path::new(env!("CARGO_BIN_EXE_podium")).parent().unwrap();
+    format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default())
 }

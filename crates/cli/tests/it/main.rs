@@ -20,4 +20,5 @@ mod starting;
 #[cfg(target_os = "linux")]
 mod terminals;
 mod tls;
+mod units;
 mod webhooks;

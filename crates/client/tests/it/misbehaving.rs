@@ -65,7 +65,7 @@ fn a_removal_is_sent_once() {
         let (client, seen) = server(vec![AWAY, FINE]).await;
         let refused = client.send_for_nothing(Call::raw("DELETE", "/x").unwrap()).await.unwrap_err();
         assert_eq!((refused.status(), seen.lock().unwrap().len()), (Some(503), 1));
-        assert!(refused.to_string().contains("did not say why"), "{refused}");
+        assert!(refused.to_string().contains("did not say why: it may not be a Podium server"), "{refused}");
     });
 }
 

@@ -9,11 +9,15 @@ use serde_json::{Value, json};
 use crate::client::airflow::{Airflow, AirflowFlags};
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::follow::{Progress, Wait, pause};
+use crate::client::names::most_alike;
 use crate::client::output::{View, column, wide};
 use crate::client::session::{Setup, text};
 
 /// The most tasks of a run whose logs are shown.
 const MOST_TASKS: u64 = 1_000;
+
+/// The most tasks that are named where none has the wanted name.
+const SHOWN_TASKS: usize = 20;
 
 /// Runs of DAGs.
 #[derive(Args)]
@@ -97,7 +101,7 @@ impl Runs {
             }
             Verb::Get(one) => {
                 let run = one.find(&airflow).await?;
-                session.show(&airflow.get(&["dags", &one.dag, "dagRuns", &run]).await?, &VIEW)
+                session.show(&get(&airflow, &one.dag, &run).await?, &VIEW)
             }
             Verb::Wait { one, wait } => {
                 let run = one.find(&airflow).await?;
@@ -130,16 +134,33 @@ impl One {
     }
 }
 
+async fn get(airflow: &Airflow<'_>, dag: &str, run: &str) -> Outcome<Value> {
+    match airflow.get(&["dags", dag, "dagRuns", run]).await {
+        Ok(found) => Ok(found),
+        Err(failed) => Err(airflow.explain(failed, dag, Some(run)).await),
+    }
+}
+
 async fn list(
     airflow: &Airflow<'_>,
     dag: &str,
     limit: u64,
-    print: impl FnMut(&[Value]) -> Outcome,
+    mut print: impl FnMut(&[Value]) -> Outcome,
 ) -> Outcome {
     let params = json!({ "order_by": "-start_date" });
-    match airflow.pages(&["dags", dag, "dagRuns"], ("dag_runs", &params), limit, print).await {
+    let mut is_empty = true;
+    let print = |page: &[Value]| {
+        is_empty &= page.is_empty();
+        print(page)
+    };
+    let mut done = airflow.pages(&["dags", dag, "dagRuns"], ("dag_runs", &params), limit, print).await;
+    // Airflow 2 lists the runs of a DAG that does not exist: there are none.
+    if done.is_ok() && is_empty {
+        done = airflow.get(&["dags", dag]).await.map(drop);
+    }
+    match done {
         Ok(()) => Ok(()),
-        Err(failed) => Err(airflow.explain(failed, dag).await),
+        Err(failed) => Err(airflow.explain(failed, dag, None).await),
     }
 }
 
@@ -148,7 +169,7 @@ pub(crate) async fn settle(airflow: &Airflow<'_>, dag: &str, run: &str, wait: &W
     let deadline = wait.deadline();
     let (mut progress, mut round) = (Progress::new(), 0);
     loop {
-        let now = airflow.get(&["dags", dag, "dagRuns", run]).await?;
+        let now = get(airflow, dag, run).await?;
         let state = text(&now["state"]);
         let logs = format!("Its logs: podium run logs {dag:?} {run:?} --deployment {:?}", airflow.name);
         match state {
@@ -179,18 +200,27 @@ pub(crate) async fn settle(airflow: &Airflow<'_>, dag: &str, run: &str, wait: &W
 
 /// Prints the logs of the last try of each task.
 async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> Outcome {
-    let mut tasks = Vec::new();
+    let (mut tasks, mut names) = (Vec::new(), Vec::new());
     let path = ["dags", dag, "dagRuns", run, "taskInstances"];
-    airflow
-        .pages(&path, ("task_instances", &json!({})), MOST_TASKS, |page| {
-            let is_wanted = |task: &&Value| only.is_empty() || only.iter().any(|id| task["task_id"] == **id);
-            tasks.extend(page.iter().filter(is_wanted).cloned());
-            Ok(())
-        })
-        .await?;
+    let everything = json!({});
+    let read = airflow.pages(&path, ("task_instances", &everything), MOST_TASKS, |page| {
+        let is_wanted = |task: &&Value| only.is_empty() || only.iter().any(|id| task["task_id"] == **id);
+        names.extend(page.iter().map(|task| text(&task["task_id"]).to_owned()));
+        tasks.extend(page.iter().filter(is_wanted).cloned());
+        Ok(())
+    });
+    if let Err(failed) = read.await {
+        return Err(airflow.explain(failed, dag, Some(run)).await);
+    }
     tasks.sort_by(|one, other| text(&one["start_date"]).cmp(text(&other["start_date"])));
-    if tasks.is_empty() {
-        return Err(Failed::new(Exit::NotFound, format!("{run} has no such task yet")));
+    if names.is_empty() {
+        let state = text(&get(airflow, dag, run).await?["state"]).to_owned();
+        return Err(Failed::new(Exit::NotFound, format!("{run} has no tasks yet: it is {state}")).hint(
+            format!("To wait for it: podium run wait {dag:?} {run:?} --deployment {:?}", airflow.name),
+        ));
+    }
+    if let Some(unknown) = only.iter().find(|id| !names.contains(id)) {
+        return Err(without_task(run, unknown, &mut names));
     }
     let mut out = std::io::stdout().lock();
     for task in &tasks {
@@ -210,6 +240,21 @@ async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> O
         }
     }
     Ok(())
+}
+
+/// There is no such task: says which one may have been meant, or which ones there are.
+fn without_task(run: &str, task: &str, names: &mut Vec<String>) -> Failed {
+    names.sort();
+    names.dedup();
+    let missing = Failed::new(Exit::NotFound, format!("{run} has no task called {task:?}"));
+    match most_alike(names, task) {
+        Some(name) => missing.hint(format!("Did you mean {name:?}?")),
+        None => {
+            let more = if names.len() > SHOWN_TASKS { ", …" } else { "" };
+            let shown = names[..names.len().min(SHOWN_TASKS)].join(", ");
+            missing.hint(format!("Its tasks: {shown}{more}"))
+        }
+    }
 }
 
 async fn lines(airflow: &Airflow<'_>, call: podium_client::Call) -> Outcome<Vec<String>> {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::dag_runs;
 use crate::client::airflow::{Airflow, AirflowFlags};
-use crate::client::ending::{Failed, Outcome, one_line};
+use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::follow::Wait;
 use crate::client::output::{View, column, wide};
 use crate::client::session::{Setup, text};
@@ -94,10 +94,11 @@ impl Dags {
             Verb::Pause { dags } => pause(&airflow, &dags, true).await,
             Verb::Unpause { dags } => pause(&airflow, &dags, false).await,
             Verb::Trigger { dag, conf, run_id, wait } => {
-                let body = request(&airflow, conf.as_deref(), run_id)?;
+                let body = request(&airflow, conf.as_deref(), run_id.as_deref())?;
                 let is_paused = get(&airflow, &dag).await?["is_paused"] == json!(true);
                 let call = airflow.call("POST", &["dags", &dag, "dagRuns"])?.body(&body)?;
-                let run = airflow.send(call).await?;
+                let run =
+                    airflow.send(call).await.map_err(|failed| taken(failed, &dag, run_id.as_deref()))?;
                 let id = text(&run["dag_run_id"]).to_owned();
                 eprintln!("Started {}.", one_line(&id));
                 if is_paused {
@@ -114,7 +115,7 @@ impl Dags {
 async fn get(airflow: &Airflow<'_>, dag: &str) -> Outcome<Value> {
     match airflow.get(&["dags", dag]).await {
         Ok(found) => Ok(found),
-        Err(failed) => Err(airflow.explain(failed, dag).await),
+        Err(failed) => Err(airflow.explain(failed, dag, None).await),
     }
 }
 
@@ -123,7 +124,7 @@ async fn pause(airflow: &Airflow<'_>, dags: &[String], is_paused: bool) -> Outco
         let call = airflow.call("PATCH", &["dags", dag])?;
         let call = call.query_params(&json!({ "update_mask": "is_paused" }))?;
         if let Err(failed) = airflow.send(call.body(&json!({ "is_paused": is_paused }))?).await {
-            return Err(airflow.explain(failed, dag).await);
+            return Err(airflow.explain(failed, dag, None).await);
         }
         eprintln!("{} {dag}.", if is_paused { "Paused" } else { "Unpaused" });
     }
@@ -140,8 +141,17 @@ pub(crate) async fn start_now(airflow: &Airflow<'_>, dag: &str) -> Outcome<Strin
     Ok(text(&run["dag_run_id"]).to_owned())
 }
 
+/// Says that a run has the id already, where Airflow only says that there is a conflict.
+fn taken(failed: Failed, dag: &str, run_id: Option<&str>) -> Failed {
+    match run_id.filter(|_| failed.exit == Exit::Conflict) {
+        Some(id) => Failed::new(Exit::Conflict, format!("{dag} has a run called {id:?} already"))
+            .hint("Give another --run-id, or none."),
+        None => failed,
+    }
+}
+
 /// The body that starts a run.
-fn request(airflow: &Airflow<'_>, conf: Option<&str>, run_id: Option<String>) -> Outcome<Value> {
+fn request(airflow: &Airflow<'_>, conf: Option<&str>, run_id: Option<&str>) -> Outcome<Value> {
     let conf = match conf {
         Some(conf) => serde_json::from_str::<Map<String, Value>>(conf)
             .map_err(|error| Failed::usage(format!("--conf is no JSON object: {error}")))?,

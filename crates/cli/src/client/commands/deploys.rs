@@ -404,7 +404,8 @@ async fn previous(session: &Session, path: &OfDeployment) -> Outcome<String> {
             return Ok(text(&deployed[1]["id"]).to_owned());
         }
     }
-    Err(Failed::new(Exit::NotFound, "there is no earlier deploy to go back to"))
+    Err(Failed::new(Exit::NotFound, "there is no earlier deploy to go back to")
+        .hint("Those that there are: podium deploy list"))
 }
 
 fn of_deploy(path: OfDeployment, deploy: &str) -> Outcome<OfDeploy> {

@@ -74,7 +74,10 @@ impl Invites {
         let of = async |invite: &str| {
             let invite_id = invite
                 .parse()
-                .map_err(|_| Failed::usage(format!("{invite:?} is not the id of an invite")))?;
+                .map_err(|_| {
+                    Failed::usage(format!("{invite:?} is not the id of an invite"))
+                        .hint("It is what podium invite create shows. To invite somebody again: podium invite create EMAIL")
+                })?;
             Ok::<_, Failed>(OfInvite { organization_id: session.organization().await?, invite_id })
         };
         match self.verb {

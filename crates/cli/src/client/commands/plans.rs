@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use clap::Args;
 use podium_api::path::OfPlan;
-use podium_api::{clusters, plans as api};
+use podium_api::{PlanId, clusters, plans as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
@@ -125,8 +125,9 @@ impl Apply {
             return Plan { source: self.source, setup: self.setup }.run().await;
         }
         if let Some(id) = &self.planned {
+            let plan_id = plan_id(id)?;
             session.agree(&format!("Apply the plan {id}?"), self.yes)?;
-            let applied = apply(&session, id).await?;
+            let applied = apply(&session, plan_id).await?;
             eprintln!("Applied {} calls.", applied["calls"].as_array().map_or(0, Vec::len));
             return if session.format.is_table() {
                 show_secrets(&applied)
@@ -145,7 +146,7 @@ impl Apply {
             }
             printing::refusals(&made.calls, &made.plan["calls"])?;
             session.agree("Apply this plan?", self.yes)?;
-            let applied = apply(&session, text(&made.plan["planId"])).await?;
+            let applied = apply(&session, plan_id(text(&made.plan["planId"]))?).await?;
             if is_table {
                 show_values(&made.calls, &applied)?;
             } else {
@@ -220,11 +221,16 @@ fn is_on_new_cluster(call: &Planned, calls: &[Planned]) -> bool {
     }
 }
 
+fn plan_id(text: &str) -> Outcome<PlanId> {
+    text.parse().map_err(|_| {
+        Failed::usage(format!("{text:?} is no id of a plan"))
+            .hint("podium plan -f FILE shows the id of the plan that it makes. To apply a file: podium apply -f FILE")
+    })
+}
+
 /// Applies a plan, all of it or nothing.
-async fn apply(session: &Session, id: &str) -> Outcome<Value> {
-    let not_an_id = |_| Failed::usage(format!("{id:?} is no id of a plan"));
-    let path =
-        OfPlan { organization_id: session.organization().await?, plan_id: id.parse().map_err(not_an_id)? };
+async fn apply(session: &Session, plan_id: PlanId) -> Outcome<Value> {
+    let path = OfPlan { organization_id: session.organization().await?, plan_id };
     match session.client.send(Call::to::<api::Apply>(&path)).await {
         Ok(done) => Ok(done.body),
         Err(error) => {

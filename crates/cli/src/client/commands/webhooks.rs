@@ -301,8 +301,10 @@ async fn deliveries(
 }
 
 async fn of(session: &Session, webhook: &str, delivery: &str) -> Outcome<OfWebhookDelivery> {
-    let delivery_id: WebhookDeliveryId =
-        delivery.parse().map_err(|_| Failed::usage(format!("{delivery:?} is not the id of a delivery")))?;
+    let delivery_id: WebhookDeliveryId = delivery.parse().map_err(|_| {
+        Failed::usage(format!("{delivery:?} is not the id of a delivery"))
+            .hint(format!("Those that there are: podium webhook delivery list {webhook:?}"))
+    })?;
     let OfWebhook { organization_id, webhook_id } = session.webhook(webhook).await?;
     Ok(OfWebhookDelivery { organization_id, webhook_id, delivery_id })
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::keys::{Fields, Key, Kind};
 use crate::client::ending::{Failed, Outcome};
+use crate::client::fields::yaml_problem;
 
 /// The largest file.
 const MOST_BYTES: u64 = 8 << 20;
@@ -58,9 +59,7 @@ impl Declared {
 
     fn add_text(&mut self, name: &str, text: &str) -> Outcome {
         let mut file: Declarations = serde_saphyr::from_str(text).map_err(|error| {
-            let place = error.location().map(|at| format!(":{}:{}", at.line(), at.column()));
-            let message = error.without_snippet().to_string();
-            Failed::usage(format!("{name}{}: {message}", place.unwrap_or_default()))
+            Failed::usage(yaml_problem(&name, &error))
                 .hint("The fields of such a file: docs/guide/declarative.md")
         })?;
         if let Some(set) = file.set.take() {

@@ -2,14 +2,12 @@
 //!
 //! Real Airflow is in `cargo xtask airflow`; here somebody plays the server, and remembers what it was asked.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
+use super::recorded_airflow::{Recorded, answer};
 use crate::program::{Ended, finish};
 
 const ORGANIZATION: &str = "c00000000000000000000000a";
@@ -17,43 +15,22 @@ const DEPLOYMENT: &str = "c00000000000000000000000d";
 
 /// A server with one deployment, whose Airflow has one DAG with one run.
 struct Played {
-    url: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    recorded: Recorded,
     home: TempDir,
 }
 
 impl Played {
-    fn with_airflow(version: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (remembered, version) = (Arc::clone(&asked), version.to_owned());
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let mut lines = BufReader::new(stream.try_clone().unwrap());
-                let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
-                lines.read_line(&mut first).unwrap();
-                while lines.read_line(&mut line).unwrap() > 2 {
-                    if let Some(text) = line.to_lowercase().strip_prefix("content-length:") {
-                        length = text.trim().parse().unwrap();
-                    }
-                    line.clear();
-                }
-                let mut body = vec![0; length];
-                lines.read_exact(&mut body).unwrap();
-                let target = first.split(' ').nth(1).unwrap_or_default();
-                let request = first.trim_end_matches(" HTTP/1.1\r\n");
-                remembered.lock().unwrap().push(format!("{request} {}", String::from_utf8_lossy(&body)));
-                let (status, reply) = answer(target.split('?').next().unwrap(), &version);
-                let _ = write!(
-                    stream,
-                    "HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{reply}",
-                    reply.len()
-                );
+    fn with_airflow(version: &'static str) -> Self {
+        let deployment = format!("/v1/organizations/{ORGANIZATION}/deployments/{DEPLOYMENT}");
+        let recorded = Recorded::start(move |path| match path == deployment {
+            true => {
+                let found =
+                    json!({ "name": "nightly", "namespace": "calm-comet-1", "airflowVersion": version });
+                (200, found.to_string())
             }
+            false => answer(path, version),
         });
-        Self { url, asked, home: tempfile::tempdir().unwrap() }
+        Self { recorded, home: tempfile::tempdir().unwrap() }
     }
 
     fn run(&self, arguments: &[&str]) -> Ended {
@@ -62,7 +39,7 @@ impl Played {
             command.env_remove(name);
         }
         command.args(arguments).current_dir(self.home.path()).env("NO_COLOR", "1");
-        command.env("PODIUM_CONFIG_DIR", self.home.path()).env("PODIUM_URL", &self.url);
+        command.env("PODIUM_CONFIG_DIR", self.home.path()).env("PODIUM_URL", self.recorded.url());
         command.env("PODIUM_TOKEN", "t").env("PODIUM_ORGANIZATION", ORGANIZATION);
         command.env("PODIUM_DEPLOYMENT", DEPLOYMENT);
         finish(command, "")
@@ -70,47 +47,10 @@ impl Played {
 
     /// What Airflow was asked since the last time.
     fn asked(&self) -> Vec<String> {
-        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        let of_airflow = asked.into_iter().filter(|request| request.contains(" /airflow/calm-comet-1/"));
+        let of_airflow =
+            self.recorded.asked().into_iter().filter(|request| request.contains(" /airflow/calm-comet-1/"));
         of_airflow.map(|request| request.replace("/airflow/calm-comet-1", "").trim_end().to_owned()).collect()
     }
-}
-
-fn answer(path: &str, version: &str) -> (u16, String) {
-    let deployment = format!("/v1/organizations/{ORGANIZATION}/deployments/{DEPLOYMENT}");
-    let run =
-        json!({ "dag_run_id": "manual__1", "dag_id": "load", "state": "success", "run_type": "manual" });
-    let dag = json!({ "dag_id": "load", "is_paused": true, "has_import_errors": false });
-    let (_, asked) =
-        path.split_once("/airflow/calm-comet-1/api/v").map_or(("", path), |(_, rest)| rest.split_at(1));
-    let reply: Value = match asked {
-        path if path == deployment => {
-            json!({ "name": "nightly", "namespace": "calm-comet-1", "airflowVersion": version })
-        }
-        "/dags" => json!({ "dags": [dag], "total_entries": 1 }),
-        "/dags/load" => dag,
-        "/dags/load/dagRuns" => {
-            let mut both = run;
-            both["dag_runs"] = json!([both.clone()]);
-            both["total_entries"] = 1.into();
-            both
-        }
-        "/dags/load/dagRuns/manual__1" => run,
-        "/dags/load/dagRuns/bad" => json!({ "dag_run_id": "bad", "state": "failed" }),
-        "/dags/load/dagRuns/manual__1/taskInstances" => {
-            let mapped = json!({ "task_id": "part", "try_number": 2, "map_index": 3, "start_date": "2" });
-            let first = json!({ "task_id": "greet", "try_number": 1, "map_index": -1, "start_date": "1" });
-            json!({ "task_instances": [mapped, first], "total_entries": 2 })
-        }
-        path if path.contains("/logs/") && version.starts_with('2') => {
-            return (200, "one\ntwo\u{1b}[2J\n".into());
-        }
-        path if path.contains("/logs/") => {
-            json!({ "content": ["::group::x", { "timestamp": "t", "level": "info", "event": "Hello" }] })
-        }
-        _ => return (404, json!({ "detail": "The Dag was not found" }).to_string()),
-    };
-    (200, reply.to_string())
 }
 
 #[test]
@@ -172,13 +112,52 @@ fn runs_are_read_with_the_logs_of_their_tasks() {
 }
 
 #[test]
+fn what_is_missing_is_named_in_either_version() {
+    let list = "Its DAGs: podium dag list --deployment \"nightly\". Files that cannot be imported: podium deploy report \
+                --deployment \"nightly\"";
+    let lod = "nightly has no DAG called \"lod\"\nDid you mean \"load\"?";
+    let other = format!("nightly has no DAG called \"untitled\"\n{list}");
+    let run = "load has no run called \"manual_1\"\nDid you mean \"manual__1\"?";
+    let another = "load has no run called \"x\"\nIts runs: podium run list \"load\" --deployment \"nightly\"";
+    let table: [(&[&str], &str); 12] = [
+        (&["dag", "get", "lod"], lod),
+        (&["dag", "trigger", "lod"], lod),
+        (&["dag", "pause", "untitled"], &other),
+        (&["run", "list", "lod"], lod),
+        (&["run", "get", "lod"], lod),
+        (&["run", "get", "lod", "x"], lod),
+        (&["run", "get", "load", "manual_1"], run),
+        (&["run", "wait", "load", "x"], another),
+        (&["run", "logs", "load", "x"], another),
+        (&["run", "get", "idle"], "idle has no runs\nStart one: podium dag trigger \"idle\""),
+        (
+            &["run", "logs", "load", "--task", "gret"],
+            "manual__1 has no task called \"gret\"\nDid you mean \"greet\"?",
+        ),
+        (
+            &["run", "logs", "load", "--task", "xyz"],
+            "manual__1 has no task called \"xyz\"\nIts tasks: greet, part",
+        ),
+    ];
+    for version in ["2.11.2", "3.0.6"] {
+        let played = Played::with_airflow(version);
+        for (arguments, expected) in table {
+            let done = played.run(arguments);
+            let ended = (done.code, done.stdout.as_str(), done.stderr.as_str());
+            assert_eq!(
+                ended,
+                (Some(3), "", format!("podium: {expected}\n").as_str()),
+                "{version} {arguments:?}"
+            );
+        }
+        let none = played.run(&["run", "list", "idle"]);
+        assert_eq!((none.code, none.stderr.as_str()), (Some(0), "There are none.\n"), "{version}");
+    }
+}
+
+#[test]
 fn mistakes_are_explained() {
     let played = Played::with_airflow("3.1.0");
-    let unknown = played.run(&["dag", "trigger", "lod"]);
-    let said = "podium: Airflow: The Dag was not found\n  status 404, request \nDid you mean \"load\"?\n";
-    let plain = unknown.stderr.replace("  status 404, request \n", "").replace("podium: ", "");
-    assert_eq!(unknown.code, Some(3), "{said}");
-    assert_eq!(plain, "Airflow: The Dag was not found\nDid you mean \"load\"?\n");
     assert_eq!(played.run(&["dag", "trigger", "load", "--conf", "[1]"]).code, Some(2));
     assert_eq!(played.run(&["dag", "pause", ".."]).code, Some(2));
     let planned = played.run(&["dag", "trigger", "load", "--plan"]);

@@ -241,7 +241,11 @@ fn a_plan_that_is_stale_is_refused() {
     let applied = desk.run(&["apply", plan["planId"].as_str().unwrap(), "--yes"]);
     assert_eq!((applied.code, applied.stderr.as_str()), (Some(0), "Applied 1 calls.\n"));
     assert_eq!(desk.json(&["workspace", "get", "Reports"])["description"], "Numbers");
-    desk.refuses(&["apply", "nothing", "--yes"], 2, "podium: \"nothing\" is no id of a plan\n");
+    let hint =
+        "podium plan -f FILE shows the id of the plan that it makes. To apply a file: podium apply -f FILE";
+    for arguments in [&["apply", "nothing", "--yes"][..], &["apply", "nothing"]] {
+        desk.refuses(arguments, 2, &format!("podium: \"nothing\" is no id of a plan\n{hint}\n"));
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
 use super::Desk;
+use crate::program::{Installation, finish};
 
 #[test]
 fn a_project_is_written_once_and_deployed() {
@@ -98,6 +99,47 @@ fn a_server_that_is_starting_is_waited_for() {
         said.contains("Acting as the operator of the server in ") && said.ends_with(" is live."),
         "{said}"
     );
+}
+
+#[test]
+fn a_server_that_has_no_data_directory_yet_is_waited_for() {
+    let mut desk = Desk::new();
+    desk.shown(&["init", "hello"]);
+    desk.installation = Installation::new();
+    let data = desk.installation.data_dir().display().to_string();
+    let (mut child, mut said) = desk.deploys_early(&[("PODIUM_DATA_DIR", &data)]);
+    let waiting = format!("Waiting up to 10 s for the server: no server runs with its data in {data}");
+    assert_eq!(said.next(), Some(waiting));
+    desk.program = desk.installation.serve(&[]);
+    let said = said.collect::<Vec<_>>().join("\n");
+    assert!(child.wait().unwrap().success(), "{said}");
+    assert!(said.ends_with(" is live."), "{said}");
+}
+
+#[test]
+fn a_deploy_right_after_the_first_start_of_a_server_works() {
+    let desk = Desk::new();
+    desk.shown(&["init", "hello"]);
+    let mut shell = desk.shell(
+        "podium serve --listen 127.0.0.1:0 --data-plane simulated 2> served.txt & \
+         podium deploy hello --create; code=$?; kill $!; wait; exit $code",
+    );
+    shell.env("PODIUM_CONFIG_DIR", desk.settings().join("unused"));
+    let done = finish(shell, "");
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stderr.ends_with(" is live.\n"), "{}", done.stderr);
+    assert!(desk.folder().join("podium-data").is_dir());
+}
+
+#[test]
+fn a_deploy_without_any_server_ends_and_says_what_to_do() {
+    let desk = Desk::new();
+    desk.shown(&["init", "hello"]);
+    let waiting = "Waiting up to 10 s for the server: no server runs with its data in";
+    let nowhere = "you are not signed in to a server\nSign in: podium login URL. In CI, set PODIUM_URL and PODIUM_TOKEN. \
+                   To start a server on this machine: podium serve\n";
+    desk.refuses(&["deploy", "hello"], 4, &format!("{waiting} ./podium-data\npodium: {nowhere}"));
+    assert!(!desk.folder().join("podium-data").exists());
 }
 
 #[test]

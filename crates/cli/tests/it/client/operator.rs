@@ -88,7 +88,7 @@ fn a_context_or_a_token_comes_before_the_socket() {
     desk.refuses(
         &["whoami", "--data-dir", "nowhere"],
         6,
-        "podium: no server runs with its data in nowhere\n",
+        "podium: no server runs with its data in nowhere\nStart it: podium serve --data-dir nowhere\n",
     );
 }
 
@@ -143,7 +143,11 @@ fn whoever_has_signed_in_anywhere_is_not_the_operator_by_accident() {
     stored["current"] = serde_json::Value::Null;
     fs::write(&contexts, stored.to_string()).unwrap();
     let done = desk.operate(&["whoami"]);
-    assert!(done.stderr.starts_with("podium: you are not signed in to a server\n"), "{}", done.stderr);
+    let choose =
+        format!("podium context use {}. Those that there are: podium context list", desk.program.address);
+    let said =
+        format!("podium: you are not signed in to a server\nNo context is the current one: {choose}\n");
+    assert_eq!(done.stderr, said);
     assert_eq!((done.code, done.stdout.as_str()), (Some(4), ""));
 }
 

@@ -9,7 +9,8 @@ use super::Desk;
 #[test]
 fn nobody_is_signed_in_at_first() {
     let desk = Desk::new();
-    let hint = "Sign in: podium login URL. In CI, set PODIUM_URL and PODIUM_TOKEN.";
+    let hint = "Sign in: podium login URL. In CI, set PODIUM_URL and PODIUM_TOKEN. To start a server on this machine: \
+                podium serve";
     desk.refuses(&["whoami"], 4, &format!("podium: you are not signed in to a server\n{hint}\n"));
     let data = desk.folder().join("podium-data");
     std::fs::create_dir(&data).unwrap();

@@ -5,49 +5,52 @@
 //! anew: read the difference.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use super::Desk;
+use podium_testkit::Engine;
+
+use super::scripted::Scripted;
+use super::{Desk, on_pipes, requests_masked};
 use crate::program::{Ended, finish};
 use crate::terminals::on_terminal;
 
-/// Commands that other tests type: they open an installation, need Airflow, or have no end.
-const ELSEWHERE: &[&str] = &[
-    "backup",
-    "dag get",
-    "dag list",
-    "dag pause",
-    "dag trigger",
-    "dag unpause",
-    "dev",
-    "event follow",
-    "ip-range reset",
-    "login",
-    "node forget",
-    "node list",
-    "owner-password",
-    "owner-token new",
-    "restore",
-    "run get",
-    "run list",
-    "run logs",
-    "run wait",
-    "serve",
-    "signing-key rotate",
-    "work",
+/// The transcripts.
+const FILES: [&str; 4] = ["piped.txt", "terminal.txt", "scripted.txt", "scripted-terminal.txt"];
+
+/// Commands whose success no transcript shows, the file of the tests that show it, and why it is there.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("backup", "backups.rs", "it needs a server to copy"),
+    ("dev", "client/developing.rs", "it has no end"),
+    ("event follow", "client/events.rs", "it has no end"),
+    ("ip-range reset", "commands.rs", "it opens an installation"),
+    ("node forget", "nodes.rs", "it needs two machines"),
+    ("node list", "nodes.rs", "it needs two machines"),
+    ("owner-password", "commands.rs", "it opens an installation"),
+    ("owner-token new", "commands.rs", "it opens an installation"),
+    ("restore", "backups.rs", "it writes a new installation"),
+    ("serve", "program.rs", "it has no end"),
+    ("signing-key rotate", "commands.rs", "it opens an installation"),
+    ("work", "commands.rs", "it opens an installation"),
 ];
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/client/transcripts").join(name)
 }
 
-/// The lines of a transcript that are typed.
-fn typed(transcript: &str) -> impl Iterator<Item = &str> {
-    transcript.lines().filter_map(|line| line.strip_prefix("$ "))
+/// The lines of a transcript that are typed, and whether they succeed.
+fn typed(transcript: &str) -> Vec<(&str, bool)> {
+    let mut all = Vec::new();
+    for line in transcript.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            all.push((command, true));
+        } else if let (true, Some(last)) = (line.starts_with("= "), all.last_mut()) {
+            last.1 = false;
+        }
+    }
+    all
 }
 
 /// Types every line of a transcript, and compares what comes.
-fn check(name: &str, desk: &Desk, run: impl Fn(&str) -> Ended) {
+fn check(name: &str, plain: impl Fn(&str) -> String, run: impl Fn(&str) -> Ended) {
     let expected = std::fs::read_to_string(file(name)).unwrap();
     let mut seen = String::new();
     for line in expected.lines() {
@@ -61,7 +64,7 @@ fn check(name: &str, desk: &Desk, run: impl Fn(&str) -> Ended) {
         let done = run(command);
         seen.push_str(&format!("$ {command}\n"));
         for (mark, text) in [("|", &done.stdout), ("!", &done.stderr)] {
-            for line in desk.plain(text).lines().map(masked).filter(|line| !is_passing(line)) {
+            for line in plain(text).lines().map(masked).filter(|line| !is_passing(line)) {
                 seen.push_str(format!("{mark} {line}").trim_end());
                 seen.push('\n');
             }
@@ -115,18 +118,6 @@ fn is_passing(line: &str) -> bool {
     line.contains(" is CREATING") || line.contains(" is DEPLOYING") || is_of_operation
 }
 
-/// A shell that finds the program, with the settings of the desk.
-fn shell(desk: &Desk, mut command: Command) -> Command {
-    let bin = Path::new(env!("CARGO_BIN_EXE_podium")).parent().unwrap();
-    let search = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PODIUM_")) {
-        command.env_remove(name);
-    }
-    command.current_dir(desk.folder()).env("PATH", search).env("PODIUM_CONFIG_DIR", desk.settings());
-    command.env("GIT_CEILING_DIRECTORIES", std::env::temp_dir()).env("URL", &desk.url);
-    command
-}
-
 fn desk() -> Desk {
     let desk = Desk::with(&["--webhook-allow", "127.0.0.0/8"]);
     let done = desk.run_with(&["login", &desk.url, "--name", "here"], &desk.token);
@@ -137,26 +128,41 @@ fn desk() -> Desk {
 #[test]
 fn what_commands_print_into_a_pipe() {
     let desk = desk();
-    check("piped.txt", &desk, |line| {
-        let mut command = Command::new("bash");
-        command.args(["-c", line]);
-        finish(shell(&desk, command), "")
-    });
+    check("piped.txt", |text| desk.plain(text), |line| finish(desk.shell(line), ""));
 }
 
 #[test]
 fn what_commands_print_on_a_terminal() {
     let desk = desk();
-    check("terminal.txt", &desk, |line| {
-        let done = finish(shell(&desk, on_terminal(line, desk.folder())), "");
-        // Escape sequences are made visible.
-        let stdout = done.stdout.replace('\r', "").replace('\u{1b}', "␛");
-        Ended { stdout, ..done }
+    check(
+        "terminal.txt",
+        |text| desk.plain(text),
+        |line| visible(finish(desk.furnish(on_terminal(line, desk.folder())), "")),
+    );
+}
+
+/// What a terminal shows, with its escape sequences made visible.
+fn visible(done: Ended) -> Ended {
+    let stdout = done.stdout.replace('\r', "").replace('\u{1b}', "␛");
+    Ended { stdout, ..done }
+}
+
+#[test]
+fn what_commands_print_about_airflow_and_operations() {
+    podium_testkit::run(Engine::Sqlite, |app| async move {
+        let scripted = Scripted::start(&app).await;
+        let typing = tokio::task::spawn_blocking(move || {
+            check("scripted.txt", requests_masked, |line| finish(scripted.furnish(on_pipes(line)), ""));
+            check("scripted-terminal.txt", requests_masked, |line| {
+                visible(finish(scripted.furnish(on_terminal(line, scripted.folder())), ""))
+            });
+        });
+        typing.await.unwrap();
     });
 }
 
 #[test]
-fn every_command_has_a_transcript() {
+fn every_command_succeeds_in_a_transcript() {
     let desk = Desk::new();
     desk.shown(&["manual", "man"]);
     let pages = std::fs::read_dir(desk.folder().join("man")).unwrap().flatten();
@@ -164,19 +170,37 @@ fn every_command_has_a_transcript() {
     // Of the nouns with verbs, only `deploy` does something on its own.
     let has_verbs = |page: &str| pages.iter().any(|other| other.starts_with(&format!("{page}-")));
     let is_leaf = |page: &&String| *page == "podium-deploy" || !has_verbs(page);
-    let piped = std::fs::read_to_string(file("piped.txt")).unwrap();
-    let all = format!(" {} ", typed(&piped).collect::<Vec<_>>().join("  "));
-    let elsewhere: Vec<String> = ELSEWHERE.iter().map(|name| name.replace(' ', "-")).collect();
-    let missing: Vec<&String> = pages
+    let names: Vec<String> = pages
         .iter()
         .filter(is_leaf)
-        .filter(|page| {
-            let name = page.trim_start_matches("podium-");
-            let words = format!("podium {}", spoken(name));
-            !elsewhere.iter().any(|known| known == name) && !all.contains(&format!(" {words} "))
-        })
+        .map(|page| spoken(page.trim_start_matches("podium-")))
+        .filter(|name| name != "podium")
         .collect();
-    assert_eq!(missing, Vec::<&String>::new(), "add them to transcripts/piped.txt, or to ELSEWHERE");
+    let read = |name: &&str| std::fs::read_to_string(file(name)).unwrap();
+    let transcripts = FILES.iter().map(read).collect::<Vec<_>>().join("\n");
+    let typed = typed(&transcripts);
+    let succeeds = |name: &String| {
+        let words = format!("podium {name} ");
+        typed.iter().any(|(line, is_success)| *is_success && format!("{line} ").contains(&words))
+    };
+    let is_elsewhere = |name: &String| ELSEWHERE.iter().any(|(known, ..)| known == name);
+    let missing: Vec<&String> = names.iter().filter(|name| !succeeds(name) && !is_elsewhere(name)).collect();
+    assert_eq!(
+        missing,
+        Vec::<&String>::new(),
+        "show their success in a transcript, or name the test in ELSEWHERE"
+    );
+    for (name, tests, why) in ELSEWHERE {
+        assert!(names.iter().any(|known| known == name), "{name}: there is no such command");
+        assert!(
+            !succeeds(&(*name).to_owned()),
+            "{name}: a transcript shows it, so it is not elsewhere ({why})"
+        );
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(tests);
+        let quoted = name.split(' ').map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+        let text = std::fs::read_to_string(&tests).unwrap_or_default();
+        assert!(text.contains(&quoted), "{name}: {} does not type it", tests.display());
+    }
 }
 
 /// The words of a command whose page has this name; some words have hyphens themselves.

@@ -6,7 +6,7 @@ use podium_api::DeploymentId;
 use podium_dataplane::Fault;
 use podium_dataplane::simulated::{Call, InjectedFault};
 use podium_domain::On;
-use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
+use podium_domain::deployments::rollout::RolloutStep;
 use podium_testkit::{Actor, Answer, TestApp, on_both_engines};
 use serde_json::{Value, json};
 
@@ -28,10 +28,7 @@ async fn draining(app: &TestApp) -> (DeploymentId, String) {
 }
 
 async fn waits(app: &TestApp, id: DeploymentId) {
-    let waits_for = vec!["daily/scheduled/load".to_owned()];
-    let progress = RolloutProgress { step: RolloutStep::Drain, done: None, message: None, waits_for };
-    app.plane.script().set_progress(id, Some(progress));
-    app.settle().await;
+    app.wait_for_task(id, "daily/scheduled/load").await;
 }
 
 /// The types of the events about an operation.

@@ -53,7 +53,11 @@ async fn wait(client: &Client, started: &StartedDeviceSignIn) -> Outcome<String>
         // A newer server may know more words: whatever is neither is not decided yet.
         match (text(&progress["status"]), progress["session"]["token"].as_str()) {
             ("APPROVED", Some(token)) => return Ok(token.to_owned()),
-            ("DENIED", _) => return Err(Failed::new(Exit::Refused, "the sign-in was denied")),
+            ("DENIED", _) => {
+                return Err(
+                    Failed::new(Exit::Refused, "the sign-in was denied").hint("To try again: podium login")
+                );
+            }
             _ => {}
         }
     }

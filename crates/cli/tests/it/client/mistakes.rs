@@ -1,0 +1,87 @@
+//! Mistakes that people make: each message says what happened, why, and what to do next.
+
+use super::Desk;
+use super::recorded_airflow::Recorded;
+use crate::program::finish;
+
+#[test]
+fn a_wrong_server_is_recognized() {
+    let desk = Desk::signed_in();
+    let said = |url: &str| {
+        let done = desk.run_as(&[("PODIUM_URL", url), ("PODIUM_TOKEN", "abc")], &["whoami"]);
+        (done.code, desk.plain(&done.stderr))
+    };
+    let other = Recorded::start(|_| (404, "<html>".into()));
+    let message = "the server answered 404 Not Found and did not say why: it may not be a Podium server";
+    assert_eq!(said(&other.url()), (Some(3), format!("podium: {message}\n")));
+    let address = desk.program.address;
+    let message = format!("\"{address}\" is not the URL of a server: it must begin with http:// or https://");
+    assert_eq!(said(&address.to_string()), (Some(2), format!("podium: {message}\n")));
+    let message = "it does not speak TLS, perhaps its URL begins with http://\n";
+    let hint = "Check the URL, and that the server is running: podium context list\n";
+    let expected = format!("podium: https://{address} cannot be reached: {message}{hint}");
+    assert_eq!(said(&format!("https://{address}")), (Some(6), expected));
+    desk.refuses(
+        &["whoami", "--context", &address.to_string(), "--url", "http://127.0.0.1:1"],
+        2,
+        &format!(
+            "podium: the context \"{address}\" is for URL, not for http://127.0.0.1:1\n\
+             Name the server once: with --context (PODIUM_CONTEXT) or with --url (PODIUM_URL).\n"
+        ),
+    );
+}
+
+#[test]
+fn a_wrong_token_of_the_environment_is_named() {
+    let desk = Desk::signed_in();
+    let done = desk.run_as(&[("PODIUM_TOKEN", "abc")], &["whoami"]);
+    let hint = "The token is the one in PODIUM_TOKEN: set it to one of this server.\n";
+    assert_eq!(done.code, Some(4));
+    assert!(done.stderr.ends_with(hint), "{}", done.stderr);
+    let done = desk.run_as(&[("PODIUM_TOKEN", "abc"), ("PODIUM_CONFIG_DIR", "unused")], &["whoami"]);
+    let hint = "PODIUM_TOKEN is set, but no server to use it for: set PODIUM_URL too, or give --url.\n";
+    assert_eq!(
+        (done.code, done.stderr),
+        (Some(4), format!("podium: you are not signed in to a server\n{hint}"))
+    );
+}
+
+#[test]
+fn a_misspelt_column_is_named() {
+    let desk = Desk::signed_in();
+    let note = "Nothing here has the field nmae. All fields: --output json\n";
+    for arguments in [&["list"][..], &["get", "Default"]] {
+        let all = [&["workspace"], arguments, &["--columns", "nmae,name"]].concat();
+        let done = desk.run(&all);
+        assert_eq!((done.code, done.stderr.as_str()), (Some(0), note), "{arguments:?}");
+        assert!(done.stdout.contains("Default"), "{}", done.stdout);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_the_place_in_it() {
+    let desk = Desk::signed_in();
+    std::fs::write(desk.folder().join("bad.yaml"), "workspaces:\n  - name: a\n   x: [\n").unwrap();
+    std::fs::write(desk.folder().join("podium.yaml"), "deployment: a\nworkspcae: b\n").unwrap();
+    for (arguments, start) in [
+        (&["deployment", "create", "x", "--file", "bad.yaml"][..], "podium: bad.yaml:3:4: "),
+        (&["apply", "-f", "bad.yaml"], "podium: bad.yaml:3:4: "),
+        (&["dag", "list"], "podium: ./podium.yaml:2:1: unknown field `workspcae`"),
+    ] {
+        let done = desk.run(arguments);
+        assert_eq!(done.code, Some(2), "{}", done.stderr);
+        let first = done.stderr.lines().next().unwrap_or_default();
+        assert!(first.starts_with(start) && !first.contains(" at line "), "{}", done.stderr);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_and_a_closed_pipe_are_told_apart() {
+    let desk = Desk::signed_in();
+    let full = finish(desk.shell("podium workspace list > /dev/full"), "");
+    let said = "podium: reading or writing failed: No space left on device (os error 28)\n";
+    assert_eq!((full.code, full.stderr.as_str()), (Some(1), said));
+    let closed = finish(desk.shell("podium workspace list | true"), "");
+    assert_eq!((closed.code, closed.stderr.as_str()), (Some(0), ""));
+}
