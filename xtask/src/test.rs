@@ -106,20 +106,21 @@ fn tests(steps: &mut Steps, filter: &[&str]) -> Outcome {
         println!("{failure}");
     }
     airflow::network();
-    shells();
+    tools();
     let result = steps.run("tests", || must(command.args(filter)));
     drop(server);
     result
 }
 
-/// Shells whose completions are tested; those that are missing are installed. Tests of one that cannot be had say so.
-fn shells() {
-    for shell in ["zsh", "fish"] {
-        if system::directory_of(shell, &[]).is_some() {
+/// Programs that tests call as people do; those that are missing are installed. Completions are tested in the shells that
+/// are there.
+fn tools() {
+    for tool in ["curl", "zsh", "fish"] {
+        if system::directory_of(tool, &[]).is_some() {
             continue;
         }
-        if let Err(failure) = system::install(shell, &[shell]) {
-            println!("SKIPPED: completions of {shell}: {failure}");
+        if let Err(failure) = system::install(tool, &[tool]) {
+            println!("SKIPPED: what needs {tool}: {failure}");
         }
     }
 }
