@@ -57,6 +57,9 @@ pub struct UserSession {
     pub kind: SessionKind,
     /// Whether it is the one that this request was made with.
     pub is_current: bool,
+    /// Whether the session that this request was made with ends with it: it is that one, or the token that the browser signed
+    /// in with.
+    pub ends_current: bool,
     /// What the machine of a terminal calls itself, where it was signed in with a browser.
     pub client_name: Option<String>,
     /// The address that it was begun at, where that is known.
@@ -155,6 +158,7 @@ mod tests {
             id: SessionId::from_raw(Id::from_parts(0, 0, 0)),
             kind,
             is_current: false,
+            ends_current: false,
             client_name: client_name.map(str::to_owned),
             address: None,
             user_agent: (!user_agent.is_empty()).then(|| user_agent.to_owned()),

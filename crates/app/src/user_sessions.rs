@@ -5,7 +5,7 @@
 
 use podium_api::enums::SessionKind;
 use podium_api::user_sessions::{self as api, SessionsPaginated, UserSession};
-use podium_api::{Many, Nothing, SessionId};
+use podium_api::{CredentialId, Many, Nothing, SessionId};
 use podium_domain::{Refusal, device_sign_ins as rules};
 use podium_store::user_sessions::{self, SessionOrigin, UserSessionRow};
 use podium_store::{Paging, credentials, device_sign_ins, sessions, users};
@@ -14,6 +14,7 @@ use crate::auth::users_only;
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
 use crate::error::Result;
+use crate::sessions::OpenSession;
 
 crate::system::acts_for_the_system!();
 
@@ -24,10 +25,11 @@ pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<SessionsPagi
     let user_id = users_only(&cx, NO_PERSON)?;
     let paging = Paging::from(&call.query.page);
     let (limit, offset, current) = (paging.limit, paging.offset, current(&cx));
+    let token_id = cx.authority().credential.token_id;
     let page = cx
         .scan(move |cx, conn| Ok(user_sessions::list(conn, &system(cx.app()), user_id, &paging, cx.now())?));
     let (rows, total_count) = page.await?;
-    let sessions = rows.into_iter().map(|row| show(row, current)).collect();
+    let sessions = rows.into_iter().map(|row| show(row, current, token_id)).collect();
     Ok(Many(SessionsPaginated { sessions, limit, offset, total_count }))
 }
 
@@ -84,16 +86,17 @@ pub(crate) fn origin(kind: SessionKind, client_name: &str, request: &Request) ->
 /// The session that the call was made with.
 pub(crate) fn current(cx: &Cx<()>) -> SessionId {
     let of_token = SessionId::from_raw(cx.authority().credential.token_id.id());
-    cx.request().session.map_or(of_token, |session| session.id())
+    cx.request().session.map_or(of_token, OpenSession::id)
 }
 
-fn show(row: UserSessionRow, current: SessionId) -> UserSession {
+fn show(row: UserSessionRow, current: SessionId, token_id: CredentialId) -> UserSession {
     let SessionOrigin { kind, client_name, address, user_agent } = row.origin;
     let known = |text: String| (!text.is_empty()).then_some(text);
     UserSession {
         id: row.id,
         kind,
         is_current: row.id == current,
+        ends_current: row.id == current || (kind != SessionKind::Browser && row.token_id == token_id),
         client_name: known(client_name),
         address: known(address),
         user_agent: known(user_agent),

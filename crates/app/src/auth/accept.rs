@@ -41,7 +41,7 @@ pub async fn accept_invite(cx: PublicCx, call: Call<api::AcceptInvite>) -> Resul
     let invited = look_up(&app, &request, secret_hash.clone()).await?;
     let guest = match &caller {
         Some(caller) => Guest::Known(invited.known(caller, &body)?),
-        None => Guest::New(invited.newcomer(&app, &request, body).await?),
+        None => Guest::New(Box::new(invited.newcomer(&app, &request, body).await?)),
     };
     let session = guest.session();
     let (organization_id, user_id) = (invited.invite.organization_id, invited.account.id);
@@ -183,7 +183,7 @@ enum Guest {
     /// A user who is signed in.
     Known(SubjectProfile),
     /// A person who has just chosen a name and a password.
-    New(Newcomer),
+    New(Box<Newcomer>),
 }
 
 struct Newcomer {

@@ -32,6 +32,8 @@ struct SessionLine {
     device: String,
     kind: String,
     is_current: bool,
+    /// Whether this session ends with it, which is not offered here.
+    ends_current: bool,
     address: String,
     began: Html,
     used: Html,
@@ -81,6 +83,7 @@ fn line(visit: &OrganizationVisit<'_>, session: UserSession) -> SessionLine {
         device: session.device(),
         kind: view::words(session.kind.as_str()),
         is_current: session.is_current,
+        ends_current: session.ends_current,
         address: session.address.unwrap_or_default(),
         began: view::time(session.created_at, now),
         used: view::time(session.last_used_at, now),

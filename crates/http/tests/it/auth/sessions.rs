@@ -65,8 +65,9 @@ on_both_engines! {
         assert_eq!((&listed[1]["address"], &listed[1]["userAgent"]), (&json!("192.0.2.7"), &json!("podium/1.0")));
         assert_eq!((&listed[2]["address"], &listed[2]["userAgent"]), (&json!("192.0.2.8"), &json!(FIREFOX)));
         let fields: BTreeSet<&String> = listed.iter().flat_map(|session| session.as_object().unwrap().keys()).collect();
-        let public = ["address", "createdAt", "expiresAt", "id", "isCurrent", "kind", "lastUsedAt", "userAgent"];
+        let public = ["address", "createdAt", "endsCurrent", "expiresAt", "id", "isCurrent", "kind", "lastUsedAt", "userAgent"];
         assert_eq!(fields.into_iter().map(String::as_str).collect::<Vec<_>>(), public, "nothing that opens anything");
+        assert!(listed.iter().all(|session| session["endsCurrent"] == session["isCurrent"]));
         assert!(is_signed_in(&app, &cookie).await && is_signed_in(&app, &by_token).await);
     }
 
