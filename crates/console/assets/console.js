@@ -70,13 +70,15 @@ function follow() {
     isReading = true;
     await readAgain().finally(() => { isReading = false; });
   };
+  const isFollowingLines = () => document.querySelector("[data-follow][aria-pressed=true]");
   const readAgain = async () => {
-    if (document.querySelector("[data-follow][aria-pressed=true]")) return;
+    if (isFollowingLines()) { pending ??= setTimeout(read, 2000); return; }
     last = Date.now();
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
     if (response?.redirected && new URL(response.url).pathname === "/sign-in") location.reload();
     else if (response?.ok) {
       const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+      if (isFollowingLines()) { pending ??= setTimeout(read, 2000); return; }
       renew(fresh);
       see(fresh.body.dataset.seen);
     } else if (!response || response.status >= 500) pending ??= setTimeout(read, 5000);
@@ -305,7 +307,6 @@ function listenToKeys(palette) {
 
 /** Buttons that copy what stands beside them. */
 function copying() {
-  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
   document.addEventListener("click", async (event) => {
     const button = event.target instanceof Element && event.target.closest("[data-copy]");
     if (!button) return;
@@ -318,9 +319,9 @@ function copying() {
 
 /** Filters apply as soon as they are chosen. */
 function filtering() {
-  for (const form of document.querySelectorAll("form.filters")) {
-    form.querySelectorAll("select, input[type=checkbox]").forEach((field) => field.addEventListener("change", () => form.requestSubmit()));
-  }
+  document.addEventListener("change", ({ target }) => {
+    if (target.matches("form.filters :is(select, input[type=checkbox])")) target.form.requestSubmit();
+  });
 }
 
 const LEVELS = [["error", /ERROR|CRITICAL|Traceback|\[error/], ["warning", /WARN|\[warning/]];
@@ -339,10 +340,7 @@ function logLine({ raw, source, timestamp }) {
 
 /** Follows a log: new lines come in at the top, many at a time, and the oldest go. */
 function followLines() {
-  const button = document.querySelector("[data-follow]");
-  const list = document.getElementById("lines");
-  if (!button || !list) return;
-  button.hidden = false;
+  let list = null;
   let source = null;
   let waiting = [];
   const isShown = (line, text) => [...list.querySelectorAll(`[id^="l${line.timestamp}-"]`)].some((item) => item.lastElementChild.textContent === text);
@@ -353,7 +351,7 @@ function followLines() {
     while (list.children.length > MOST_LINES) list.lastElementChild.remove();
   };
   // Only what is written from now on is sent: what was written since the page was loaded is read with the page.
-  const catchUp = async () => {
+  const catchUp = async (button) => {
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
     const fresh = response?.ok ? new DOMParser().parseFromString(await response.text(), "text/html").getElementById("lines") : null;
     if (fresh) list.replaceChildren(...fresh.children);
@@ -362,12 +360,15 @@ function followLines() {
     button.textContent = "Stop following";
     show();
   };
-  button.addEventListener("click", () => {
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element && event.target.closest("[data-follow]");
+    if (!button) return;
     const begins = !source;
     button.setAttribute("aria-pressed", String(begins));
     if (!begins) { source.close(); source = null; button.textContent = "Follow"; return; }
+    list = document.getElementById("lines");
     source = new EventSource(button.dataset.follow);
-    source.onopen = catchUp;
+    source.onopen = () => catchUp(button);
     source.onmessage = (message) => {
       if (!waiting.length) requestAnimationFrame(show);
       waiting.push(JSON.parse(message.data));
@@ -417,8 +418,7 @@ function brushing() {
 customElements.define("late-part", LatePart);
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 const palette = new Palette();
-const opener = document.querySelector("[data-palette]");
-if (opener) { opener.hidden = false; opener.addEventListener("click", () => palette.open()); }
+document.querySelector("[data-palette]")?.addEventListener("click", () => palette.open());
 listenToKeys(palette);
 copying();
 filtering();
