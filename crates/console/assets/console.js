@@ -22,6 +22,7 @@ function merge(old, fresh) {
   if (!sameShape) {
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
     if (focused?.matches("input, textarea, select, [contenteditable]")) return;
+    mergeAttributes(old, fresh);
     const key = focused?.id ? `#${CSS.escape(focused.id)}` : focused?.getAttribute("href") ? `a[href="${CSS.escape(focused.getAttribute("href"))}"]` : null;
     const open = new Set([...old.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
     old.innerHTML = fresh.innerHTML;
@@ -29,15 +30,18 @@ function merge(old, fresh) {
     if (key) old.querySelector(key)?.focus({ preventScroll: true });
     return;
   }
-  for (const { name, value } of [...fresh.attributes]) {
-    if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
-  }
+  mergeAttributes(old, fresh);
   [...old.children].forEach((child, at) => {
     const next = fresh.children[at];
     if (child.isEqualNode(next)) return;
     if (child.children.length === 0 && !child.contains(document.activeElement)) child.replaceWith(next.cloneNode(true));
     else merge(child, next);
   });
+}
+
+function mergeAttributes(old, fresh) {
+  for (const { name, value } of [...fresh.attributes]) if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  for (const { name } of [...old.attributes]) if (name !== "open" && !fresh.hasAttribute(name)) old.removeAttribute(name);
 }
 
 function ownText(element) {
@@ -66,22 +70,24 @@ function follow() {
   let last = 0;
   const read = async () => {
     pending = null;
-    if (isReading) { pending = setTimeout(read, 2000); return; }
+    if (isReading) return later(2000);
     isReading = true;
     await readAgain().finally(() => { isReading = false; });
   };
+  const later = (millis) => { pending ??= setTimeout(read, millis); };
   const isFollowingLines = () => document.querySelector("[data-follow][aria-pressed=true]");
   const readAgain = async () => {
-    if (isFollowingLines()) { pending ??= setTimeout(read, 2000); return; }
+    if (isFollowingLines()) return later(2000);
     last = Date.now();
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
-    if (response?.redirected && new URL(response.url).pathname === "/sign-in") location.reload();
-    else if (response?.ok) {
-      const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-      if (isFollowingLines()) { pending ??= setTimeout(read, 2000); return; }
+    if (response?.redirected && new URL(response.url).pathname === "/sign-in") return location.reload();
+    const text = response?.ok ? await response.text().catch(() => null) : null;
+    if (isFollowingLines()) return later(2000);
+    if (text !== null) {
+      const fresh = new DOMParser().parseFromString(text, "text/html");
       renew(fresh);
       see(fresh.body.dataset.seen);
-    } else if (!response || response.status >= 500) pending ??= setTimeout(read, 5000);
+    } else if (!response || response.ok || response.status === 429 || response.status >= 500) later(5000);
     askAgain();
   };
   const askAgain = () => { asking = null; document.querySelectorAll("late-part").forEach((part) => part.load()); };
@@ -94,7 +100,7 @@ function follow() {
       if (shown && deployment === `runs:${shown}` && document.querySelector('late-part[src*="/dags/"]')) asking ??= setTimeout(askAgain, 5000);
       return;
     }
-    if (deployment === "*" || !shown || shown === deployment) pending ??= setTimeout(read, Math.max(150, last + 2000 - Date.now()));
+    if (deployment === "*" || !shown || shown === deployment) later(Math.max(150, last + 2000 - Date.now()));
   };
   const channel = new BroadcastChannel(`podium:${home}`);
   let repeat = () => {};
@@ -340,38 +346,45 @@ function logLine({ raw, source, timestamp }) {
 
 /** Follows a log: new lines come in at the top, many at a time, and the oldest go. */
 function followLines() {
-  let list = null;
-  let source = null;
-  let waiting = [];
-  const isShown = (line, text) => [...list.querySelectorAll(`[id^="l${line.timestamp}-"]`)].some((item) => item.lastElementChild.textContent === text);
-  const show = () => {
-    const lines = waiting.slice(-MOST_LINES).reverse().map((line) => [line, logLine(line)]);
-    waiting = [];
-    list.prepend(...lines.filter(([line, item]) => !isShown(line, item.lastElementChild.textContent)).map(([, item]) => item));
-    while (list.children.length > MOST_LINES) list.lastElementChild.remove();
+  let followed = null;
+  const isShown = ({ list }, line, text) => [...list.querySelectorAll(`[id^="l${line.timestamp}-"]`)].some((item) => item.lastElementChild.textContent === text);
+  const show = (of) => {
+    const lines = of.waiting.reverse().map((line) => [line, logLine(line)]);
+    of.waiting = [];
+    of.list.prepend(...lines.filter(([line, item]) => !isShown(of, line, item.lastElementChild.textContent)).map(([, item]) => item));
+    while (of.list.children.length > MOST_LINES) of.list.lastElementChild.remove();
   };
   // Only what is written from now on is sent: what was written since the page was loaded is read with the page.
-  const catchUp = async (button) => {
+  const catchUp = async (of) => {
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
-    const fresh = response?.ok ? new DOMParser().parseFromString(await response.text(), "text/html").getElementById("lines") : null;
-    if (fresh) list.replaceChildren(...fresh.children);
-    list.hidden = false;
+    const text = response?.ok ? await response.text().catch(() => "") : "";
+    if (of !== followed) return;
+    const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("lines");
+    if (fresh) of.list.replaceChildren(...fresh.children);
+    of.list.hidden = false;
     document.querySelector("main > .empty")?.remove();
-    button.textContent = "Stop following";
-    show();
+    of.button.textContent = "Stop following";
+    of.isBehind = false;
+    show(of);
+  };
+  const stop = () => {
+    followed.source.close();
+    followed.button.setAttribute("aria-pressed", "false");
+    followed.button.textContent = "Follow";
+    followed = null;
   };
   document.addEventListener("click", (event) => {
     const button = event.target instanceof Element && event.target.closest("[data-follow]");
     if (!button) return;
-    const begins = !source;
-    button.setAttribute("aria-pressed", String(begins));
-    if (!begins) { source.close(); source = null; button.textContent = "Follow"; return; }
-    list = document.getElementById("lines");
-    source = new EventSource(button.dataset.follow);
-    source.onopen = () => catchUp(button);
-    source.onmessage = (message) => {
-      if (!waiting.length) requestAnimationFrame(show);
-      waiting.push(JSON.parse(message.data));
+    if (followed) return stop();
+    const of = { button, list: document.getElementById("lines"), source: new EventSource(button.dataset.follow), waiting: [], isBehind: true };
+    followed = of;
+    button.setAttribute("aria-pressed", "true");
+    of.source.addEventListener("open", () => catchUp(of), { once: true });
+    of.source.onerror = () => { if (of === followed && of.source.readyState === EventSource.CLOSED) stop(); };
+    of.source.onmessage = (message) => {
+      if (!of.waiting.length && !of.isBehind) requestAnimationFrame(() => show(of));
+      if (of.waiting.push(JSON.parse(message.data)) > MOST_LINES) of.waiting.shift();
     };
   });
 }
@@ -394,7 +407,7 @@ function brushing() {
     if (chart) from = place(event);
   });
   addEventListener("pointermove", (event) => {
-    if (!chart) return;
+    if (!chart?.isConnected) return;
     const to = place(event);
     if (!isDrawn && Math.abs(to - from) < .01) return;
     isDrawn = true;
@@ -402,7 +415,7 @@ function brushing() {
     chart.append(brush);
   });
   addEventListener("pointerup", (event) => {
-    if (!chart || !isDrawn) { chart = null; return; }
+    if (!chart?.isConnected || !isDrawn) { chart = null; return; }
     const [begin, end] = [Number(chart.dataset.from), Number(chart.dataset.to)];
     const url = new URL(location.href);
     const times = [from, place(event)].sort((one, other) => one - other).map((part) => new Date(begin + part * (end - begin)).toISOString());
@@ -412,6 +425,7 @@ function brushing() {
     chart = null;
     location.href = url.href;
   });
+  addEventListener("pointercancel", () => { chart = null; brush.remove(); });
   addEventListener("click", (event) => { if (isDrawn && event.target instanceof Element && event.target.closest(".histogram")) event.preventDefault(); }, true);
 }
 

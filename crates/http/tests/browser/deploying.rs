@@ -24,6 +24,8 @@ fn a_deployment_from_its_creation_to_a_rollback() {
     site.settle();
     browser.wait_for_text("Healthy");
     assert_eq!(browser.run("return window.isSamePage"), true, "the page was not loaded again");
+    let shown = "//div[@class='title']/span[@class='status good'][contains(., 'Healthy')]";
+    assert_eq!(browser.count(shown), 1, "its colour changes with its word");
     let here = browser.url().split('?').next().expect("a path").to_owned();
     let id: DeploymentId = here.rsplit('/').next().expect("an id").parse().expect("an id");
 
@@ -71,6 +73,7 @@ fn a_deployment_from_its_creation_to_a_rollback() {
 #[ignore = "takes a browser: cargo xtask console"]
 fn logs_are_narrowed_by_drawing_and_followed() {
     let (site, [id, _]) = Site::seeded();
+    site.app.plane.script().rollouts_take(Duration::ZERO);
     let browser = site.browser();
     browser.open(&site.page(&format!("/deployments/{id}/logs")));
     let lines = |browser: &Browser| browser.count("//ol[@id='lines']/li");
@@ -89,13 +92,39 @@ fn logs_are_narrowed_by_drawing_and_followed() {
     browser.wait_for_text("Deploying");
     browser.click("//button[.='Follow']");
     browser.wait_for_text("Stop following");
-    let said = podium_dataplane::LogLine {
+    let line = |text: &str| podium_dataplane::LogLine {
         deployment_id: id,
         source: "scheduler".into(),
         timestamp: site.app.world.now(),
-        text: "<b>something new</b>".into(),
+        text: text.into(),
     };
-    site.wait(site.app.keep_lines(vec![said]));
+    site.wait(site.app.keep_lines(vec![line("<b>something new</b>")]));
     browser.wait_for_text("<b>something new</b>");
+    site.settle();
     browser.click("//button[.='Stop following']");
+    browser.wait_for_text("Healthy");
+    assert_eq!(browser.count("//button[.='Follow'][@aria-pressed='false']"), 1);
+
+    // A line that comes while the page is read again is not lost with what was shown before.
+    browser.run(
+        "const [read, Source] = [window.fetch, window.EventSource]; \
+         window.fetch = async (...asked) => { \
+             const text = await (await read(...asked)).text(); \
+             await new Promise((goOn) => { window.goOn = goOn; }); \
+             return new Response(text); \
+         }; \
+         window.EventSource = class extends Source { \
+             constructor(url) { \
+                 super(url); \
+                 this.addEventListener('message', () => { window.hasHeard = true; }); \
+             } \
+         };",
+    );
+    browser.click("//button[.='Follow']");
+    browser.wait("the page is read", |browser| browser.run("return typeof window.goOn") == "function");
+    site.wait(site.app.keep_lines(vec![line("meanwhile")]));
+    browser.wait("the line is heard", |browser| browser.run("return window.hasHeard") == true);
+    browser.run("window.goOn()");
+    browser.wait_for_text("Stop following");
+    browser.wait_for_text("meanwhile");
 }
