@@ -52,6 +52,7 @@ fn what_happens_before_a_page_follows_events_is_not_missed() {
         browser.run("return window.other.performance.getEntriesByType('resource').filter((entry) => entry.name === window.other.location.href).length")
     };
     browser.wait("the other page", |browser| shows(browser, "Workspaces"));
+    assert_eq!(browser.run("return window.other.document.body.dataset.seen === undefined"), false);
     site.make("/workspaces", json!({ "name": "Finance" }));
     assert!(!shows(&browser, "Finance"), "it does not follow yet");
     browser.run("window.letFollow()");

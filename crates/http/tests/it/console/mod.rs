@@ -98,6 +98,20 @@ on_both_engines! {
         }
     }
 
+    async fn a_page_names_the_event_after_which_it_follows(app) {
+        app.workspace("Before").await;
+        let page = Person::new(&app, &app.owner).await.page("/workspaces").await;
+        let seen = page.split("data-seen=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("it names one");
+        let after = async || {
+            let page = app.get(&app.owner, &app.path(&format!("/events?cursor={seen}"))).await.ok();
+            let events = page["events"].as_array().unwrap().clone();
+            events.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert!(after().await.is_empty());
+        app.workspace("After").await;
+        assert_eq!(after().await, ["podium.workspace.created"]);
+    }
+
     async fn a_form_creates_and_shows_what_is_wrong_at_its_field(app) {
         let person = Person::new(&app, &app.owner).await;
         let page = person.sent("/workspaces", "name=Reports&description=All+of+them").await;
