@@ -304,7 +304,7 @@ wire_enum! {
     /// How far the sign-in of a terminal has come.
     DeviceSignInStatus { Pending = "PENDING", Approved = "APPROVED", Denied = "DENIED" }
     /// What a session of a user is: of a browser, of a terminal or program that signed in, of the operator's socket, or a token
-    /// without an end, such as the one of the first start.
+    /// that never expires, such as the one of the first start.
     SessionKind { Browser = "BROWSER", Terminal = "TERMINAL", Operator = "OPERATOR", Token = "TOKEN" }
     /// How far an operation has come.
     OperationState {

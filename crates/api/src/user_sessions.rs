@@ -118,7 +118,7 @@ impl UserSession {
         let agent = self.user_agent.as_deref().unwrap_or_default();
         match self.kind {
             SessionKind::Operator => "Operator of the server".to_owned(),
-            SessionKind::Token => "Token without an end".to_owned(),
+            SessionKind::Token => "Token that never expires".to_owned(),
             SessionKind::Browser => known(agent).unwrap_or_else(|| shortened(agent, "Browser")),
             SessionKind::Terminal => match &self.client_name {
                 Some(name) => shortened(name, "Terminal"),

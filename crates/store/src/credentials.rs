@@ -240,7 +240,7 @@ pub fn end(tx: &Tx, _: &System, token_id: CredentialId) -> Result<bool> {
     Ok(tx.execute(&END, params![token_id.as_str()])? > 0)
 }
 
-/// Removes a user's other sessions; a token without an end, such as the one of the first start, stays.
+/// Removes a user's other sessions; a token that never expires, such as the one of the first start, stays.
 pub fn delete_other_sessions(
     tx: &Tx,
     _: &System,

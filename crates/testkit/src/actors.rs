@@ -79,7 +79,7 @@ impl TestApp {
         self.session_until(actor, Some(self.world.now() + self.app.config.session)).await
     }
 
-    /// The same user with another session, one without an end.
+    /// The same user with another session, one that never expires.
     pub async fn lasting_session_of(&self, actor: &Actor) -> Actor {
         self.session_until(actor, None).await
     }

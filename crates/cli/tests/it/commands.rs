@@ -82,7 +82,7 @@ fn the_operator_sets_the_owners_password_and_anybodys() {
         assert!(!set.stderr.contains("staple"));
         let program = running.unwrap_or_else(|| installation.serve(&[]));
         let session = sign_in(&program, "owner@localhost", "correct horse battery staple").json();
-        assert_eq!(program.get("/v1/users/self", &token).status, 200, "the token without an end stays");
+        assert_eq!(program.get("/v1/users/self", &token).status, 200, "the token that never expires stays");
         let running = matches!(engine, Engine::Postgres).then_some(program);
         let made = installation.run(&["owner-password", "--email", "Owner@localhost", "--generate"]);
         assert_eq!(made.code, Some(0), "{}", made.stderr);

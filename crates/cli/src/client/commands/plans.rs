@@ -223,7 +223,7 @@ fn is_on_new_cluster(call: &Planned, calls: &[Planned]) -> bool {
 
 fn plan_id(text: &str) -> Outcome<PlanId> {
     text.parse().map_err(|_| {
-        Failed::usage(format!("{text:?} is no id of a plan"))
+        Failed::usage(format!("{text:?} is not the id of a plan"))
             .hint("podium plan -f FILE shows the id of the plan that it makes. To apply a file: podium apply -f FILE")
     })
 }

@@ -33,7 +33,7 @@ enum Verb {
         /// Ids.
         #[arg(required_unless_present = "others", conflicts_with = "others")]
         sessions: Vec<String>,
-        /// End all except the one of this command. Tokens without an end stay.
+        /// End all except the one of this command. Tokens that never expire stay.
         #[arg(long)]
         others: bool,
     },
@@ -71,8 +71,10 @@ impl Sessions {
             Verb::End { sessions, .. } => {
                 let mut ids: Vec<SessionId> = Vec::new();
                 for text in &sessions {
-                    let wrong =
-                        |_| Failed::usage(format!("`{text}` is no id of a session: see podium session list"));
+                    let wrong = |_| {
+                        Failed::usage(format!("{text:?} is not the id of a session"))
+                            .hint("Those that there are: podium session list")
+                    };
                     ids.push(text.parse().map_err(wrong)?);
                 }
                 session.hold_plan();

@@ -244,7 +244,7 @@ fn a_plan_that_is_stale_is_refused() {
     let hint =
         "podium plan -f FILE shows the id of the plan that it makes. To apply a file: podium apply -f FILE";
     for arguments in [&["apply", "nothing", "--yes"][..], &["apply", "nothing"]] {
-        desk.refuses(arguments, 2, &format!("podium: \"nothing\" is no id of a plan\n{hint}\n"));
+        desk.refuses(arguments, 2, &format!("podium: \"nothing\" is not the id of a plan\n{hint}\n"));
     }
 }
 
