@@ -16,7 +16,7 @@ use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names, passwords};
 use podium_store::credentials::NewSession;
 use podium_store::users::{self, Account};
-use podium_store::{System, credentials, device_sign_ins, sessions, subjects};
+use podium_store::{System, credentials, device_sign_ins, sessions, subjects, user_sessions};
 
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
@@ -146,7 +146,10 @@ pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
         // A change of the password ends the fresh session too, or finds the old one.
         let system = system(cx.app());
         users::lock(tx, &system, user_id)?;
+        let old = user_sessions::get(tx, &system, user_id, current(cx), cx.now())?;
         end_session(cx, tx)?;
+        let mut issued = issued.clone();
+        issued.token.origin.client_name = old.map(|old| old.origin.client_name).unwrap_or_default();
         issued.store(tx, &system)?;
         Ok(Many(session.clone()))
     })

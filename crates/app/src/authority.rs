@@ -27,6 +27,7 @@ use tokio::sync::watch::Sender;
 pub use self::watch::Watch;
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::hex;
+use crate::sessions::OpenSession;
 use crate::signing::TokenError;
 use crate::{App, allowed_ip_address_ranges, secrets};
 
@@ -90,11 +91,16 @@ impl Authority {
     }
 
     /// Refuses a token that has expired in the meantime.
-    pub fn has_not_ended(&self, now: Timestamp) -> Result<()> {
-        if self.credential.expires_at.is_some_and(|end| end <= now) {
+    pub(crate) fn has_not_ended(&self, session: Option<OpenSession>, now: Timestamp) -> Result<()> {
+        if self.end(session).is_some_and(|end| end <= now) {
             return Err(Error::Unauthenticated(Unauthenticated::Expired));
         }
         Ok(())
+    }
+
+    /// When what is done with this token in a browser's session has to end.
+    pub(crate) fn end(&self, session: Option<OpenSession>) -> Option<Timestamp> {
+        [self.credential.expires_at, session.map(|session| session.expires_at)].into_iter().flatten().min()
     }
 
     /// The locks of this caller's transactions, so that its rights do not change before the commit; `exclusive`
@@ -200,7 +206,7 @@ impl App {
     async fn authority_of(&self, key: Key, token: Option<&str>, now: Timestamp) -> Result<Arc<Authority>> {
         let organization_id = key.1;
         let authorities = &self.authorities;
-        let generation = authorities.generation.load(Ordering::Acquire);
+        let generation = self.rights_generation();
         let known = authorities.known.get(&key).filter(|known| known.generation == generation);
         let authority = match known {
             Some(known) => known,
@@ -212,7 +218,7 @@ impl App {
                 loaded
             }
         };
-        authority.has_not_ended(now)?;
+        authority.has_not_ended(None, now)?;
         self.note_use(&authority, token.is_some(), now);
         crate::caller::note(authority.credential.subject_id);
         Ok(authority)

@@ -352,8 +352,8 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         mut may: impl FnMut(&Self, &Tx, &[u8]) -> Result<()> + Send + 'static,
         mut effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        let Inner { app, authority, .. } = &*self.inner;
-        authority.has_not_ended(app.world.now())?;
+        let Inner { app, authority, request, .. } = &*self.inner;
+        authority.has_not_ended(request.session, app.world.now())?;
         let running = app.running.enter(self)?;
         let entered = Arc::clone(&running);
         let cx = Self { exclusive, ..self.clone() };
@@ -413,8 +413,20 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
 
     /// The same without relying on change notifications: the cached caller is compared with the database.
     fn confirm_in_database(&self, conn: &Conn) -> Result<()> {
-        let Inner { authority, rechecks, .. } = &*self.inner;
-        if *rechecks || !conn.holds(&authority.guard())? { authority.confirm(conn) } else { Ok(()) }
+        let Inner { app, authority, request, rechecks, .. } = &*self.inner;
+        if *rechecks || !conn.holds(&authority.guard())? {
+            authority.confirm(conn)?;
+        }
+        app.confirm_session(conn, request.session)
+    }
+
+    /// Checks in the middle of a long response that the caller is still what it was, and that neither its token nor the
+    /// session that it came with has ended.
+    pub(crate) fn confirm_caller(&self, conn: &Conn) -> Result<()> {
+        let Inner { app, authority, request, .. } = &*self.inner;
+        authority.has_not_ended(request.session, app.world.now())?;
+        authority.confirm(conn)?;
+        app.confirm_session(conn, request.session)
     }
 
     fn note_confirmed<T>(&self, answer: Result<T>) -> Result<T> {

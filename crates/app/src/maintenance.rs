@@ -98,23 +98,26 @@ pub async fn flush_uses(app: &App) -> Result<()> {
     tokens.and(sessions)
 }
 
-async fn flush<I: Copy + Eq + Hash + Send + 'static>(
+async fn flush<I: Copy + Ord + Hash + Send + 'static>(
     app: &App,
     waiting: &Mutex<HashMap<I, Timestamp>>,
-    write: impl Fn(&Tx, I, Timestamp) -> podium_db::Result<()> + Send + 'static,
+    write: impl Fn(&Tx, I, Timestamp) -> podium_db::Result<()> + Clone + Send + 'static,
 ) -> Result<()> {
     let lock = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
-    let used: Vec<_> = lock().iter().map(|(id, at)| (*id, *at)).collect();
-    if used.is_empty() {
-        return Ok(());
-    }
-    let written = used.clone();
-    app.db.write(None, move |tx: &Tx| used.iter().try_for_each(|(id, at)| write(tx, *id, *at))).await?;
-    let mut waiting = lock();
-    for (id, at) in written {
-        // A use of a later minute may have come meanwhile: it waits for the next round.
-        if waiting.get(&id) == Some(&at) {
-            waiting.remove(&id);
+    let mut used: Vec<_> = lock().iter().map(|(id, at)| (*id, *at)).collect();
+    // In the same order everywhere, so that replicas do not wait for each other's rows.
+    used.sort_unstable();
+    for some in used.chunks(AT_ONCE as usize) {
+        let (write, written) = (write.clone(), some.to_vec());
+        app.db
+            .write(None, move |tx: &Tx| written.iter().try_for_each(|(id, at)| write(tx, *id, *at)))
+            .await?;
+        let mut waiting = lock();
+        for (id, at) in some {
+            // A use of a later minute may have come meanwhile: it waits for the next round.
+            if waiting.get(id) == Some(at) {
+                waiting.remove(id);
+            }
         }
     }
     Ok(())

@@ -118,8 +118,7 @@ impl AuditExport {
         let cx = self.cx.clone();
         let next = self.cx.app().db.scan(None, move |conn| {
             // An export may take long: it ends with the caller's session and with the right to it.
-            cx.authority().has_not_ended(cx.app().world.now())?;
-            cx.authority().confirm(conn)?;
+            cx.confirm_caller(conn)?;
             let mut lines = Vec::new();
             let count = audit::export(conn, cx.scope(), &mut cursor, end, EXPORTED_AT_ONCE, &mut lines)?;
             Ok::<_, Error>((cursor.clone(), lines, count))

@@ -10,7 +10,7 @@ use std::time::Duration;
 use podium_api::auth::SignInRequest;
 use podium_api::enums::{SessionKind, UserStatus};
 use podium_api::subjects::SubjectProfile;
-use podium_api::{AuditLogId, OrganizationId, SessionId, SubjectId, Timestamp, UserId};
+use podium_api::{AuditLogId, Method, OrganizationId, SessionId, SubjectId, Timestamp, UserId};
 use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
 use podium_store::user_sessions::{self, UserSessionRow};
@@ -41,33 +41,25 @@ pub struct NewSession {
 /// A session that was looked up for a request: it stands for the rights of its token.
 #[derive(Clone, Copy)]
 pub struct OpenSession {
-    id: SessionId,
-    hash: [u8; 32],
-    credential_hash: [u8; 32],
-}
-
-impl OpenSession {
-    pub(crate) const fn new(id: SessionId, hash: [u8; 32], credential_hash: [u8; 32]) -> Self {
-        Self { id, hash, credential_hash }
-    }
-
     /// Its id.
-    pub(crate) const fn id(self) -> SessionId {
-        self.id
-    }
-
+    pub(crate) id: SessionId,
+    /// The hash of its cookie.
+    pub(crate) hash: [u8; 32],
     /// The hash of the token that it refers to.
-    pub(crate) const fn credential_hash(self) -> [u8; 32] {
-        self.credential_hash
-    }
+    pub(crate) credential_hash: [u8; 32],
+    /// Until when it works, if it does not end before.
+    pub(crate) expires_at: Timestamp,
+    /// How many changes of rights were known before it was looked up.
+    pub(crate) generation: u64,
 }
 
 impl App {
     /// Looks up the session of a browser.
     pub async fn open_session(&self, cookie: &str, now: Timestamp) -> Result<OpenSession> {
-        let hash = sha256(cookie.as_bytes());
-        let session =
-            self.stored_session(hash).await?.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))?;
+        let (hash, generation) = (sha256(cookie.as_bytes()), self.rights_generation());
+        let (system, stored) = (system(self), hex(&hash));
+        let session = self.db.read(None, move |conn| sessions::by_hash(conn, &system, &stored)).await?;
+        let session = session.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))?;
         if session.expires_at <= now {
             return Err(Error::Unauthenticated(Unauthenticated::Expired));
         }
@@ -75,17 +67,15 @@ impl App {
         let credential_hash = unhex(&session.credential_hash).and_then(|bytes| bytes.try_into().ok());
         let credential_hash = credential_hash
             .ok_or_else(|| Error::Internal("a stored session has no valid credential hash".into()))?;
-        Ok(OpenSession::new(session.id, hash, credential_hash))
+        let BrowserSession { id, expires_at, .. } = session;
+        Ok(OpenSession { id, hash, credential_hash, expires_at, generation })
     }
 
-    /// Whether a session that was looked up before has not ended since.
-    pub(crate) async fn is_open(&self, session: OpenSession) -> Result<bool> {
-        Ok(self.stored_session(session.hash).await?.is_some())
-    }
-
-    async fn stored_session(&self, hash: [u8; 32]) -> Result<Option<BrowserSession>> {
-        let (system, hash) = (system(self), hex(&hash));
-        Ok(self.db.read(None, move |conn| sessions::by_hash(conn, &system, &hash)).await?)
+    /// Checks that a session that was looked up before has not ended since.
+    pub(crate) fn confirm_session(&self, conn: &Conn, session: Option<OpenSession>) -> Result<()> {
+        let Some(session) = session else { return Ok(()) };
+        let stored = sessions::by_hash(conn, &system(self), &hex(&session.hash))?;
+        stored.map(drop).ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
     }
 
     /// Loads the rights of a session in an organization.
@@ -139,6 +129,7 @@ impl App {
             }
             authority => authority?,
         };
+        self.rate_limits.count(authority.credential.subject_id, Method::Post)?;
         let end = now + self.config.session;
         let session = BrowserSession {
             id: self.world.id(),

@@ -173,7 +173,7 @@ impl App {
         Ok(id)
     }
 
-    /// Makes another token without an end for the oldest owner of the first organization. Only for operators:
+    /// Makes another token that never expires for the oldest owner of the first organization. Only for operators:
     ///
     /// ```compile_fail,E0061
     /// async fn become_owner(app: &podium_app::App) {

@@ -14,7 +14,6 @@ use crate::auth::users_only;
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
 use crate::error::Result;
-use crate::sessions::OpenSession;
 
 crate::system::acts_for_the_system!();
 
@@ -55,7 +54,7 @@ pub async fn end(cx: Cx<()>, call: Call<api::End>) -> Result<Nothing> {
     .await
 }
 
-/// Ends the caller's other sessions. Tokens without an end stay, and so does the token that a browser's session was begun
+/// Ends the caller's other sessions. Tokens that never expire stay, and so does the token that a browser's session was begun
 /// with.
 pub async fn end_others(cx: Cx<()>, _: Call<api::EndOthers>) -> Result<Nothing> {
     let user_id = users_only(&cx, NO_PERSON)?;
@@ -86,7 +85,7 @@ pub(crate) fn origin(kind: SessionKind, client_name: &str, request: &Request) ->
 /// The session that the call was made with.
 pub(crate) fn current(cx: &Cx<()>) -> SessionId {
     let of_token = SessionId::from_raw(cx.authority().credential.token_id.id());
-    cx.request().session.map_or(of_token, OpenSession::id)
+    cx.request().session.map_or(of_token, |session| session.id)
 }
 
 fn show(row: UserSessionRow, current: SessionId, token_id: CredentialId) -> UserSession {

@@ -41,7 +41,7 @@ impl App {
         passwords::password("password", password, &account.username).err().map(|wrong| wrong.message)
     }
 
-    /// Sets an account's password and ends every session of it; tokens without an end stay. Only for operators:
+    /// Sets an account's password and ends every session of it; tokens that never expire stay. Only for operators:
     ///
     /// ```compile_fail,E0061
     /// async fn take(app: &podium_app::App, account: podium_store::users::Account) {

@@ -12,7 +12,12 @@ use crate::error::{Error, Result};
 impl App {
     /// Whether nobody's rights have changed since the caller was read, as far as this process knows.
     pub(crate) fn is_current(&self, authority: &Authority) -> bool {
-        self.authorities.generation.load(Ordering::Acquire) == authority.generation
+        self.rights_generation() == authority.generation
+    }
+
+    /// How many changes of rights this process knows of.
+    pub(crate) fn rights_generation(&self) -> u64 {
+        self.authorities.generation.load(Ordering::Acquire)
     }
 
     /// Changes when anybody's rights have changed.

@@ -2,14 +2,13 @@
 //! request ends when the caller's rights change.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::watch::Receiver;
 
 use super::Authority;
 use crate::App;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sessions::OpenSession;
 
 /// Detects when the rights of a caller being served change, or its token or session ends.
@@ -25,22 +24,23 @@ pub struct Watch {
 impl Watch {
     /// Whether the caller's rights are unchanged. Costs nothing while nobody's rights change.
     pub async fn holds(&mut self) -> Result<bool> {
-        if self.authority.has_not_ended(self.app.world.now()).is_err() {
+        if self.authority.has_not_ended(self.session, self.app.world.now()).is_err() {
             return Ok(false);
         }
-        let generation = self.app.authorities.generation.load(Ordering::Acquire);
+        let generation = self.app.rights_generation();
         if generation == self.seen {
             return Ok(true);
         }
         let authority = Arc::clone(&self.authority);
-        match self.app.db.read(None, move |conn| authority.confirm(conn)).await {
+        let (app, session) = (self.app.clone(), self.session);
+        let confirmed = self.app.db.read(None, move |conn| {
+            authority.confirm(conn)?;
+            app.confirm_session(conn, session)
+        });
+        match confirmed.await {
+            Err(Error::Unauthenticated(_)) => return Ok(false),
             Err(error) if error.is_stale() => return Ok(false),
             confirmed => confirmed?,
-        }
-        if let Some(session) = self.session
-            && !self.app.is_open(session).await?
-        {
-            return Ok(false);
         }
         self.seen = generation;
         Ok(true)
@@ -55,7 +55,7 @@ impl Watch {
                 return;
             }
             let end =
-                self.authority.credential.expires_at.map(|end| end.millis() - self.app.world.now().millis());
+                self.authority.end(self.session).map(|end| end.millis() - self.app.world.now().millis());
             let changed = self.changes.changed();
             match end {
                 Some(millis) => {
@@ -72,8 +72,9 @@ impl App {
     /// Watches the caller of a long-running request, and the browser's session that it came with.
     pub fn watch(&self, authority: &Arc<Authority>, session: Option<OpenSession>) -> Watch {
         let changes = self.authorities.notifier.subscribe();
-        // Changes since the caller was read count as new.
-        let seen = authority.generation;
+        // Changes since the caller and the session were read count as new.
+        let seen =
+            session.map_or(authority.generation, |session| session.generation.min(authority.generation));
         Watch { app: self.clone(), authority: Arc::clone(authority), session, changes, seen }
     }
 }

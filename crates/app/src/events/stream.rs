@@ -87,8 +87,12 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<EventStrea
     let permit = cx.app().event_streams.take(&keys).ok_or(Error::TooMany { retry_after: RETRY_AFTER })?;
     let rights = cx.app().rights_changes();
     let follower = cx.app().follow_events(cx.organization_id());
-    let position =
-        cx.read(move |cx, conn| events::position(conn, cx.scope(), start)?.ok_or_else(gone)).await?;
+    let position = cx.read(move |cx, conn| {
+        // It may have ended before changes were listened for.
+        cx.app().confirm_session(conn, cx.request().session)?;
+        events::position(conn, cx.scope(), start)?.ok_or_else(gone)
+    });
+    let position = position.await?;
     let end = wanted.wait_seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let subscriber = Subscriber {
         app: cx.app().clone(),
@@ -168,7 +172,7 @@ impl Subscriber {
     /// While the rights of others change all the time, the caller's own are compared in the snapshot of the events.
     async fn read(&mut self, wanted: &api::FollowEvents, position: Cursor) -> Result<Option<EventRows>> {
         for attempt in 0..ATTEMPTS {
-            if self.authority.has_not_ended(self.app.world.now()).is_err() {
+            if self.authority.has_not_ended(self.session, self.app.world.now()).is_err() {
                 return Ok(None);
             }
             let Some(member) = &self.authority.member else { return Ok(None) };
@@ -202,10 +206,10 @@ impl Subscriber {
     /// Reads the caller's rights again; returns whether it may still follow.
     async fn renew(&mut self) -> Result<bool> {
         let Some(authority) = self.app.renewed(&self.authority).await? else { return Ok(false) };
-        if let Some(session) = self.session
-            && !self.app.is_open(session).await?
-        {
-            return Ok(false);
+        let (app, session) = (self.app.clone(), self.session);
+        match self.app.db.read(None, move |conn| app.confirm_session(conn, session)).await {
+            Err(Error::Unauthenticated(_)) => return Ok(false),
+            confirmed => confirmed?,
         }
         let Some(member) = &authority.member else { return Ok(false) };
         if member.admit_address(self.address).is_err() {
@@ -217,9 +221,9 @@ impl Subscriber {
         Ok(true)
     }
 
-    /// When the caller's token ends.
+    /// When the caller's token or session ends.
     fn expiry(&self) -> Option<Instant> {
-        let end = self.authority.credential.expires_at?;
+        let end = self.authority.end(self.session)?;
         let left = end.millis().saturating_sub(self.app.world.now().millis());
         Some(Instant::now() + Duration::from_millis(left.max(1).unsigned_abs()))
     }

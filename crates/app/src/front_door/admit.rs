@@ -134,11 +134,11 @@ impl App {
             PresentedCredential::Token(token) => return Ok((sha256(token.as_bytes()), None)),
             PresentedCredential::Session(cookie) => {
                 let session = self.open_session(cookie, now).await?;
-                return Ok((session.credential_hash(), Some(session)));
+                return Ok((session.credential_hash, Some(session)));
             }
             PresentedCredential::Pass(pass) => sha256_hex(pass.as_bytes()),
         };
-        let system = system(self);
+        let (system, generation) = (system(self), self.rights_generation());
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
         let Some((access, session_id)) =
             self.db.read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
@@ -159,7 +159,8 @@ impl App {
         let session = match session_id.zip(access.session_hash) {
             Some((id, session_hash)) => {
                 self.note_session_use(id, now);
-                Some(OpenSession::new(id, hash(&session_hash)?, credential_hash))
+                let (hash, expires_at) = (hash(&session_hash)?, access.expires_at);
+                Some(OpenSession { id, hash, credential_hash, expires_at, generation })
             }
             None => None,
         };

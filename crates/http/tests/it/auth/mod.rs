@@ -4,7 +4,7 @@ mod accept;
 mod links;
 mod passwords;
 mod secrecy;
-mod sessions;
+pub(crate) mod sessions;
 mod throttling;
 
 use std::time::Duration;

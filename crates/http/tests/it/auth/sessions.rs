@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use podium_api::enums::LogSource;
 use podium_app::maintenance;
-use podium_testkit::{Engine, run};
+use podium_db::{Migration, Sql};
+use podium_testkit::{Engine, START, run};
 
 use super::*;
+use crate::deployment_logs::{line, write};
 use crate::front_door::{SESSION, cookies, signed_in, visit};
 
 const SESSIONS: &str = "/v1/auth/sessions";
@@ -49,6 +52,28 @@ async fn browser(app: &TestApp, name: &str, user_agent: &str) -> String {
 
 async fn is_signed_in(app: &TestApp, cookie: &str) -> bool {
     visit(app, &format!("/console/{}", app.organization_id), cookie).await.code() == 200
+}
+
+/// Ends the sessions of a person's browsers.
+pub(crate) async fn end_browsers(app: &TestApp, person: &Actor) {
+    for session in sessions(app, person).await.iter().filter(|session| session["kind"] == "BROWSER") {
+        assert_eq!(app.delete(person, &at(session)).await.code(), 204);
+    }
+}
+
+/// Takes back the migration that lists sessions, and applies it to what is there now.
+async fn upgrade(app: &TestApp) {
+    static FORGET: Sql = Sql::new("DELETE FROM schema_migrations");
+    const BACK: &str = "DROP TABLE user_sessions; DROP INDEX browser_sessions_id; \
+        ALTER TABLE browser_sessions DROP COLUMN id";
+    app.app.db.write(None, |tx| tx.execute(&FORGET, &[])).await.unwrap();
+    let back = Migration { version: 1, name: "back", sqlite: BACK, postgres: BACK };
+    let forth = Migration::of_file(
+        "0032_user_sessions",
+        include_str!("../../../../../migrations/sqlite/0032_user_sessions.sql"),
+        include_str!("../../../../../migrations/postgres/0032_user_sessions.sql"),
+    );
+    app.app.db.migrate(&[back, forth]).await.unwrap();
 }
 
 on_both_engines! {
@@ -187,6 +212,65 @@ on_both_engines! {
             let (aborted, ()) = tokio::join!(stream.is_aborted(), end);
             assert!(!aborted, "it ends in an orderly way");
         }
+    }
+
+    async fn sessions_from_before_the_upgrade_are_listed_and_can_be_ended(app) {
+        let ada = person(&app, "ada").await;
+        let lasting = app.lasting_session_of(&ada).await;
+        let other = terminal(&app, &ada, "ada").await;
+        let cookies = [browser(&app, "ada", FIREFOX).await, signed_in(&app, &lasting).await];
+        let known = |all: &[Value]| {
+            let of = |session: &Value| (session["kind"].clone(), session["createdAt"].clone(), session["expiresAt"].clone());
+            all.iter().map(of).collect::<Vec<_>>()
+        };
+        let before = known(&sessions(&app, &ada).await);
+        upgrade(&app).await;
+        let listed = sessions(&app, &ada).await;
+        assert_eq!(known(&listed), before);
+        assert_eq!((&listed[3]["address"], &listed[3]["userAgent"]), (&json!(null), &json!(null)), "nobody wrote it down");
+        for cookie in &cookies {
+            assert!(is_signed_in(&app, cookie).await);
+        }
+        for session in listed[1..].iter().rev() {
+            assert_eq!(app.delete(&ada, &at(session)).await.code(), 204);
+        }
+        app.get(&other, SESSIONS).await.refused(401);
+        app.get(&lasting, SESSIONS).await.refused(401);
+        for cookie in &cookies {
+            assert!(!is_signed_in(&app, cookie).await);
+        }
+    }
+
+    async fn a_long_response_ends_with_its_session_though_its_token_does_not(app) {
+        let id = app.deployment(app.workspace("Data").await).await;
+        write(&app, (0..1200).map(|number| line(id, START, LogSource::Worker, &number.to_string())).collect()).await;
+        for number in 0..520 {
+            app.workspace(&number.to_string()).await;
+        }
+        let begin = async |path: &str| {
+            let cookie = signed_in(&app, &app.owner).await;
+            let path = format!("/console/{}/{path}", app.organization_id);
+            let mut response = app.call("GET", &path).header("cookie", &cookie).header("last-event-id", "0").open().await;
+            assert_eq!(response.status, 200);
+            response.next().await.expect("there is a first part");
+            end_browsers(&app, &app.owner).await;
+            response
+        };
+        let mut lines = begin(&format!("deployments/{id}/logs/follow?sources=worker")).await;
+        assert_eq!(lines.next().await, None);
+        assert!(begin("audit/export").await.is_aborted().await);
+    }
+
+    async fn a_stream_ends_when_its_session_expires_though_its_token_does_not(app) {
+        let ada = person(&app, "ada").await;
+        let lasting = app.lasting_session_of(&ada).await;
+        let cookie = signed_in(&app, &lasting).await;
+        let path = format!("/console/{}/events", app.organization_id);
+        let stream = app.call("GET", &path).header("cookie", &cookie).open().await;
+        app.advance(Duration::from_hours(24 * 366));
+        let (aborted, _) = tokio::join!(stream.is_aborted(), app.workspace("Analytics"));
+        assert!(!aborted, "it ends in an orderly way");
+        app.get(&lasting, SESSIONS).await.ok();
     }
 }
 

@@ -6,6 +6,7 @@ use podium_testkit::{Actor, Answer, Engine, TestApp, block_on, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{signed_in, visit};
+use crate::auth::sessions::end_browsers;
 
 const ORIGIN: &str = "https://podium.test";
 const PAGE: &str = "/sign-in/device";
@@ -127,6 +128,29 @@ on_both_engines! {
         assert_eq!(foreign.status(&app).await, "PENDING");
         assert_eq!(decide(&app, &victim, own.form(&token, "PERHAPS")).await.code(), 400);
         assert_eq!(own.status(&app).await, "PENDING");
+    }
+
+    async fn an_approval_that_arrives_after_its_session_has_ended_is_worth_nothing(app) {
+        let cookie = signed_in(&app, &app.owner).await;
+        let terminal = Terminal::at(&app, "192.0.2.1").await;
+        let token = form_token(&visit(&app, &terminal.page(), &cookie).await.text());
+        let call = app.call("POST", PAGE).header("origin", ORIGIN).header("cookie", &cookie);
+        let call = call.body(terminal.form(&token, "APPROVE"));
+        let answer = call.send_with_delayed_body(end_browsers(&app, &app.owner)).await;
+        assert_eq!(answer.code(), 401, "{}", answer.text());
+        assert_eq!(terminal.status(&app).await, "PENDING");
+    }
+
+    async fn a_terminal_keeps_its_name_when_its_session_is_renewed(app) {
+        let cookie = signed_in(&app, &app.owner).await;
+        let terminal = Terminal::at(&app, "192.0.2.1").await;
+        decided(&app, &cookie, &terminal, "APPROVE").await;
+        let mut by = app.owner.clone();
+        by.token = terminal.poll(&app).await.ok()["session"]["token"].as_str().unwrap().to_owned();
+        by.token = app.post(&by, "/v1/auth/renew", json!({})).await.ok()["token"].as_str().unwrap().to_owned();
+        let listed = app.get(&by, "/v1/auth/sessions").await.ok();
+        let named = listed["sessions"].as_array().unwrap().iter().find(|session| session["isCurrent"] == true);
+        assert_eq!(named.unwrap()["clientName"], "ada@desk");
     }
 
     async fn what_has_expired_is_worth_nothing(app) {

@@ -67,6 +67,21 @@ fn a_rate_limited_call_has_no_effect_and_leaves_no_audit_record() {
     });
 }
 
+#[test]
+fn browsers_that_sign_in_with_a_token_are_counted_too() {
+    slowly(async |app| {
+        for n in 0..10_000 {
+            let form = app.call("POST", "/sign-in").header("origin", "https://podium.test");
+            let answer = form.body(format!("token={}", app.owner.token)).send().await;
+            if answer.code() == 429 {
+                return assert!(n >= 10, "{n} sign-ins passed");
+            }
+            assert_eq!(answer.code(), 303);
+        }
+        panic!("nobody said stop");
+    });
+}
+
 on_both_engines! {
     async fn without_rates_nobody_is_rate_limited(app) {
         for _ in 0..300 {
