@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use podium_api::enums::LogSource;
 use podium_app::maintenance;
-use podium_db::{Migration, Sql};
+use podium_db::Migration;
 use podium_testkit::{Engine, START, run};
 
 use super::*;
@@ -63,17 +63,16 @@ pub(crate) async fn end_browsers(app: &TestApp, person: &Actor) {
 
 /// Takes back the migration that lists sessions, and applies it to what is there now.
 async fn upgrade(app: &TestApp) {
-    static FORGET: Sql = Sql::new("DELETE FROM schema_migrations");
-    const BACK: &str = "DROP TABLE user_sessions; DROP INDEX browser_sessions_id; \
-        ALTER TABLE browser_sessions DROP COLUMN id";
-    app.app.db.write(None, |tx| tx.execute(&FORGET, &[])).await.unwrap();
-    let back = Migration { version: 1, name: "back", sqlite: BACK, postgres: BACK };
+    app.execute("DROP TABLE user_sessions").await;
+    app.execute("DROP INDEX browser_sessions_id").await;
+    app.execute("ALTER TABLE browser_sessions DROP COLUMN id").await;
+    app.execute("DROP TABLE schema_migrations").await;
     let forth = Migration::of_file(
         "0032_user_sessions",
         include_str!("../../../../../migrations/sqlite/0032_user_sessions.sql"),
         include_str!("../../../../../migrations/postgres/0032_user_sessions.sql"),
     );
-    app.app.db.migrate(&[back, forth]).await.unwrap();
+    app.app.db.migrate(&[forth]).await.unwrap();
 }
 
 on_both_engines! {
