@@ -90,7 +90,7 @@ impl Authority {
         if is_same { Ok(()) } else { Err(Error::STALE) }
     }
 
-    /// Refuses a token that has expired in the meantime.
+    /// Refuses a token, or the browser's session that it was used in, that has expired in the meantime.
     pub(crate) fn has_not_ended(&self, session: Option<OpenSession>, now: Timestamp) -> Result<()> {
         if self.end(session).is_some_and(|end| end <= now) {
             return Err(Error::Unauthenticated(Unauthenticated::Expired));
