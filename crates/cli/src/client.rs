@@ -3,7 +3,7 @@
 //! Each noun is one file in [`commands`], named as in the other layers, and is thin. What they share stands once: which
 //! server and as whom ([`session`], [`contexts`]), names for ids ([`names`]), changes ([`edit`], [`fields`]), files that
 //! declare what there is ([`declared`]), output
-//! ([`output`], [`table`]), waiting ([`follow`]), names in a shell ([`completing`]) and how a command ends ([`ending`]).
+//! ([`output`], [`table`]), what was started ([`follow`], [`wait`], [`progress`]), names in a shell ([`completing`]) and how a command ends ([`ending`]).
 
 mod airflow;
 mod browser;
@@ -20,9 +20,11 @@ mod names;
 mod operator;
 mod output;
 mod planning;
+mod progress;
 mod project;
 mod session;
 mod table;
+mod wait;
 
 use std::pin::Pin;
 use std::process::ExitCode;

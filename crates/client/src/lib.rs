@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use podium_api::{Endpoint, ErrorBody, Nothing, Reply};
+use podium_api::{Endpoint, ErrorBody, Nothing, OperationId, Reply};
 use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION,
 };
@@ -37,6 +37,7 @@ pub use upload::Progress;
 use retry::Verdict;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const OPERATION: HeaderName = HeaderName::from_static("podium-operation");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The largest response that is read into memory.
 const MOST_BYTES: usize = 64 << 20;
@@ -113,6 +114,13 @@ pub struct Fetched<T> {
     pub body: T,
     /// Its `ETag`.
     pub etag: Option<String>,
+    /// The operation that the call has started.
+    pub operation: Option<OperationId>,
+}
+
+/// The operation that a call has started, according to the headers of its response.
+pub fn started(headers: &HeaderMap) -> Option<OperationId> {
+    headers.get(OPERATION)?.to_str().ok()?.parse().ok()
 }
 
 impl Client {
@@ -174,10 +182,11 @@ impl Client {
     pub async fn send<T: DeserializeOwned>(&self, call: Call) -> Result<Fetched<T>> {
         let (headers, bytes) = self.send_for_bytes(&call).await?;
         let etag = headers.get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+        let operation = started(&headers);
         let bytes: &[u8] = if bytes.is_empty() { b"null" } else { &bytes };
         let body = serde_json::from_slice(bytes)
             .map_err(|error| Error::Unexpected(format!("{} {}: {error}", call.method, call.path)))?;
-        Ok(Fetched { body, etag })
+        Ok(Fetched { body, etag, operation })
     }
 
     /// Sends a call whose response says nothing.

@@ -27,8 +27,12 @@ impl TestApp {
 
     /// Says that the rollout of a deployment waits for a task.
     pub async fn wait_for_task(&self, id: DeploymentId, task: &str) {
-        let waits_for = vec![task.to_owned()];
-        let progress = RolloutProgress { step: RolloutStep::Drain, done: None, message: None, waits_for };
+        self.reach(id, RolloutStep::Drain, vec![task.to_owned()]).await;
+    }
+
+    /// Says that the rollout of a deployment is in a step, and which tasks it waits for.
+    pub async fn reach(&self, id: DeploymentId, step: RolloutStep, waits_for: Vec<String>) {
+        let progress = RolloutProgress { step, done: None, message: None, waits_for };
         self.plane.script().set_progress(id, Some(progress));
         self.settle().await;
     }

@@ -25,6 +25,7 @@ pub use archives::{archive, gzip, tar};
 pub use browser::{Browser, DriverError, missing as missing_for_browser};
 pub use databases::{Database, Engine, mark_node_unseen};
 pub use inbox::Inbox;
+pub use podium_domain::deployments::rollout::RolloutStep;
 pub use receiver::{Received, Receiver};
 pub use resources::role;
 

@@ -1,6 +1,6 @@
 //! Changes: only what was named is changed, and nothing that somebody else changed meanwhile is lost.
 
-use podium_api::Endpoint;
+use podium_api::{Endpoint, Nothing};
 use podium_client::{Call, Fetched};
 use serde_json::{Map, Value};
 
@@ -26,13 +26,13 @@ impl Session {
     pub(crate) async fn change(&self, call: Call) -> Outcome<Value> {
         match self.is_planned(&call).await? {
             true => Ok(Value::Null),
-            false => Ok(self.client.send(call).await?.body),
+            false => Ok(self.note_started(self.client.send(call).await?)),
         }
     }
 
     /// Asks a person to agree; what is only planned needs no agreement.
-    pub(crate) fn agree(&self, question: &str, is_agreed: bool) -> Outcome {
-        agree(question, is_agreed || self.is_planning())
+    pub(crate) fn agree(&self, question: &str) -> Outcome {
+        agree(question, self.is_agreed || self.is_planning())
     }
 
     /// Reads, edits and writes; again if somebody else wrote in between.
@@ -48,26 +48,21 @@ impl Session {
         let mut tries = 0;
         loop {
             tries += 1;
-            let Fetched { body, etag } = self.client.send::<Value>(Call::to::<G>(path)).await?;
+            let Fetched { body, etag, .. } = self.client.send::<Value>(Call::to::<G>(path)).await?;
             let call = Call::to::<U>(path).body(&change(&body)?)?.if_match(etag);
             if self.is_planned(&call).await? {
                 return Ok(body);
             }
             match self.client.send(call).await {
                 Err(error) if error.status() == Some(412) && tries < TRIES => {}
-                done => return Ok(done?.body),
+                done => return Ok(self.note_started(done?)),
             }
         }
     }
 
-    /// Deletes things that a person agreed to delete; the labels say which.
-    pub(crate) async fn delete<D: Endpoint>(
-        &self,
-        noun: &str,
-        all: &[(D::Path, String)],
-        is_agreed: bool,
-    ) -> Outcome {
-        self.delete_with::<D>(noun, all, is_agreed, &Value::Null).await
+    /// Deletes things if a person agrees, and follows what that takes; the labels say which.
+    pub(crate) async fn delete<D: Endpoint>(&self, noun: &str, all: &[(D::Path, String)]) -> Outcome {
+        self.delete_with::<D>(noun, all, &Value::Null).await
     }
 
     /// The same with query parameters.
@@ -75,11 +70,10 @@ impl Session {
         &self,
         noun: &str,
         all: &[(D::Path, String)],
-        is_agreed: bool,
         query: &Value,
     ) -> Outcome {
         let names: Vec<&str> = all.iter().map(|(_, label)| label.as_str()).collect();
-        self.agree(&format!("Delete {noun} {}?", names.join(", ")), is_agreed)?;
+        self.agree(&format!("Delete {noun} {}?", names.join(", ")))?;
         self.hold_plan();
         for (path, label) in all {
             let call = match query.is_null() {
@@ -89,10 +83,11 @@ impl Session {
             if self.is_planned(&call).await? {
                 continue;
             }
-            self.client.send_for_nothing(call).await?;
+            self.note_started(self.client.send::<Nothing>(call).await?);
             eprintln!("Deleted {noun} {label}.");
         }
-        self.show_plan().await
+        self.show_plan().await?;
+        self.follow().await
     }
 }
 

@@ -1,186 +1,260 @@
-//! Waits until a deployment has settled, and says why when it is not healthy.
+//! Follows what a command has started: each operation live, to its end, and then its target until it has settled.
 
-use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use podium_api::path::{OfDeployment, OfOperation};
+use podium_api::{OperationId, Timestamp, deployments, operations, users};
+use podium_client::{Call, Fetched};
+use serde_json::{Value, json};
 
-use clap::Args;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use podium_api::deployments;
-use podium_api::path::OfDeployment;
-use serde_json::Value;
-
-use super::ending::{Exit, Failed, Outcome, printable};
+use super::ending::{Exit, Failed, Outcome, one_line};
+use super::progress::{beside, pause};
 use super::session::{Session, text};
-use crate::terminal;
+use super::wait::Watch;
 
-/// How often the server is asked at first, and at most.
-const PACES: [Duration; 4] =
-    [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(2)];
-
-/// Whether to wait.
-#[derive(Args, Clone)]
-#[group(id = "waiting")]
-pub(crate) struct Wait {
-    /// Wait until the deployment has settled; this is the default on a terminal.
-    #[arg(long, overrides_with = "no_wait")]
-    wait: bool,
-    /// Do not wait.
-    #[arg(long)]
-    no_wait: bool,
-    /// Longest time to wait, such as 90s, 30m or 2h.
-    #[arg(long, default_value = "30m", value_parser = duration, value_name = "TIME")]
-    timeout: Duration,
-}
-
-impl Wait {
-    /// Whether to wait: as told, or else if somebody is watching.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.wait || (!self.no_wait && terminal::is_interactive())
-    }
-
-    /// Whether to wait unless told not to.
-    pub(crate) fn is_default(&self) -> bool {
-        !self.no_wait
-    }
-
-    /// Waits for a deployment, if that is wanted.
-    pub(crate) async fn settle(&self, session: &Session, path: &OfDeployment) -> Outcome {
-        if self.is_wanted() { session.settle(path, self).await.map(drop) } else { Ok(()) }
-    }
-
-    /// When to stop waiting.
-    pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.timeout
-    }
-}
-
-/// A text that is no time.
-#[derive(Debug)]
-pub(crate) struct NoTime;
-
-impl std::fmt::Display for NoTime {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("write 90s, 30m, 2h or 7d")
-    }
-}
-
-impl std::error::Error for NoTime {}
-
-/// A number with a unit: seconds, minutes, hours or days.
-pub(crate) fn duration(text: &str) -> Result<Duration, NoTime> {
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..split].parse().map_err(|_| NoTime)?;
-    let seconds = match &text[split..] {
-        "s" | "" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return Err(NoTime),
-    };
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or(NoTime)
-}
-
-/// Everything that moves on the terminal.
-static MOVING: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
-
-/// Writes lines while something may be moving on the terminal: it makes room, and goes on below them.
-pub(crate) fn beside<T>(write: impl FnOnce() -> T) -> T {
-    MOVING.suspend(write)
-}
-
-/// Shows a bar or a spinner on the terminal, if somebody watches.
-pub(crate) fn moving(bar: ProgressBar, template: &str) -> ProgressBar {
-    if !terminal::is_interactive() {
-        return ProgressBar::hidden();
-    }
-    bar.set_style(ProgressStyle::with_template(template).expect("a template"));
-    MOVING.add(bar)
-}
-
-/// Shows how far something has come: one line that changes on a terminal, lines otherwise.
-pub(crate) struct Progress {
-    bar: Option<ProgressBar>,
-    last: String,
-}
-
-impl Progress {
-    pub(crate) fn new() -> Self {
-        let bar = terminal::is_interactive().then(|| {
-            let bar = moving(ProgressBar::new_spinner(), "{spinner} {msg} ({elapsed})");
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        });
-        Self { bar, last: String::new() }
-    }
-
-    /// Says where it is now.
-    pub(crate) fn say(&mut self, now: &str) {
-        let now = printable(now).replace('\n', " ");
-        match &self.bar {
-            Some(bar) => bar.set_message(now.clone()),
-            None if now != self.last => eprintln!("{now}"),
-            None => {}
-        }
-        self.last = now;
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-            MOVING.remove(bar);
-        }
-    }
-}
-
-/// Waits a little longer each time.
-pub(crate) async fn pause(round: usize) {
-    tokio::time::sleep(PACES[round.min(PACES.len() - 1)]).await;
-}
+/// How often in a row a stream may break before that is an error: about a minute.
+const MOST_CUTS: usize = 30;
 
 impl Session {
+    /// Keeps in mind the operation that a change has started.
+    pub(super) fn note_started<T>(&self, sent: Fetched<T>) -> T {
+        self.started.borrow_mut().extend(sent.operation);
+        sent.body
+    }
+
+    /// Follows what this command has started, if that is wanted.
+    pub(crate) async fn follow(&self) -> Outcome {
+        if !self.wait.is_wanted() {
+            return Ok(());
+        }
+        let watch = Watch::new();
+        self.wait.until(&watch, self.catch_up(&watch)).await
+    }
+
+    /// Follows what changes of environment objects do to deployments, if that is wanted.
+    pub(crate) async fn follow_roll_outs(&self) -> Outcome {
+        if !self.wait.is_wanted() || self.is_planning() {
+            return Ok(());
+        }
+        let me = self.get::<users::GetSelf>(&()).await?;
+        let mine = json!({ "subjectId": me["id"], "states": ["PENDING", "RUNNING"] });
+        let call = Call::to::<operations::List>(&self.in_organization().await?).query_params(&mine)?;
+        let mut pages = self.client.pages(call, None);
+        while let Some(page) = pages.next().await? {
+            let is_rolled_out = |operation: &&Value| text(&operation["cause"]) == "ENVIRONMENT_OBJECT";
+            let rolled_out = page.iter().filter(is_rolled_out);
+            self.started.borrow_mut().extend(rolled_out.filter_map(id_of));
+        }
+        self.follow().await
+    }
+
+    /// Waits until a deployment has settled, if that is wanted.
+    pub(crate) async fn settle_if_wanted(&self, path: &OfDeployment) -> Outcome {
+        if self.wait.is_wanted() { self.settle(path).await.map(drop) } else { Ok(()) }
+    }
+
     /// Waits until a deployment has settled; it is an error if it did not become healthy.
-    pub(crate) async fn settle(&self, path: &OfDeployment, wait: &Wait) -> Outcome<Value> {
-        let deadline = wait.deadline();
-        let mut progress = Progress::new();
+    pub(crate) async fn settle(&self, path: &OfDeployment) -> Outcome<Value> {
+        let watch = Watch::new();
+        let settled = self.wait.until(&watch, self.settled(path, &watch)).await?;
+        drop(watch);
+        say_settled(&settled);
+        Ok(settled)
+    }
+
+    /// A deployment once what is done to it has ended; it is an error if it is not healthy then.
+    pub(crate) async fn settled(&self, path: &OfDeployment, watch: &Watch) -> Outcome<Value> {
+        self.catch_up(watch).await?;
         let mut round = 0;
         loop {
             let now = self.get::<deployments::Get>(path).await?;
             let (name, status, reason) =
                 (text(&now["name"]), text(&now["status"]), text(&now["statusReason"]));
             if is_settled(&now) {
-                drop(progress);
                 return match status {
-                    "HEALTHY" | "HIBERNATING" => {
-                        eprintln!("{} is {status}.", printable(name));
-                        Ok(now)
-                    }
+                    "HEALTHY" | "HIBERNATING" => Ok(now),
                     _ => {
-                        Err(Failed::new(Exit::OperationFailed, format!("{name} is {status}: {reason}")).hint(
-                            format!("Its logs: podium logs --deployment {:?} --since 1h", printable(name)),
-                        ))
+                        let message = format!("{name} is {status}: {reason}");
+                        Err(Failed::new(Exit::OperationFailed, message).hint(its_logs(name)))
                     }
                 };
             }
             let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            progress.say(&format!("{name} is {status}{why}"));
-            if Instant::now() > deadline {
-                let message = format!("{name} is still {status}{why}");
-                return Err(Failed::new(Exit::OperationFailed, message).hint(format!(
-                    "It goes on. To wait longer: podium deployment wait {name:?} --timeout 2h"
-                )));
-            }
-            tokio::select! {
-                () = pause(round) => {}
-                _ = tokio::signal::ctrl_c() => {
-                    return Err(Failed::new(Exit::OperationFailed, format!("{name} is still {status}; it goes on"))
-                        .hint(format!("To wait for it again: podium deployment wait {name:?}")));
-                }
+            watch.say(&format!("{name} is {status}{why}"));
+            let again = format!("To wait for it again: podium deployment wait {name:?}");
+            watch.note(format!("{name} is still {status}{why}"), again);
+            match self.under_way(path.deployment_id.as_str()).await? {
+                Some(id) => _ = self.to_end(id, watch).await?,
+                None => pause(round).await,
             }
             round += 1;
         }
     }
+
+    /// The operation that is under way for a deployment or a cluster.
+    pub(crate) async fn under_way(&self, target: &str) -> Outcome<Option<OperationId>> {
+        let open = json!({ "targetIds": [target], "states": ["PENDING", "RUNNING"] });
+        let call = Call::to::<operations::List>(&self.in_organization().await?).query_params(&open)?;
+        let found = self.client.pages(call, Some(1)).next().await?.unwrap_or_default();
+        Ok(found.first().and_then(id_of))
+    }
+
+    /// Follows what this command has started, one after the other.
+    async fn catch_up(&self, watch: &Watch) -> Outcome {
+        for id in self.started.take() {
+            match self.to_end(id, watch).await {
+                Ok(_) => {}
+                // With the deployment that it deletes, a caller may lose the right to see the operation.
+                Err(failed) if failed.exit == Exit::NotFound => {
+                    beside(|| eprintln!("The operation {id} goes on; you may not see it any more."));
+                }
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows an operation to its end, or that of the one which took its place; it is an error if it did not succeed.
+    pub(crate) async fn to_end(&self, id: OperationId, watch: &Watch) -> Outcome<Value> {
+        let mut operation = self.ended(id, watch).await?;
+        while text(&operation["state"]) == "SUPERSEDED" {
+            let Ok(next) = text(&operation["supersededById"]).parse() else { break };
+            operation = self.ended(next, watch).await?;
+        }
+        match failure(&operation) {
+            Some(failed) => Err(failed),
+            None => Ok(operation),
+        }
+    }
+
+    /// Follows an operation to its end, whatever that is.
+    pub(crate) async fn ended(&self, id: OperationId, watch: &Watch) -> Outcome<Value> {
+        let path = OfOperation { organization_id: self.organization().await?, operation_id: id };
+        watch.note(format!("the operation {id} has not ended"), again(id, false));
+        let (mut last, mut cuts, mut told, mut operation) = (None, 0, 0, Value::Null);
+        loop {
+            let call = Call::to::<operations::Follow>(&path).after_event(last.clone());
+            match self.client.events(&call).await {
+                Ok(mut stream) => {
+                    while let Ok(Some(event)) = stream.next().await {
+                        cuts = 0;
+                        last = event.id.or(last);
+                        operation = serde_json::from_str(&event.data)
+                            .map_err(|_| Failed::because("the server sent an operation that is not JSON"))?;
+                        told = tell(&operation, told, id, watch);
+                    }
+                }
+                Err(error) => {
+                    let failed = Failed::from(error);
+                    if !failed.is_passing() {
+                        return Err(failed);
+                    }
+                    if cuts >= MOST_CUTS {
+                        return Err(failed.hint(format!("The operation goes on. {}", again(id, false))));
+                    }
+                    watch.say(&format!("{}; trying again", failed.reason()));
+                }
+            }
+            if is_ended(&operation) {
+                return Ok(operation);
+            }
+            pause(cuts).await;
+            cuts += 1;
+        }
+    }
+}
+
+fn id_of(operation: &Value) -> Option<OperationId> {
+    text(&operation["id"]).parse().ok()
+}
+
+/// Says how a deployment has settled.
+pub(crate) fn say_settled(deployment: &Value) {
+    eprintln!("{} is {}.", one_line(text(&deployment["name"])), one_line(text(&deployment["status"])));
+}
+
+/// Says what an operation is doing, and which of its steps have ended since this many were told.
+fn tell(operation: &Value, told: usize, id: OperationId, watch: &Watch) -> usize {
+    let ended: Vec<String> = operation["steps"].as_array().into_iter().flatten().map_while(took).collect();
+    ended.iter().skip(told).for_each(|step| watch.keep(step));
+    if is_ended(operation) {
+        return told;
+    }
+    watch.say(&line(operation));
+    let is_cancellable = operation["isCancellable"] == json!(true);
+    let stands = format!("{} is still {}", what(operation), text(&operation["state"]));
+    watch.note(stands, again(id, is_cancellable));
+    told.max(ended.len())
+}
+
+/// How long a step took; none if it has not ended.
+fn took(step: &Value) -> Option<String> {
+    let time = |field: &str| Timestamp::parse(text(&step[field])).map(Timestamp::millis);
+    let seconds = std::time::Duration::from_millis(
+        u64::try_from(time("endedAt")? - time("startedAt")?).unwrap_or_default(),
+    )
+    .as_secs_f64();
+    Some(format!("  {:<9} {seconds:.1} s", text(&step["name"])))
+}
+
+/// What to type to come back to an operation.
+fn again(id: OperationId, is_cancellable: bool) -> String {
+    let follow = format!("To follow it again: podium operation follow {id}");
+    match is_cancellable {
+        true => format!("{follow}\nTo cancel it: podium operation cancel {id}"),
+        false => follow,
+    }
+}
+
+fn its_logs(name: &str) -> String {
+    format!("Its logs: podium logs --deployment {:?} --since 1h", one_line(name))
+}
+
+fn what(operation: &Value) -> String {
+    format!("{} of {}", text(&operation["kind"]), text(&operation["target"]["name"]))
+}
+
+/// Why an operation did not succeed, if it did not, and what to do about it.
+pub(crate) fn failure(operation: &Value) -> Option<Failed> {
+    let (target, failure) = (&operation["target"], &operation["failure"]);
+    match text(&operation["state"]) {
+        "FAILED" => {
+            let message = format!("{} failed: {}", what(operation), text(&failure["reason"]));
+            let mut hint = text(&failure["hint"]).to_owned();
+            if text(&target["type"]) == "DEPLOYMENT" && text(&operation["kind"]) != "DELETE" {
+                hint = format!("{hint}\n{}", its_logs(text(&target["name"])));
+            }
+            Some(Failed::new(Exit::OperationFailed, message).hint(hint))
+        }
+        "CANCELLED" => {
+            let failed = Failed::new(Exit::OperationFailed, format!("{} was cancelled", what(operation)));
+            Some(failed.hint("What was wanted before is wanted again."))
+        }
+        _ => None,
+    }
+}
+
+fn is_ended(operation: &Value) -> bool {
+    operation.get("endedAt").is_some()
+}
+
+/// What an operation is doing, in one line.
+fn line(operation: &Value) -> String {
+    let mut line = format!("{}: {}", what(operation), text(&operation["state"]));
+    let step = operation["steps"].as_array().and_then(|steps| steps.last());
+    if let Some(step) = step.filter(|step| step.get("endedAt").is_none()) {
+        line += &format!(", {}", text(&step["name"]));
+    }
+    let progress = &operation["progress"];
+    if let (Some(done), Some(total)) = (progress["done"].as_u64(), progress["total"].as_u64()) {
+        line += &format!(" {done} of {total}");
+    }
+    if !text(&progress["message"]).is_empty() {
+        line += &format!(": {}", text(&progress["message"]));
+    }
+    let tasks: Vec<&str> = progress["waitsFor"].as_array().into_iter().flatten().map(text).collect();
+    if !tasks.is_empty() {
+        line += &format!(" (waits for {})", tasks.join(", "));
+    }
+    line
 }
 
 /// Whether the data plane has done what it was told. A status that only a newer server knows is waited for.
@@ -194,18 +268,31 @@ fn is_settled(deployment: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn times_are_read() {
-        for (text, seconds) in [("90s", 90), ("30m", 1_800), ("2h", 7_200), ("7d", 604_800), ("5", 5)] {
-            assert_eq!(duration(text).unwrap().as_secs(), seconds);
-        }
-        for wrong in ["", "m", "2w", "-1h", "99999999999999999999d", "18446744073709551615d"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
+    fn a_line_says_what_an_operation_is_doing() {
+        let target = json!({ "name": "nightly" });
+        let pending = json!({ "kind": "DEPLOY", "target": target, "state": "PENDING", "steps": [] });
+        assert_eq!(line(&pending), "DEPLOY of nightly: PENDING");
+        let running = json!({
+            "kind": "DEPLOY", "target": target, "state": "RUNNING",
+            "steps": [{ "name": "UNPACK", "endedAt": "x" }, { "name": "PACKAGES" }],
+            "progress": { "done": 3, "total": 7, "message": "Installing pandas", "waitsFor": ["a/b/c"] },
+        });
+        assert_eq!(
+            line(&running),
+            "DEPLOY of nightly: RUNNING, PACKAGES 3 of 7: Installing pandas (waits for a/b/c)"
+        );
+    }
+
+    #[test]
+    fn a_step_that_has_ended_says_how_long_it_took() {
+        let step = json!({
+            "name": "PACKAGES", "startedAt": "2026-11-18T10:00:00.000Z", "endedAt": "2026-11-18T10:00:12.345Z",
+        });
+        assert_eq!(took(&step).as_deref(), Some("  PACKAGES  12.3 s"));
+        assert_eq!(took(&json!({ "name": "PARSE", "startedAt": "2026-11-18T10:00:00.000Z" })), None);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 mod starting;
 
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use podium_api::path::InOrganization;
-use podium_api::{OrganizationId, organizations};
+use podium_api::{OperationId, OrganizationId, organizations};
 use podium_client::{Call, Client, Sent, Settings, Socket};
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -19,6 +20,7 @@ use super::names;
 use super::operator;
 use super::output::{Format, Listing, View};
 use super::planning::Planning;
+use super::wait::Wait;
 use crate::server::OWNER_TOKEN;
 
 /// Which server, and as whom.
@@ -53,9 +55,22 @@ pub(crate) struct Setup {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) format: Format,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// How a command changes things.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Changes")]
+struct Changes {
     /// Show what would change, and stop.
     #[arg(long, global = true)]
     plan: bool,
+    /// Do not ask.
+    #[arg(long, short, global = true)]
+    yes: bool,
+    #[command(flatten)]
+    wait: Wait,
 }
 
 /// A server that is called, and how to show what it says.
@@ -65,15 +80,19 @@ pub(crate) struct Session {
     organization: OnceCell<OrganizationId>,
     wanted_organization: Option<String>,
     pub(super) planning: Option<Planning>,
+    /// Whether a person has agreed beforehand.
+    pub(super) is_agreed: bool,
+    pub(crate) wait: Wait,
+    /// The operations that this command has started and not followed yet.
+    pub(super) started: RefCell<Vec<OperationId>>,
 }
 
 impl Setup {
     /// Finds out which server to call, and as whom.
     pub(crate) fn open(&self) -> Outcome<Session> {
         let (client, known) = self.target.connect()?;
-        let planning = self.plan.then(Planning::default);
         let wanted = self.target.organization.clone();
-        Ok(Session::new(client, known, wanted, self.format.clone(), planning))
+        Ok(Session::new(client, known, wanted, self.format.clone(), &self.changes))
     }
 }
 
@@ -81,8 +100,7 @@ impl Setup {
     /// A session with this server, as whoever holds the token.
     pub(crate) fn open_at(&self, url: &str, token: String) -> Outcome<Session> {
         let client = self.target.client(url, Some(token), None)?;
-        let planning = self.plan.then(Planning::default);
-        Ok(Session::new(client, None, None, self.format.clone(), planning))
+        Ok(Session::new(client, None, None, self.format.clone(), &self.changes))
     }
 }
 
@@ -96,7 +114,7 @@ impl Target {
     pub(crate) fn open_quietly(mut self) -> Outcome<Session> {
         self.verbose = false;
         let (client, known, _) = self.reach()?;
-        Ok(Session::new(client, known, self.organization, Format::default(), None))
+        Ok(Session::new(client, known, self.organization, Format::default(), &Changes::default()))
     }
 
     /// A client, and the organization that the context names. Says so if it is the operator's.
@@ -253,13 +271,22 @@ impl Session {
         known: Option<OrganizationId>,
         wanted: Option<String>,
         format: Format,
-        planning: Option<Planning>,
+        changes: &Changes,
     ) -> Self {
         let organization = OnceCell::new();
         if let (Some(id), None) = (known, &wanted) {
             let _ = organization.set(id);
         }
-        Self { client, format, organization, wanted_organization: wanted, planning }
+        Self {
+            client,
+            format,
+            organization,
+            wanted_organization: wanted,
+            planning: changes.plan.then(Planning::default),
+            is_agreed: changes.yes,
+            wait: changes.wait.clone(),
+            started: RefCell::default(),
+        }
     }
 
     /// Sees whether the server answers.

@@ -10,6 +10,8 @@ mod deploying;
 #[cfg(target_os = "linux")]
 mod developing;
 mod events;
+#[cfg(target_os = "linux")]
+mod following;
 mod guides;
 mod mistakes;
 mod newer_server;
@@ -23,6 +25,8 @@ mod signing_in;
 mod terminal;
 #[cfg(target_os = "linux")]
 mod transcripts;
+#[cfg(target_os = "linux")]
+mod under_way;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -65,9 +65,6 @@ enum Verb {
         /// Names or ids.
         #[arg(required = true)]
         alerts: Vec<String>,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// List what an alert has found, the newest first.
     Firings {
@@ -190,12 +187,12 @@ impl Alerts {
                 eprintln!("Changed alert {alert}.");
                 session.show(&changed, &VIEW)
             }
-            Verb::Delete { alerts, yes } => {
+            Verb::Delete { alerts } => {
                 let mut all = Vec::new();
                 for name in alerts {
                     all.push((session.alert(&name).await?, name));
                 }
-                session.delete::<api::Delete>("alert", &all, yes).await
+                session.delete::<api::Delete>("alert", &all).await
             }
             Verb::Firings { alert, state, listing } => {
                 let path = session.alert(&alert).await?;

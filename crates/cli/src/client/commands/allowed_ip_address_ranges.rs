@@ -53,9 +53,6 @@ pub(crate) struct Delete {
     /// Ranges, or their ids.
     #[arg(required = true)]
     ranges: Vec<String>,
-    /// Do not ask.
-    #[arg(long, short)]
-    yes: bool,
     #[command(flatten)]
     setup: Setup,
 }
@@ -94,16 +91,16 @@ impl IpRanges {
                 eprintln!("Allowed {}.", ranges.join(", "));
                 Ok(())
             }
-            Self::Delete(Delete { ranges, yes, setup }) => {
+            Self::Delete(Delete { ranges, setup }) => {
                 let session = setup.open()?;
                 let mut all = Vec::new();
                 for range in &ranges {
                     all.push((session.ip_range(range).await?, range.clone()));
                 }
                 if let [_] = all.as_slice() {
-                    return session.delete::<api::Delete>("address range", &all, yes).await;
+                    return session.delete::<api::Delete>("address range", &all).await;
                 }
-                session.agree(&format!("Delete the address ranges {}?", ranges.join(", ")), yes)?;
+                session.agree(&format!("Delete the address ranges {}?", ranges.join(", ")))?;
                 let path = session.in_organization().await?;
                 let ids: Vec<_> = all.iter().map(|(path, _)| path.allowed_ip_address_range_id).collect();
                 let body = json!({ "allowedIpAddressRangeIds": ids });

@@ -76,7 +76,7 @@ impl Api {
             return session.list(call, &VIEW, &Listing::default()).await;
         }
         session.is_planned(&call).await?;
-        let (_, bytes) = session.client.send_for_bytes(&call).await?;
+        let (headers, bytes) = session.client.send_for_bytes(&call).await?;
         let mut out = std::io::stdout().lock();
         match serde_json::from_slice::<Value>(&bytes) {
             Ok(value) if out.is_terminal() => writeln!(out, "{value:#}")?,
@@ -87,6 +87,8 @@ impl Api {
                 }
             }
         }
-        Ok(())
+        drop(out);
+        session.started.borrow_mut().extend(podium_client::started(&headers));
+        session.follow().await
     }
 }

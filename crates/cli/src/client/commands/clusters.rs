@@ -69,25 +69,16 @@ enum Verb {
         /// Names or ids.
         #[arg(required = true)]
         clusters: Vec<String>,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// Move all deployments of a cluster to its standby region.
     Failover {
         /// Name or id.
         cluster: String,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// Move all deployments of a cluster back from its standby region.
     Failback {
         /// Name or id.
         cluster: String,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// Show what can be chosen for a new cluster.
     Options {
@@ -147,7 +138,7 @@ impl Clusters {
                 }))?;
                 let made = session.post::<api::Create>(&organization, &body).await?;
                 eprintln!("Created cluster {name}.");
-                session.show(&made, &VIEW)
+                followed(&session, &made).await
             }
             Verb::Update { cluster, name, extra } => {
                 if name.is_none() && extra.is_empty() {
@@ -156,24 +147,26 @@ impl Clusters {
                 let change = extra.body(json!({ "name": name }))?;
                 let changed = update(&session, &cluster, &change).await?;
                 eprintln!("Changed cluster {cluster}.");
-                session.show(&changed, &VIEW)
+                followed(&session, &changed).await
             }
-            Verb::Delete { clusters, yes } => {
+            Verb::Delete { clusters } => {
                 let mut all = Vec::new();
                 for name in clusters {
                     all.push((session.cluster(&name).await?, name));
                 }
-                session.delete::<api::Delete>("cluster", &all, yes).await
+                session.delete::<api::Delete>("cluster", &all).await
             }
-            Verb::Failover { cluster, yes } => {
-                session.agree(&format!("Move all deployments of {cluster} to its standby region?"), yes)?;
+            Verb::Failover { cluster } => {
+                session.agree(&format!("Move all deployments of {cluster} to its standby region?"))?;
                 let changed = update(&session, &cluster, &json!({ "isFailedOver": true })).await?;
-                session.show(&changed, &VIEW)
+                eprintln!("{cluster} is to fail over.");
+                followed(&session, &changed).await
             }
-            Verb::Failback { cluster, yes } => {
-                session.agree(&format!("Move all deployments of {cluster} back?"), yes)?;
+            Verb::Failback { cluster } => {
+                session.agree(&format!("Move all deployments of {cluster} back?"))?;
                 let changed = update(&session, &cluster, &json!({ "isFailedOver": false })).await?;
-                session.show(&changed, &VIEW)
+                eprintln!("{cluster} is to fail back.");
+                followed(&session, &changed).await
             }
             Verb::Options { kind, provider } => {
                 let provider = provider.map(|provider| provider.to_uppercase());
@@ -184,6 +177,16 @@ impl Clusters {
             }
         }
     }
+}
+
+/// Follows what was started, if that is wanted, and shows the cluster as it is then.
+async fn followed(session: &Session, changed: &Value) -> Outcome {
+    if !session.wait.is_wanted() {
+        return session.show(changed, &VIEW);
+    }
+    session.follow().await?;
+    let path = session.cluster(text(&changed["id"])).await?;
+    session.show(&session.get::<api::Get>(&path).await?, &VIEW)
 }
 
 /// Changes a cluster; a dedicated one is always sent its name and tags.

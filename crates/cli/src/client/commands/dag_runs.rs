@@ -1,17 +1,17 @@
 //! `podium run`: runs of DAGs, through the front door.
 
 use std::io::Write as _;
-use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::client::airflow::{Airflow, AirflowFlags};
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::follow::{Progress, Wait, pause};
 use crate::client::names::most_alike;
 use crate::client::output::{View, column, wide};
+use crate::client::progress::pause;
 use crate::client::session::{Setup, text};
+use crate::client::wait::Watch;
 
 /// The most tasks of a run whose logs are shown.
 const MOST_TASKS: u64 = 1_000;
@@ -52,8 +52,6 @@ enum Verb {
     Wait {
         #[command(flatten)]
         one: One,
-        #[command(flatten)]
-        wait: Wait,
     },
     /// Show the logs of a run's tasks.
     Logs {
@@ -103,9 +101,9 @@ impl Runs {
                 let run = one.find(&airflow).await?;
                 session.show(&get(&airflow, &one.dag, &run).await?, &VIEW)
             }
-            Verb::Wait { one, wait } => {
+            Verb::Wait { one } => {
                 let run = one.find(&airflow).await?;
-                session.show(&settle(&airflow, &one.dag, &run, &wait).await?, &VIEW)
+                session.show(&settle(&airflow, &one.dag, &run).await?, &VIEW)
             }
             Verb::Logs { one, task } => {
                 let run = one.find(&airflow).await?;
@@ -165,35 +163,35 @@ async fn list(
 }
 
 /// Waits until a run has ended; it is an error if it failed.
-pub(crate) async fn settle(airflow: &Airflow<'_>, dag: &str, run: &str, wait: &Wait) -> Outcome<Value> {
-    let deadline = wait.deadline();
-    let (mut progress, mut round) = (Progress::new(), 0);
+pub(crate) async fn settle(airflow: &Airflow<'_>, dag: &str, run: &str) -> Outcome<Value> {
+    let watch = Watch::new();
+    let ended = airflow.session.wait.until(&watch, ended(airflow, dag, run, &watch)).await?;
+    drop(watch);
+    eprintln!("{} is success.", one_line(run));
+    Ok(ended)
+}
+
+async fn ended(airflow: &Airflow<'_>, dag: &str, run: &str, watch: &Watch) -> Outcome<Value> {
+    let mut round = 0;
     loop {
         let now = get(airflow, dag, run).await?;
-        let state = text(&now["state"]);
-        let logs = format!("Its logs: podium run logs {dag:?} {run:?} --deployment {:?}", airflow.name);
-        match state {
-            "success" => {
-                drop(progress);
-                eprintln!("{} is success.", one_line(run));
-                return Ok(now);
-            }
+        match text(&now["state"]) {
+            "success" => return Ok(now),
             "failed" => {
+                let logs =
+                    format!("Its logs: podium run logs {dag:?} {run:?} --deployment {:?}", airflow.name);
                 return Err(Failed::new(Exit::OperationFailed, format!("{run} of {dag} failed")).hint(logs));
             }
-            _ => progress.say(&one_line(&format!("{run} is {state}"))),
-        }
-        let again = format!("To wait for it again: podium run wait {dag:?} {run:?}");
-        if Instant::now() > deadline {
-            return Err(Failed::new(Exit::OperationFailed, format!("{run} is still {state}")).hint(again));
-        }
-        tokio::select! {
-            () = pause(round) => {}
-            _ = tokio::signal::ctrl_c() => {
-                let message = format!("{run} is still {state}; it goes on");
-                return Err(Failed::new(Exit::OperationFailed, message).hint(again));
+            state => {
+                watch.say(&format!("{run} is {state}"));
+                let again = format!(
+                    "To wait for it again: podium run wait {dag:?} {run:?} --deployment {:?}",
+                    airflow.name
+                );
+                watch.note(format!("{run} is still {state}"), again);
             }
         }
+        pause(round).await;
         round += 1;
     }
 }

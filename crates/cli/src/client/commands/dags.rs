@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use super::dag_runs;
 use crate::client::airflow::{Airflow, AirflowFlags};
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::follow::Wait;
 use crate::client::output::{View, column, wide};
 use crate::client::session::{Setup, text};
 
@@ -61,8 +60,6 @@ enum Verb {
         /// Id of the run; the default is made by Airflow.
         #[arg(long, value_name = "ID")]
         run_id: Option<String>,
-        #[command(flatten)]
-        wait: Wait,
     },
 }
 
@@ -93,7 +90,7 @@ impl Dags {
             Verb::Get { dag } => session.show(&get(&airflow, &dag).await?, &VIEW),
             Verb::Pause { dags } => pause(&airflow, &dags, true).await,
             Verb::Unpause { dags } => pause(&airflow, &dags, false).await,
-            Verb::Trigger { dag, conf, run_id, wait } => {
+            Verb::Trigger { dag, conf, run_id } => {
                 let body = request(&airflow, conf.as_deref(), run_id.as_deref())?;
                 let is_paused = get(&airflow, &dag).await?["is_paused"] == json!(true);
                 let call = airflow.call("POST", &["dags", &dag, "dagRuns"])?.body(&body)?;
@@ -105,7 +102,7 @@ impl Dags {
                     eprintln!("The DAG is paused, so the run waits: podium dag unpause {dag:?}");
                 }
                 let run =
-                    if wait.is_wanted() { dag_runs::settle(&airflow, &dag, &id, &wait).await? } else { run };
+                    if session.wait.is_wanted() { dag_runs::settle(&airflow, &dag, &id).await? } else { run };
                 session.show(&run, &dag_runs::VIEW)
             }
         }

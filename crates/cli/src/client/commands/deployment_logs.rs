@@ -13,10 +13,11 @@ use podium_client::Call;
 use serde_json::{Value, json};
 
 use crate::client::ending::{Failed, Outcome, printable};
-use crate::client::follow::{duration, pause};
 use crate::client::output::{View, column, is_styled};
+use crate::client::progress::pause;
 use crate::client::project::DeploymentFlags;
 use crate::client::session::{Session, Setup, text};
+use crate::client::wait::duration;
 
 /// How often a broken stream is opened again before the command gives up.
 const MOST_CUTS: usize = 8;

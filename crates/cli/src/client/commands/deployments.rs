@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::Extra;
-use crate::client::follow::Wait;
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::{Session, Setup, text};
 
@@ -62,17 +61,9 @@ enum Verb {
         /// Let running tasks finish first, up to the deployment's drain grace.
         #[arg(long)]
         drain: bool,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// Wait until a deployment has settled; exits with 7 if it is not healthy then.
-    Wait {
-        #[command(flatten)]
-        one: One,
-        #[command(flatten)]
-        wait: Wait,
-    },
+    Wait(One),
     /// Put a deployment to sleep, whatever its schedules say.
     Hibernate {
         #[command(flatten)]
@@ -80,8 +71,6 @@ enum Verb {
         /// Until when, such as 2026-12-01T06:00:00Z; the default is until it is woken.
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
-        #[command(flatten)]
-        wait: Wait,
     },
     /// Wake a deployment, whatever its schedules say.
     Wake {
@@ -90,8 +79,6 @@ enum Verb {
         /// Until when; the default is until it is put to sleep.
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
-        #[command(flatten)]
-        wait: Wait,
     },
     /// Let the schedules of a deployment decide again when it sleeps.
     EndOverride(One),
@@ -102,8 +89,6 @@ enum Verb {
         /// Name or id of the other workspace.
         #[arg(long, value_name = "WORKSPACE")]
         to: String,
-        #[command(flatten)]
-        wait: Wait,
     },
     /// Show the processes of a deployment: whether they work, their memory, and how often they were restarted.
     Processes(One),
@@ -148,8 +133,6 @@ struct Create {
     development: bool,
     #[command(flatten)]
     extra: Extra,
-    #[command(flatten)]
-    wait: Wait,
 }
 
 pub(crate) const VIEW: View = View {
@@ -201,33 +184,34 @@ impl Deployments {
                 session.show(&made, &VIEW)
             }
             Verb::Update(update) => update.run(&session).await,
-            Verb::Delete { deployments, workspace, drain, yes } => {
+            Verb::Delete { deployments, workspace, drain } => {
                 let mut all = Vec::new();
                 for name in deployments {
                     all.push((session.deployment(&name, workspace.as_deref()).await?, name));
                 }
                 let query = if drain { json!({ "drain": true }) } else { Value::Null };
-                session.delete_with::<api::Delete>("deployment", &all, yes, &query).await
+                session.delete_with::<api::Delete>("deployment", &all, &query).await
             }
-            Verb::Wait { one, wait } => {
+            Verb::Wait(one) => {
                 let path = one.find(&session).await?;
-                let settled = session.settle(&path, &wait).await?;
+                let settled = session.settle(&path).await?;
                 session.show(&settled, &VIEW)
             }
-            Verb::Hibernate { one, until, wait } => sleep(&session, &one, true, until, &wait).await,
-            Verb::Wake { one, until, wait } => sleep(&session, &one, false, until, &wait).await,
+            Verb::Hibernate { one, until } => sleep(&session, &one, true, until).await,
+            Verb::Wake { one, until } => sleep(&session, &one, false, until).await,
             Verb::EndOverride(one) => {
                 let path = one.find(&session).await?;
                 session.change(Call::to::<api::EndHibernationOverride>(&path)).await?;
                 eprintln!("The schedules of {} decide again.", one.deployment);
-                Ok(())
+                session.settle_if_wanted(&path).await
             }
-            Verb::Transfer { one, to, wait } => {
+            Verb::Transfer { one, to } => {
                 let workspace_id = session.workspace(&to).await?.workspace_id;
                 let change = json!({ "workspaceId": workspace_id });
                 let changed = update::update(&session, &one, &change, &[], &[]).await?;
                 eprintln!("Moved {} to {to}.", one.deployment);
-                wait.settle(&session, &one.find(&session).await?).await?;
+                let path = session.deployment(text(&changed["id"]), None).await?;
+                session.settle_if_wanted(&path).await?;
                 session.show(&changed, &VIEW)
             }
             Verb::Processes(one) => processes::show(&session, &one.find(&session).await?).await,
@@ -267,10 +251,10 @@ impl Create {
         }))?;
         let made = session.post::<api::Create>(&session.in_organization().await?, &body).await?;
         eprintln!("Created deployment {}.", self.name);
-        if !self.wait.is_wanted() {
+        if !session.wait.is_wanted() {
             return Ok(made);
         }
-        session.settle(&session.deployment(text(&made["id"]), None).await?, &self.wait).await
+        session.settle(&session.deployment(text(&made["id"]), None).await?).await
     }
 }
 
@@ -295,7 +279,7 @@ impl Session {
 }
 
 /// Puts a deployment to sleep, or wakes it.
-async fn sleep(session: &Session, one: &One, sleeps: bool, until: Option<String>, wait: &Wait) -> Outcome {
+async fn sleep(session: &Session, one: &One, sleeps: bool, until: Option<String>) -> Outcome {
     let path = one.find(session).await?;
     let mut body = json!({ "isHibernating": sleeps });
     if let Some(until) = until {
@@ -303,5 +287,5 @@ async fn sleep(session: &Session, one: &One, sleeps: bool, until: Option<String>
     }
     session.post::<api::OverrideHibernation>(&path, &body).await?;
     eprintln!("{} is to {}.", one.deployment, if sleeps { "hibernate" } else { "wake up" });
-    wait.settle(session, &path).await
+    session.settle_if_wanted(&path).await
 }

@@ -7,7 +7,6 @@ mod report;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
@@ -18,10 +17,12 @@ use serde_json::{Value, json};
 
 use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::fields::given;
-use crate::client::follow::{Wait, moving, pause};
+use crate::client::follow::say_settled;
 use crate::client::output::{Listing, View, column, wide};
+use crate::client::progress::{moving, pause};
 use crate::client::project::{DeploymentFlags, FILE, Project};
 use crate::client::session::{Session, Setup, text};
+use crate::client::wait::Watch;
 
 pub(crate) use report::lines as report_lines;
 
@@ -70,8 +71,6 @@ struct New {
     dry_run: bool,
     #[command(flatten)]
     which: Which,
-    #[command(flatten)]
-    wait: Wait,
     #[command(flatten)]
     setup: Setup,
 }
@@ -134,13 +133,8 @@ enum Verb {
         /// Why.
         #[arg(long)]
         description: Option<String>,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
         #[command(flatten)]
         which: Which,
-        #[command(flatten)]
-        wait: Wait,
         #[command(flatten)]
         setup: Setup,
     },
@@ -198,18 +192,18 @@ impl Deploys {
                 let changed = session.edit::<api::Get, api::Update>(&path, edit).await?;
                 session.show(&changed, &VIEW)
             }
-            Some(Verb::Rollback { deploy, description, yes, which, wait, setup }) => {
+            Some(Verb::Rollback { deploy, description, which, setup }) => {
                 let session = setup.open()?;
                 let path = which.find(&session, here).await?;
                 let target = match deploy {
                     Some(deploy) => deploy,
                     None => previous(&session, &path).await?,
                 };
-                session.agree(&format!("Go back to the deploy {target}?"), yes)?;
+                session.agree(&format!("Go back to the deploy {target}?"))?;
                 let body = given(json!({ "description": description }));
                 let made = session.post::<api::Rollback>(&of_deploy(path, &target)?, &body).await?;
                 eprintln!("Going back to {target}.");
-                follow(&session, path, &made, &wait).await
+                follow(&session, path, &made).await
             }
         }
     }
@@ -250,7 +244,7 @@ impl New {
         let described = json!({ "description": self.description, "git": git });
         let modes = Modes { strict: self.strict, wake: self.wake };
         let finalized = hand_over(&session, path, &files, described, modes).await?;
-        follow(&session, path, &finalized, &self.wait).await
+        follow(&session, path, &finalized).await
     }
 
     /// The deployment to deploy to, made if that is wanted.
@@ -354,30 +348,34 @@ async fn upload(session: &Session, url: &str, file: &std::path::Path, size: u64)
 }
 
 /// Waits until a deploy is live, unless told not to, and shows it.
-async fn follow(session: &Session, path: OfDeployment, deploy: &Value, wait: &Wait) -> Outcome {
+async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcome {
     let id = text(&deploy["id"]);
-    if !wait.is_default() {
+    if !session.wait.is_default() {
         eprintln!("Deploy {id} is on its way.");
         return session.show(deploy, &VIEW);
     }
-    let settled = session.settle(&path, wait).await;
-    let of = of_deploy(path, id)?;
-    let (deadline, mut round) = (wait.deadline(), 0);
-    let deploy = loop {
-        let deploy = session.get::<api::Get>(&of).await?;
-        if text(&deploy["status"]) != "INITIALIZED" || Instant::now() > deadline {
-            break deploy;
+    let (of, watch) = (of_deploy(path, id)?, Watch::new());
+    let rolled_out = async {
+        let settled = session.settled(&path, &watch).await;
+        let mut round = 0;
+        loop {
+            let deploy = session.get::<api::Get>(&of).await?;
+            if text(&deploy["status"]) != "INITIALIZED" {
+                return Ok((settled, deploy));
+            }
+            pause(round).await;
+            round += 1;
         }
-        pause(round).await;
-        round += 1;
     };
+    let (settled, deploy) = session.wait.until(&watch, rolled_out).await?;
+    drop(watch);
     let report = session.get::<reports::Get>(&of).await?;
     if text(&deploy["status"]) == "FAILED" {
         return Err(Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
             .details(report["reason"].as_str().map(str::to_owned))
             .hint("What ran before still runs."));
     }
-    settled?;
+    say_settled(&settled?);
     for line in report::lines(&report) {
         eprintln!("{line}");
     }

@@ -23,7 +23,7 @@ use self::server::Server;
 use super::{dags, deploys, front_door};
 use crate::client::airflow::Airflow;
 use crate::client::ending::{Exit, Failed, Outcome, printable};
-use crate::client::follow::{Progress, beside, pause};
+use crate::client::progress::{Progress, beside, pause};
 use crate::client::project::{FILE, Project};
 use crate::client::session::{Session, Setup, text};
 use crate::terminal;

@@ -71,9 +71,6 @@ enum Verb {
         keys: Vec<String>,
         #[command(flatten)]
         place: Place,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// Exclude a deployment from an object that its whole workspace is given.
     Exclude {
@@ -159,6 +156,7 @@ impl EnvironmentObjects {
                 let body = content.body(base, &kind, true)?;
                 let made = session.post::<api::Create>(&organization, &body).await?;
                 eprintln!("Created {key}.");
+                session.follow_roll_outs().await?;
                 let path = session.object(&json!({}), text(&made["id"])).await?;
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
             }
@@ -170,15 +168,17 @@ impl EnvironmentObjects {
                 let edit = |current: &Value| content.body(json!({}), text(&current["objectType"]), false);
                 let changed = session.edit::<api::Get, api::Update>(&path, edit).await?;
                 eprintln!("Changed {key}.");
+                session.follow_roll_outs().await?;
                 session.show(&changed, &VIEW)
             }
-            Verb::Delete { keys, place, yes } => {
+            Verb::Delete { keys, place } => {
                 let params = place.params(&session).await?;
                 let mut all = Vec::new();
                 for key in keys {
                     all.push((session.object(&params, &key).await?, key));
                 }
-                session.delete::<api::Delete>("environment object", &all, yes).await
+                session.delete::<api::Delete>("environment object", &all).await?;
+                session.follow_roll_outs().await
             }
             Verb::Exclude { key, excluded, place } => {
                 let path = session.object(&place.params(&session).await?, &key).await?;
@@ -186,7 +186,7 @@ impl EnvironmentObjects {
                 let body = json!({ "scope": "DEPLOYMENT", "scopeEntityId": id });
                 session.change(Call::to::<api::ExcludeLinking>(&path).body(&body)?).await?;
                 eprintln!("{excluded} is no longer given {key}.");
-                Ok(())
+                session.follow_roll_outs().await
             }
         }
     }

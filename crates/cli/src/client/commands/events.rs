@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use crate::client::ending::{Exit, Failed, Outcome, printable};
 use crate::client::fields::given;
-use crate::client::follow::{duration, pause};
 use crate::client::output::{View, column, wide};
+use crate::client::progress::pause;
 use crate::client::session::{Session, Setup, text};
+use crate::client::wait::duration;
 
 /// How often a broken stream is opened again before the command gives up.
 const MOST_CUTS: usize = 8;

@@ -50,9 +50,6 @@ enum Verb {
     Delete {
         /// Id of the invite.
         invite: String,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
 }
 
@@ -108,9 +105,9 @@ impl Invites {
                 eprintln!("Accepted.");
                 session.show(&accepted, &ACCEPTED)
             }
-            Verb::Delete { invite, yes } => {
+            Verb::Delete { invite } => {
                 let path = of(&invite).await?;
-                session.agree(&format!("Withdraw the invite {invite}?"), yes)?;
+                session.agree(&format!("Withdraw the invite {invite}?"))?;
                 session.change(Call::to::<api::Delete>(&path)).await?;
                 eprintln!("Withdrew {invite}.");
                 Ok(())

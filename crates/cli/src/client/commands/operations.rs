@@ -7,13 +7,11 @@ use podium_api::path::OfOperation;
 use podium_client::Call;
 use serde_json::{Value, json};
 
-use crate::client::ending::{Exit, Failed, Outcome, printable};
-use crate::client::follow::{Progress, pause};
+use crate::client::ending::{Failed, Outcome, one_line};
+use crate::client::follow::failure;
 use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::{Session, Setup, text};
-
-/// How often in a row a stream may break before that is an error.
-const MOST_CUTS: usize = 8;
+use crate::client::session::{Session, Setup};
+use crate::client::wait::Watch;
 
 /// Changes that take time: what they are doing, and how they ended.
 #[derive(Args)]
@@ -64,17 +62,11 @@ enum Verb {
     Cancel {
         /// Id of the operation.
         operation: String,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// Go on without waiting for running tasks, which are ended.
     Force {
         /// Id of the operation.
         operation: String,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
 }
 
@@ -119,19 +111,17 @@ impl Operations {
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
             }
             Verb::Follow { operation } => follow(&session, of(&session, &operation).await?).await,
-            Verb::Cancel { operation, yes } => {
+            Verb::Cancel { operation } => {
                 let path = of(&session, &operation).await?;
-                session.agree(&format!("Cancel the operation {operation}?"), yes)?;
+                session.agree(&format!("Cancel the operation {operation}?"))?;
                 let cancelled = session.post::<api::Cancel>(&path, &Value::Null).await?;
                 eprintln!("Cancelled {operation}: what was wanted before is wanted again.");
+                session.follow().await?;
                 session.show(&cancelled, &VIEW)
             }
-            Verb::Force { operation, yes } => {
+            Verb::Force { operation } => {
                 let path = of(&session, &operation).await?;
-                session.agree(
-                    &format!("End the running tasks that the operation {operation} waits for?"),
-                    yes,
-                )?;
+                session.agree(&format!("End the running tasks that the operation {operation} waits for?"))?;
                 let forced = session.post::<api::Force>(&path, &Value::Null).await?;
                 eprintln!("The operation {operation} goes on without waiting for running tasks.");
                 session.show(&forced, &VIEW)
@@ -148,95 +138,21 @@ async fn of(session: &Session, operation: &str) -> Outcome<OfOperation> {
     Ok(OfOperation { organization_id: session.organization().await?, operation_id })
 }
 
-/// Shows each state of an operation until it has ended; it is an error if it failed.
+/// Shows an operation when it has ended; it is an error if it did not succeed.
 async fn follow(session: &Session, path: OfOperation) -> Outcome {
-    let mut progress = Progress::new();
-    let (mut last, mut cuts, mut operation) = (None, 0, Value::Null);
-    while !is_ended(&operation) {
-        let call = Call::to::<api::Follow>(&path).after_event(last.clone());
-        match session.client.events(&call).await {
-            Ok(mut stream) => {
-                while let Ok(Some(event)) = stream.next().await {
-                    cuts = 0;
-                    last = event.id.or(last);
-                    operation = serde_json::from_str(&event.data)
-                        .map_err(|_| Failed::because("the server sent an operation that is not JSON"))?;
-                    progress.say(&state(&operation));
-                }
-            }
-            Err(error) => {
-                let failed = Failed::from(error);
-                if failed.exit != Exit::Unreachable || cuts >= MOST_CUTS {
-                    return Err(failed);
-                }
-            }
-        }
-        if !is_ended(&operation) {
-            pause(cuts).await;
-            cuts += 1;
-        }
+    let watch = Watch::new();
+    let ended = session.wait.until(&watch, session.ended(path.operation_id, &watch)).await?;
+    drop(watch);
+    session.show(&ended, &VIEW)?;
+    if let Some(newer) = ended["supersededById"].as_str() {
+        eprintln!("A newer change took its place: podium operation follow {}", one_line(newer));
     }
-    drop(progress);
-    session.show(&operation, &VIEW)?;
-    match text(&operation["state"]) {
-        "FAILED" => {
-            let failure = &operation["failure"];
-            let failed = Failed::new(Exit::OperationFailed, text(&failure["reason"]).to_owned());
-            Err(failed.hint(printable(text(&failure["hint"]))))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn is_ended(operation: &Value) -> bool {
-    operation.get("endedAt").is_some()
-}
-
-/// What an operation is doing, in one line.
-fn state(operation: &Value) -> String {
-    let mut line = format!(
-        "{} of {}: {}",
-        text(&operation["kind"]),
-        text(&operation["target"]["name"]),
-        text(&operation["state"])
-    );
-    let step = operation["steps"].as_array().and_then(|steps| steps.last());
-    if let Some(step) = step.filter(|step| step.get("endedAt").is_none()) {
-        line += &format!(", {}", text(&step["name"]));
-    }
-    let progress = &operation["progress"];
-    if let (Some(done), Some(total)) = (progress["done"].as_u64(), progress["total"].as_u64()) {
-        line += &format!(" {done} of {total}");
-    }
-    if !text(&progress["message"]).is_empty() {
-        line += &format!(": {}", text(&progress["message"]));
-    }
-    let tasks: Vec<&str> = progress["waitsFor"].as_array().into_iter().flatten().map(text).collect();
-    if !tasks.is_empty() {
-        line += &format!(" (waits for {})", tasks.join(", "));
-    }
-    line
+    failure(&ended).map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_says_what_an_operation_is_doing() {
-        let target = json!({ "name": "nightly" });
-        let pending = json!({ "kind": "DEPLOY", "target": target, "state": "PENDING", "steps": [] });
-        assert_eq!(state(&pending), "DEPLOY of nightly: PENDING");
-        let running = json!({
-            "kind": "DEPLOY", "target": target, "state": "RUNNING",
-            "steps": [{ "name": "UNPACK", "endedAt": "x" }, { "name": "PACKAGES" }],
-            "progress": { "done": 3, "total": 7, "message": "Installing pandas", "waitsFor": ["a/b/c"] },
-        });
-        assert_eq!(
-            state(&running),
-            "DEPLOY of nightly: RUNNING, PACKAGES 3 of 7: Installing pandas (waits for a/b/c)"
-        );
-    }
 
     #[test]
     fn words_are_read_in_any_case() {

@@ -3,10 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use clap::Args;
-use podium_api::path::OfPlan;
+use podium_api::path::{OfCluster, OfPlan};
 use podium_api::{PlanId, clusters, plans as api};
 use podium_client::Call;
 use serde_json::{Value, json};
@@ -19,9 +18,10 @@ use crate::client::declared::printing::{self, Count};
 use crate::client::declared::sets::Sets;
 use crate::client::declared::state::State;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::follow::{Progress, Wait, pause};
 use crate::client::output::{View, column};
+use crate::client::progress::pause;
 use crate::client::session::{Session, Setup, text};
+use crate::client::wait::Watch;
 
 /// The most calls of a plan.
 const MOST_CALLS: usize = 100;
@@ -56,11 +56,6 @@ pub(crate) struct Apply {
     planned: Option<String>,
     #[command(flatten)]
     source: Source,
-    /// Do not ask.
-    #[arg(long, short)]
-    yes: bool,
-    #[command(flatten)]
-    wait: Wait,
     #[command(flatten)]
     setup: Setup,
 }
@@ -126,14 +121,14 @@ impl Apply {
         }
         if let Some(id) = &self.planned {
             let plan_id = plan_id(id)?;
-            session.agree(&format!("Apply the plan {id}?"), self.yes)?;
+            session.agree(&format!("Apply the plan {id}?"))?;
             let applied = apply(&session, plan_id).await?;
             eprintln!("Applied {} calls.", applied["calls"].as_array().map_or(0, Vec::len));
-            return if session.format.is_table() {
-                show_secrets(&applied)
-            } else {
-                session.show(&applied, &VIEW)
-            };
+            match session.format.is_table() {
+                true => show_secrets(&applied)?,
+                false => session.show(&applied, &VIEW)?,
+            }
+            return settle(&session, &applied).await;
         }
         for _ in 0..MOST_PARTS {
             let Some(made) = self.source.plan(&session).await? else {
@@ -145,7 +140,7 @@ impl Apply {
                 made.show()?;
             }
             printing::refusals(&made.calls, &made.plan["calls"])?;
-            session.agree("Apply this plan?", self.yes)?;
+            session.agree("Apply this plan?")?;
             let applied = apply(&session, plan_id(text(&made.plan["planId"]))?).await?;
             if is_table {
                 show_values(&made.calls, &applied)?;
@@ -155,50 +150,64 @@ impl Apply {
             let count = Count::of(&made.calls).in_words(["created", "changed", "deleted"]);
             eprintln!("Applied: {count}.");
             if made.is_last {
-                return self.settle(&session, &made.calls, &applied).await;
+                return settle(&session, &applied).await;
             }
-            self.clusters_are_ready(&session, &made.calls, &applied).await?;
+            // The next plan creates deployments on them.
+            clusters_are_ready(&session, &applied).await?;
         }
         Err(Failed::because(format!("{MOST_PARTS} plans were applied, and there is still more to change")))
     }
+}
 
-    /// Waits for the clusters that were made: the next plan creates deployments on them.
-    async fn clusters_are_ready(&self, session: &Session, calls: &[Planned], applied: &Value) -> Outcome {
-        let deadline = self.wait.deadline();
-        for (call, done) in calls.iter().zip(applied["calls"].as_array().into_iter().flatten()) {
-            if call.key.kind != Kind::Cluster || call.verb == Verb::Delete {
-                continue;
-            }
-            let path = session.cluster(text(&done["result"]["id"])).await?;
-            let (mut progress, mut round) = (Progress::new(), 0);
-            loop {
-                let cluster = session.get::<clusters::Get>(&path).await?;
-                let status = text(&cluster["status"]);
-                if status == "CREATED" {
-                    break;
-                }
-                let message = format!("the cluster {} is {status}", call.label);
-                if status.ends_with("FAILED") || Instant::now() > deadline {
-                    return Err(Failed::new(Exit::OperationFailed, message)
-                        .hint("When it is ready, apply the files again: what is there stays."));
-                }
-                progress.say(&message);
-                pause(round).await;
-                round += 1;
-            }
-        }
-        Ok(())
+/// Follows what a plan has done to deployments and clusters, if that is wanted.
+async fn settle(session: &Session, applied: &Value) -> Outcome {
+    if !session.wait.is_wanted() {
+        return Ok(());
     }
+    clusters_are_ready(session, applied).await?;
+    for deployment in results(applied, ["CreateDeployment", "UpdateDeployment"]) {
+        session.settle(&session.deployment(text(&deployment["id"]), None).await?).await?;
+    }
+    session.follow_roll_outs().await
+}
 
-    /// Waits for the deployments that were made or changed, if that is wanted.
-    async fn settle(&self, session: &Session, calls: &[Planned], applied: &Value) -> Outcome {
-        for (call, done) in calls.iter().zip(applied["calls"].as_array().into_iter().flatten()) {
-            if call.key.kind == Kind::Deployment && call.verb != Verb::Delete {
-                let id = text(&done["result"]["id"]);
-                self.wait.settle(session, &session.deployment(id, None).await?).await?;
-            }
+/// Waits for the clusters that a plan has made or changed.
+async fn clusters_are_ready(session: &Session, applied: &Value) -> Outcome {
+    for cluster in results(applied, ["CreateCluster", "UpdateCluster"]) {
+        let path = session.cluster(text(&cluster["id"])).await?;
+        let watch = Watch::new();
+        session.wait.until(&watch, is_ready(session, &path, &watch)).await?;
+    }
+    Ok(())
+}
+
+/// What these operations of a plan have answered.
+fn results<'a>(applied: &'a Value, of: [&'a str; 2]) -> impl Iterator<Item = &'a Value> {
+    let calls = applied["calls"].as_array().into_iter().flatten();
+    calls.filter(move |call| of.contains(&text(&call["operationId"]))).map(|call| &call["result"])
+}
+
+/// Waits until a cluster is ready.
+async fn is_ready(session: &Session, path: &OfCluster, watch: &Watch) -> Outcome {
+    const AGAIN: &str = "When it is ready, apply the files again: what is there stays.";
+    let mut round = 0;
+    loop {
+        let cluster = session.get::<clusters::Get>(path).await?;
+        let status = text(&cluster["status"]);
+        let message = format!("the cluster {} is {status}", text(&cluster["name"]));
+        if status == "CREATED" {
+            return Ok(());
         }
-        Ok(())
+        if status.ends_with("FAILED") {
+            return Err(Failed::new(Exit::OperationFailed, message).hint(AGAIN));
+        }
+        watch.say(&message);
+        match session.under_way(path.cluster_id.as_str()).await? {
+            Some(id) => _ = session.to_end(id, watch).await?,
+            None => pause(round).await,
+        }
+        watch.note(message, AGAIN.into());
+        round += 1;
     }
 }
 

@@ -71,9 +71,6 @@ enum Verb {
         /// Names or ids.
         #[arg(required = true)]
         roles: Vec<String>,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// List templates to copy.
     Templates,
@@ -142,12 +139,12 @@ impl Roles {
                 eprintln!("Changed role {role}.");
                 session.show(&changed, &VIEW)
             }
-            Verb::Delete { roles, yes } => {
+            Verb::Delete { roles } => {
                 let mut all = Vec::new();
                 for name in roles {
                     all.push((session.role(&name).await?, name));
                 }
-                session.delete::<api::Delete>("role", &all, yes).await
+                session.delete::<api::Delete>("role", &all).await
             }
             Verb::Templates => {
                 let found = session.get::<api::ListTemplates>(&organization).await?;

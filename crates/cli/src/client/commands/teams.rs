@@ -69,9 +69,6 @@ enum Verb {
         /// Names or ids.
         #[arg(required = true)]
         teams: Vec<String>,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// The members of a team.
     #[command(subcommand)]
@@ -173,12 +170,12 @@ impl Teams {
                 eprintln!("Changed team {team}.");
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
             }
-            Verb::Delete { teams, yes } => {
+            Verb::Delete { teams } => {
                 let mut all = Vec::new();
                 for name in teams {
                     all.push((session.team(&name).await?, name));
                 }
-                session.delete::<api::Delete>("team", &all, yes).await
+                session.delete::<api::Delete>("team", &all).await
             }
             Verb::Member(Member::List { team, listing }) => {
                 let path = session.team(&team).await?;

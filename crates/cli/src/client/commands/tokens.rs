@@ -84,18 +84,12 @@ enum Verb {
     Rotate {
         /// Name or id.
         token: String,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// Delete tokens.
     Delete {
         /// Names or ids.
         #[arg(required = true)]
         tokens: Vec<String>,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// Tokens of remote agents.
     Agent(Agent),
@@ -132,9 +126,6 @@ enum AgentVerb {
         /// Names or ids.
         #[arg(required = true)]
         tokens: Vec<String>,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
 }
 
@@ -216,22 +207,21 @@ impl Tokens {
                 eprintln!("Changed token {token}.");
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
             }
-            Verb::Rotate { token, yes } => {
+            Verb::Rotate { token } => {
                 let path = session.token(&token).await?;
-                session.agree(
-                    &format!("Replace the value of token {token}? The old one stops working at once."),
-                    yes,
-                )?;
+                session.agree(&format!(
+                    "Replace the value of token {token}? The old one stops working at once."
+                ))?;
                 let rotated = session.post::<api::Rotate>(&path, &Value::Null).await?;
                 eprintln!("Rotated token {token}. Its new value is shown only now:");
                 session.show_secret(&rotated, "token", &VIEW)
             }
-            Verb::Delete { tokens, yes } => {
+            Verb::Delete { tokens } => {
                 let mut all = Vec::new();
                 for name in tokens {
                     all.push((session.token(&name).await?, name));
                 }
-                session.delete::<api::Delete>("token", &all, yes).await
+                session.delete::<api::Delete>("token", &all).await
             }
             Verb::Agent(agent) => agent.run(&session).await,
         }
@@ -258,12 +248,12 @@ impl Agent {
                 eprintln!("Created agent token {name}. Its value is shown only now:");
                 session.show_secret(&made, "token", &VIEW)
             }
-            AgentVerb::Delete { tokens, yes } => {
+            AgentVerb::Delete { tokens } => {
                 let mut all = Vec::new();
                 for name in tokens {
                     all.push((session.agent_token(deployment, &name).await?, name));
                 }
-                session.delete::<agent_tokens::Delete>("agent token", &all, yes).await
+                session.delete::<agent_tokens::Delete>("agent token", &all).await
             }
         }
     }

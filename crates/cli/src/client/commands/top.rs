@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::given;
-use crate::client::follow::pause;
 use crate::client::output::{View, column, wide};
+use crate::client::progress::pause;
 use crate::client::session::{Session, Setup};
 use pace::Pace;
 use state::{Key, Next, Row, Top};

@@ -53,9 +53,6 @@ enum Verb {
     Remove {
         /// E-mail address or id.
         user: String,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// List the teams of a user.
     Teams {
@@ -103,9 +100,9 @@ impl Users {
                 eprintln!("Changed the roles of {user}.");
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
             }
-            Verb::Remove { user, yes } => {
+            Verb::Remove { user } => {
                 let path = session.user(&user).await?;
-                session.agree(&format!("Remove {user} from the organization?"), yes)?;
+                session.agree(&format!("Remove {user} from the organization?"))?;
                 session.post::<api::UpdateRoles>(&path, &json!({ "organizationRole": null })).await?;
                 eprintln!("Removed {user}.");
                 Ok(())

@@ -80,9 +80,6 @@ enum Verb {
         /// Names or ids.
         #[arg(required = true)]
         webhooks: Vec<String>,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
     /// What has become of events that were sent.
     #[command(subcommand)]
@@ -226,12 +223,12 @@ impl Webhooks {
                 eprintln!("A test event is on its way: see podium webhook delivery list {webhook}");
                 Ok(())
             }
-            Verb::Delete { webhooks, yes } => {
+            Verb::Delete { webhooks } => {
                 let mut all = Vec::new();
                 for name in webhooks {
                     all.push((session.webhook(&name).await?, name));
                 }
-                session.delete::<api::Delete>("webhook", &all, yes).await
+                session.delete::<api::Delete>("webhook", &all).await
             }
             Verb::Delivery(verb) => verb.run(&session).await,
         }

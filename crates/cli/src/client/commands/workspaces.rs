@@ -57,9 +57,6 @@ enum Verb {
         /// Names or ids.
         #[arg(required = true)]
         workspaces: Vec<String>,
-        /// Do not ask.
-        #[arg(long, short)]
-        yes: bool,
     },
 }
 
@@ -127,12 +124,12 @@ impl Workspaces {
                 eprintln!("Changed workspace {workspace}.");
                 session.show(&changed, &VIEW)
             }
-            Verb::Delete { workspaces, yes } => {
+            Verb::Delete { workspaces } => {
                 let mut all = Vec::new();
                 for name in workspaces {
                     all.push((session.workspace(&name).await?, name));
                 }
-                session.delete::<api::Delete>("workspace", &all, yes).await
+                session.delete::<api::Delete>("workspace", &all).await
             }
         }
     }

@@ -47,7 +47,7 @@ impl Sets {
         let name = Some(name.to_owned());
         let Some(declared_set_id) = own else { return Ok(Self { name, others, ..Self::default() }) };
         let path = OfDeclaredSet { organization_id: organization.organization_id, declared_set_id };
-        let Fetched { body, etag } = session.client.send(Call::to::<api::Get>(&path)).await?;
+        let Fetched { body, etag, .. } = session.client.send(Call::to::<api::Get>(&path)).await?;
         Ok(Self { name, own: Some(body), etag, others })
     }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::{Session, Setup, Target, own_token};
 use crate::client::contexts::Contexts;
 use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::follow::{Progress, pause};
 use crate::client::operator;
+use crate::client::progress::{Progress, pause};
 use crate::server::SOCKET;
 
 /// How long a server that does not answer yet is waited for.

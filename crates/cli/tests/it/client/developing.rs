@@ -1,20 +1,16 @@
 //! `podium dev`: from an empty folder to a deployment that follows what is saved, and back to nothing that runs.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
+
+use super::under_way::UnderWay;
 
 /// A folder, and a `podium dev` that works in it.
 struct Workbench {
     folder: TempDir,
-}
-
-struct Developing {
-    child: Child,
-    said: BufReader<ChildStderr>,
 }
 
 impl Workbench {
@@ -39,12 +35,8 @@ impl Workbench {
         command
     }
 
-    fn develop(&self, more: &[&str]) -> Developing {
-        let mut command = self.command(&[&["dev", "hello"], more].concat());
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let said = BufReader::new(child.stderr.take().unwrap());
-        Developing { child, said }
+    fn develop(&self, more: &[&str]) -> UnderWay {
+        UnderWay::start(self.command(&[&["dev", "hello"], more].concat()))
     }
 
     /// The process of the server, as it is recorded.
@@ -55,43 +47,12 @@ impl Workbench {
     }
 }
 
-impl Developing {
-    /// Reads on to a line that begins so.
-    #[track_caller]
-    fn says(&mut self, beginning: &str) -> String {
-        let mut all = String::new();
-        loop {
-            let mut line = String::new();
-            assert!(self.said.read_line(&mut line).unwrap() > 0, "it ended before {beginning:?}: {all}");
-            if line.starts_with(beginning) {
-                return line;
-            }
-            all.push_str(&line);
-        }
-    }
-
-    /// Stops it as Ctrl-C does; what it says until its end.
-    fn interrupt(mut self) -> String {
-        signal("INT", self.child.id());
-        let said: Vec<String> = (&mut self.said).lines().map_while(Result::ok).collect();
-        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{said:?}");
-        said.join("\n")
-    }
-}
-
-impl Drop for Developing {
-    /// A test that fails leaves nothing that runs.
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            signal("INT", self.child.id());
-            let _ = self.child.wait();
-        }
-    }
-}
-
-fn signal(name: &str, pid: u32) {
-    let kill = format!("kill -{name} {pid}");
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+/// Stops it as Ctrl-C does; what it says until its end.
+#[track_caller]
+fn interrupted(developing: UnderWay) -> String {
+    let (code, said) = developing.interrupt();
+    assert_eq!(code, Some(0), "{said}");
+    said
 }
 
 fn runs(pid: u32) -> bool {
@@ -113,15 +74,15 @@ fn what_is_saved_is_deployed_and_nothing_is_left_at_the_end() {
     assert_eq!(developing.says("Saved: "), "Saved: dags/more.py (deleted)\n");
     developing.says("Live after ");
     let server = bench.server();
-    let said = developing.interrupt();
-    assert!(said.ends_with("Stopped."), "{said}");
+    let said = interrupted(developing);
+    assert!(said.ends_with("Stopped.\n"), "{said}");
     assert!(!runs(server), "the server has stopped");
     // The next time everything is there already.
     let mut again = bench.develop(&[]);
     again.says("Podium is at http://127.0.0.1:");
     assert_eq!(again.says("Packed "), "Packed 4 files, 498 bytes.\n");
     again.says("Live after ");
-    again.interrupt();
+    interrupted(again);
 }
 
 #[test]
@@ -129,20 +90,19 @@ fn a_kill_leaves_nothing_that_the_next_one_does_not_find() {
     let bench = Workbench::new();
     let mut killed = bench.develop(&[]);
     killed.says("Live after ");
-    killed.child.kill().unwrap();
-    killed.child.wait().unwrap();
+    killed.kill();
     let server = bench.server();
     assert!(runs(server), "the server does not notice");
     let mut next = bench.develop(&["--keep"]);
     next.says("Podium is still at http://127.0.0.1:");
     next.says("Live after ");
-    let said = next.interrupt();
+    let said = interrupted(next);
     assert!(said.contains("The server goes on at http://127.0.0.1:"), "{said}");
     assert!(runs(server), "it is kept");
     let mut last = bench.develop(&[]);
     last.says("Podium is still at http://127.0.0.1:");
     last.says("Live after ");
-    last.interrupt();
+    interrupted(last);
     assert!(!runs(server));
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Scripted {
     url: String,
     token: String,
     home: TempDir,
+    /// The deployment.
+    pub(super) deployment: DeploymentId,
     _airflow: Recorded,
 }
 
@@ -43,7 +45,8 @@ impl Scripted {
         app.post(&app.owner, &path, json!({ "isHibernating": true })).await.ok();
         app.settle().await;
         app.wait_for_task(id, "load/scheduled__1/greet").await;
-        Self { url, token: app.owner.token.clone(), home: tempfile::tempdir().unwrap(), _airflow: airflow }
+        let (token, home) = (app.owner.token.clone(), tempfile::tempdir().unwrap());
+        Self { url, token, home, deployment: id, _airflow: airflow }
     }
 
     pub(super) fn folder(&self) -> &Path {

@@ -8,7 +8,6 @@ use super::{One, VIEW};
 use crate::client::edit::pick;
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{Extra, merged};
-use crate::client::follow::Wait;
 use crate::client::session::{Session, text};
 
 /// What to change.
@@ -39,8 +38,6 @@ pub(super) struct Update {
     remove_variable: Vec<String>,
     #[command(flatten)]
     extra: Extra,
-    #[command(flatten)]
-    wait: Wait,
 }
 
 impl Update {
@@ -57,11 +54,11 @@ impl Update {
         }
         let changed = update(session, &self.one, &change, &set, &self.remove_variable).await?;
         eprintln!("Changed deployment {}.", self.one.deployment);
-        if !self.wait.is_wanted() {
+        if !session.wait.is_wanted() {
             return session.show(&changed, &VIEW);
         }
         let path = session.deployment(text(&changed["id"]), None).await?;
-        let settled = session.settle(&path, &self.wait).await?;
+        let settled = session.settle(&path).await?;
         session.show(&settled, &VIEW)
     }
 

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::client::commands::deployment_logs::line_of;
 use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::follow::{beside, pause};
 use crate::client::output::is_styled;
+use crate::client::progress::{beside, pause};
 use crate::client::session::{Session, text};
 
 /// How often a broken stream is opened again before it is given up.

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::state_directory;
 use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::follow::pause;
+use crate::client::progress::pause;
 use crate::server::OWNER_TOKEN;
 
 /// How long the server may take to start, and to stop.

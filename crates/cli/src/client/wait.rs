@@ -1,0 +1,130 @@
+//! Waiting for what a command has started: for how long, and how to leave it.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::ending::{Exit, Failed, Outcome, one_line};
+use super::progress::{Progress, beside};
+use crate::terminal;
+
+/// Whether to wait.
+#[derive(Args, Clone, Debug, Default)]
+#[group(id = "waiting")]
+pub(crate) struct Wait {
+    /// Follow a change until it is done; this is the default on a terminal.
+    #[arg(long, global = true, overrides_with = "no_wait")]
+    wait: bool,
+    /// Do not follow it.
+    #[arg(long, global = true)]
+    no_wait: bool,
+    /// Longest time to follow it, such as 90s, 30m or 2h. After that it goes on, unwatched.
+    #[arg(long, global = true, default_value = "30m", value_parser = duration, value_name = "TIME")]
+    timeout: Duration,
+}
+
+impl Wait {
+    /// Whether to wait: as told, or else if somebody is watching.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wait || (!self.no_wait && terminal::is_interactive())
+    }
+
+    /// Whether to wait unless told not to.
+    pub(crate) fn is_default(&self) -> bool {
+        !self.no_wait
+    }
+
+    /// Waits for an end; when it takes too long, or at Ctrl-C, the watch says how to come back.
+    pub(crate) async fn until<T>(&self, watch: &Watch, end: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+        tokio::select! {
+            done = end => done,
+            () = tokio::time::sleep(self.timeout) => Err(watch.leave()),
+            pressed = tokio::signal::ctrl_c() => {
+                pressed?;
+                Err(watch.leave())
+            }
+        }
+    }
+}
+
+/// What somebody sees who waits.
+pub(crate) struct Watch {
+    progress: RefCell<Progress>,
+    /// How it stands, and what to type to come back.
+    last: RefCell<(String, String)>,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Self {
+        Self { progress: RefCell::new(Progress::new()), last: RefCell::default() }
+    }
+
+    /// Says what is going on.
+    pub(crate) fn say(&self, line: &str) {
+        self.progress.borrow_mut().say(line);
+    }
+
+    /// Says something that stays on the terminal.
+    pub(crate) fn keep(&self, line: &str) {
+        if terminal::is_interactive() {
+            beside(|| eprintln!("{}", one_line(line)));
+        }
+    }
+
+    /// Notes how it stands, and what to type to come back: whoever leaves is told.
+    pub(crate) fn note(&self, stands: String, again: String) {
+        self.last.replace((stands, again));
+    }
+
+    fn leave(&self) -> Failed {
+        let (stands, again) = self.last.take();
+        match stands.is_empty() {
+            true => Failed::new(Exit::OperationFailed, "what was started goes on"),
+            false => {
+                Failed::new(Exit::OperationFailed, format!("{}; it goes on", one_line(&stands))).hint(again)
+            }
+        }
+    }
+}
+
+/// A text that is no time.
+#[derive(Debug)]
+pub(crate) struct NoTime;
+
+impl std::fmt::Display for NoTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("write 90s, 30m, 2h or 7d")
+    }
+}
+
+impl std::error::Error for NoTime {}
+
+/// A number with a unit: seconds, minutes, hours or days.
+pub(crate) fn duration(text: &str) -> Result<Duration, NoTime> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..split].parse().map_err(|_| NoTime)?;
+    let seconds = match &text[split..] {
+        "s" | "" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return Err(NoTime),
+    };
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or(NoTime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        for (text, seconds) in [("90s", 90), ("30m", 1_800), ("2h", 7_200), ("7d", 604_800), ("5", 5)] {
+            assert_eq!(duration(text).unwrap().as_secs(), seconds);
+        }
+        for wrong in ["", "m", "2w", "-1h", "99999999999999999999d", "18446744073709551615d"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}
