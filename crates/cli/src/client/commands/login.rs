@@ -1,6 +1,7 @@
 //! `podium login`, `podium logout` and `podium whoami`.
 
 mod device;
+mod invited;
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
@@ -17,17 +18,21 @@ use crate::client::output::{View, column};
 use crate::client::session::{Setup, Target, text};
 use crate::terminal;
 
+use self::invited::Link;
+
 /// Sign in to a server and make it the current context.
 ///
 /// On a terminal with a browser, the command opens a page of the server where you approve the sign-in; with --no-browser it
 /// prints the link, which works on any machine. On a terminal without a browser it asks for a token, or an e-mail address
-/// and a password. Otherwise it reads a token from standard input. The token is stored in a file that only you can read.
+/// and a password. Otherwise it reads a token from standard input. Whoever was invited signs in for the first time with
+/// --invite and the link of the invite. The token is stored in a file that only you can read.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   podium login https://podium.example.com
   podium login https://podium.example.com --no-browser
   podium login https://podium.example.com --email ada@example.com
+  podium login --invite
   podium login http://127.0.0.1:8080 --token-file ./podium-data/owner-token
   podium login https://podium.example.com --name production < token.txt")]
 pub(crate) struct Login {
@@ -45,6 +50,9 @@ pub(crate) struct Login {
     /// Print the link to approve the sign-in with a browser, here or on another machine.
     #[arg(long, conflicts_with_all = ["email", "token_file"])]
     no_browser: bool,
+    /// Accept an invite and set a password; its link is asked for, or read from standard input.
+    #[arg(long, conflicts_with_all = ["server", "email", "token_file", "no_browser"])]
+    invite: bool,
     #[command(flatten)]
     target: Target,
 }
@@ -81,18 +89,19 @@ const VIEW: View = View {
 
 impl Login {
     pub(crate) async fn run(self) -> Outcome {
-        let url = self.url()?;
+        let link = self.invite.then(Link::ask).transpose()?;
+        let url = match &link {
+            Some(link) => link.url.clone(),
+            None => self.url()?,
+        };
         let anonymous = self.target.client(&url, None, self.target.ca_certificate.as_deref())?;
         let url = anonymous.base().to_owned();
         if url.starts_with("http://") && !is_loopback(&url) {
             eprintln!("Warning: the connection to {url} is not encrypted.");
         }
-        let (token, is_session) = match self.by_browser(&anonymous).await? {
-            Some(token) => (token, true),
-            None => match self.token()? {
-                Some(token) => (token, false),
-                None => (self.session_token(&anonymous).await?, true),
-            },
+        let (token, is_session) = match link {
+            Some(link) => (link.accept(&anonymous).await?, true),
+            None => self.credential(&anonymous).await?,
         };
         let ca_certificate = self.target.ca_certificate.as_deref().map(std::fs::canonicalize).transpose()?;
         let client = self.target.client(&url, Some(token.clone()), ca_certificate.as_deref())?;
@@ -115,9 +124,25 @@ impl Login {
         Ok(())
     }
 
+    /// A token, and whether it is that of a session.
+    async fn credential(&self, client: &Client) -> Outcome<(String, bool)> {
+        if let Some(token) = self.by_browser(client).await? {
+            return Ok((token, true));
+        }
+        match self.token()? {
+            Some(token) => Ok((token, false)),
+            None => Ok((self.session_token(client).await?, true)),
+        }
+    }
+
     fn url(&self) -> Outcome<String> {
         if let Some(url) = &self.server {
-            return Ok(url.clone());
+            // Others on this machine can read what is typed after a command.
+            return match Link::read(url) {
+                None => Ok(url.clone()),
+                Some(_) => Err(Failed::usage("that is the link of an invite, which nobody else may see")
+                    .hint("Type podium login --invite, and paste the link when you are asked for it.")),
+            };
         }
         let contexts = Contexts::read()?;
         match self.target.find(&contexts)? {

@@ -144,3 +144,31 @@ fn contexts_are_switched_and_removed() {
     let gone = format!("podium: there is no context named \"two\"\nContexts: {first}\n");
     desk.refuses(&["whoami", "--context", "two"], 3, &gone);
 }
+
+#[test]
+fn an_invite_is_accepted_by_signing_in() {
+    let desk = Desk::signed_in();
+    let link = |email: &str| {
+        let invited = desk.json(&["invite", "create", email]);
+        desk.shown(&["invite", "link", invited["inviteId"].as_str().unwrap()])
+    };
+    let first = link("grace@example.com");
+    let typed = format!("{}\nGrace\ncorrect horse battery staple\n", first.trim());
+    let done = desk.run_with(&["login", "--invite", "--name", "grace"], &typed);
+    assert_eq!(desk.plain(&done.stderr), "Signed in to URL as grace@example.com (context grace).\n");
+    assert_eq!(desk.shown(&["whoami", "--output", "name"]), "grace@example.com\n");
+    let again = desk.run_with(&["login", "--invite"], &typed);
+    assert_eq!(again.code, Some(3), "{}", again.stderr);
+    assert!(
+        again.stderr.ends_with("A link works once, and until the invite expires: ask for another one.\n")
+    );
+    desk.refuses(
+        &["login", first.trim()],
+        2,
+        "podium: that is the link of an invite, which nobody else may see\n\
+         Type podium login --invite, and paste the link when you are asked for it.\n",
+    );
+    let weak = desk.run_with(&["login", "--invite"], &format!("{}\nGrace\nshort\n", first.trim()));
+    assert_ne!(weak.code, Some(0));
+    assert!(!weak.stderr.contains(first.trim().rsplit('=').next().unwrap()), "{}", weak.stderr);
+}

@@ -1,0 +1,90 @@
+//! Signing in for the first time, with the link of an invite.
+
+use std::io::IsTerminal as _;
+
+use podium_api::auth as api;
+use podium_client::{Call, Client};
+use serde_json::{Value, json};
+
+use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::session::text;
+use crate::terminal;
+
+/// What an invite's link is made of.
+const PAGE: &str = "/accept-invite?token=";
+
+/// The link of an invite.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    /// The server.
+    pub(super) url: String,
+    secret: String,
+}
+
+impl Link {
+    /// Asks for a link, or reads it from standard input.
+    pub(super) fn ask() -> Outcome<Self> {
+        let typed = terminal::ask_secret("Link of the invite: ")?;
+        Self::read(&typed).ok_or_else(|| {
+            Failed::usage("that is not the link of an invite")
+                .hint("It ends in /accept-invite?token=…, and whoever invited you has it: podium invite link")
+        })
+    }
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let (url, secret) = text.trim().split_once(PAGE)?;
+        let is_whole = url.contains("://") && !secret.is_empty();
+        is_whole.then(|| Self { url: url.to_owned(), secret: secret.to_owned() })
+    }
+
+    /// Makes the account that the invite is for, and gives its session.
+    pub(super) async fn accept(&self, client: &Client) -> Outcome<String> {
+        let (full_name, password) = match std::io::stdin().is_terminal() {
+            true => (terminal::ask("Your name: ")?, new_password()?),
+            false => (terminal::line()?, terminal::line()?),
+        };
+        let body = json!({ "token": self.secret, "fullName": full_name, "password": password });
+        match client.send::<Value>(Call::to::<api::AcceptInvite>(&()).body(&body)?).await {
+            Ok(accepted) => Ok(text(&accepted.body["session"]["token"]).to_owned()),
+            Err(error) => {
+                let failed = Failed::from(error);
+                Err(match failed.exit {
+                    Exit::Refused => failed.hint(format!(
+                        "If you have an account, sign in with it and accept the invite: podium login {}, then podium invite accept",
+                        self.url
+                    )),
+                    Exit::NotFound => failed.hint("A link works once, and until the invite expires: ask for another one."),
+                    _ => failed,
+                })
+            }
+        }
+    }
+}
+
+fn new_password() -> Outcome<String> {
+    let password = terminal::ask_secret("New password (at least 12 characters): ")?;
+    match terminal::ask_secret("Once more: ")? == password {
+        true => Ok(password),
+        false => Err(Failed::usage("the passwords differ").hint("Nothing was sent: the link still works.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_names_the_server_and_holds_a_secret() {
+        let link = Link { url: "https://podium.example.com/below".into(), secret: "s3cret".into() };
+        assert_eq!(Link::read(" https://podium.example.com/below/accept-invite?token=s3cret\n"), Some(link));
+        for wrong in [
+            "",
+            "s3cret",
+            "https://podium.example.com",
+            "/accept-invite?token=x",
+            "https://p/accept-invite?token=",
+        ] {
+            assert_eq!(Link::read(wrong), None, "{wrong}");
+        }
+    }
+}
