@@ -1,0 +1,324 @@
+//! What `podium.yaml` says about a deployment, compared with the deployment, and the changes that this takes.
+//!
+//! Everything is looked up before anything is changed, and all problems are said at once. What the file does not name stays, and
+//! where nothing differs nothing is sent: whoever may only deploy still can. The runtime moves with the deploy itself, so that code
+//! and runtime go live, and come back, together.
+
+use std::path::Path;
+
+use podium_api::path::OfDeployment;
+use podium_api::{clusters, deployments, options};
+use podium_client::Call;
+use serde_json::{Map, Value, json};
+
+use super::links::{self, Unlinked};
+use super::{FILE, Project, VariableName, dotenv};
+use crate::client::commands::deployments::update_body;
+use crate::client::declared::compare::has;
+use crate::client::declared::kinds::queue_request;
+use crate::client::ending::{Exit, Failed, Outcome, one_line};
+use crate::client::fields::given;
+use crate::client::follow::beside;
+use crate::client::session::{Session, text};
+
+/// How many runtimes are named to choose from.
+const MOST_RUNTIMES: usize = 5;
+
+/// What a deployment lacks.
+struct Lacking {
+    runtime: Option<String>,
+    queues: Option<Value>,
+    /// Secrets, as requests take them.
+    variables: Vec<Value>,
+    links: Vec<Unlinked>,
+}
+
+impl Project {
+    /// The fields of a new deployment, or all reasons why it cannot be as the file says. Without a workspace there is none yet.
+    pub(crate) async fn creation(
+        &self,
+        session: &Session,
+        folder: &Path,
+        workspace_id: Option<&str>,
+    ) -> Outcome<Map<String, Value>> {
+        let new = given(json!({ "workspaceId": workspace_id }));
+        let lacking = self.lacking(session, folder, &new).await?;
+        let mut fields = Map::new();
+        fields.extend(lacking.runtime.map(|runtime| ("platformRuntimeVersion".into(), runtime.into())));
+        fields.extend(lacking.queues.map(|queues| ("workerQueues".into(), queues)));
+        if !lacking.variables.is_empty() {
+            fields.insert("environmentVariables".into(), lacking.variables.into());
+        }
+        Ok(fields)
+    }
+
+    /// Changes a deployment to what the file says; gives the runtime that the next deploy has to move it to.
+    pub(crate) async fn apply(
+        &self,
+        session: &Session,
+        folder: &Path,
+        path: &OfDeployment,
+    ) -> Outcome<Option<String>> {
+        let Self { workspace: _, deployment: _, runtime, queues, variables, links } = self;
+        if runtime.is_none() && queues.is_none() && variables.is_none() && links.is_none() {
+            return Ok(None);
+        }
+        let current = session.get::<deployments::Get>(path).await?;
+        let lacking = self.lacking(session, folder, &current).await?;
+        let name = one_line(text(&current["name"]));
+        let said = lacking.said();
+        if !said.is_empty() {
+            lacking.send(session, path).await.map_err(|failed| unchanged(failed, &name, &said))?;
+            beside(|| eprintln!("Changed {name} as {FILE} says: {}.", one_line(&said)));
+        }
+        if let Some(runtime) = &lacking.runtime {
+            let before = one_line(text(&current["platformRuntimeVersion"]));
+            beside(|| {
+                eprintln!("This deploy moves {name} to runtime {runtime} (from {before}), as {FILE} says.")
+            });
+        }
+        Ok(lacking.runtime)
+    }
+
+    /// What a deployment lacks; one that is not there yet has no id.
+    async fn lacking(&self, session: &Session, folder: &Path, current: &Value) -> Outcome<Lacking> {
+        let mut problems = Vec::new();
+        let links = self.links.as_deref().unwrap_or_default();
+        let lacking = Lacking {
+            runtime: self.runtime(session, current, &mut problems).await?,
+            queues: self.queues(session, current, &mut problems).await?,
+            variables: self.variables(folder, current, &mut problems),
+            links: links::lacking(session, links, current, &mut problems).await?,
+        };
+        match problems.is_empty() {
+            true => Ok(lacking),
+            false => {
+                Err(Failed::usage(format!("nothing was done: {FILE} names what is not there"))
+                    .details(problems))
+            }
+        }
+    }
+
+    async fn runtime(
+        &self,
+        session: &Session,
+        current: &Value,
+        problems: &mut Vec<String>,
+    ) -> Outcome<Option<String>> {
+        let before = text(&current["platformRuntimeVersion"]);
+        let Some(wanted) = self.runtime.as_ref().filter(|wanted| *wanted != before) else { return Ok(None) };
+        let call = Call::to::<options::ForDeployments>(&session.in_organization().await?)
+            .query_params(&given(json!({ "deploymentId": current.get("id") })))?;
+        let options: Value = session.client.send(call).await?.body;
+        let releases = options["runtimeReleases"].as_array().into_iter().flatten();
+        let offered: Vec<&str> = releases.map(|release| text(&release["version"])).collect();
+        if offered.contains(&wanted.as_str()) {
+            return Ok(Some(wanted.clone()));
+        }
+        let newest = offered[..offered.len().min(MOST_RUNTIMES)].join(", ");
+        problems.push(match before {
+            "" => format!("runtime: there is no {wanted}, but {newest} and more: see podium deployment options"),
+            before => format!(
+                "runtime: {wanted} cannot follow {before}, but {newest} can; an older one comes back by podium deploy rollback only"
+            ),
+        });
+        Ok(None)
+    }
+
+    async fn queues(
+        &self,
+        session: &Session,
+        current: &Value,
+        problems: &mut Vec<String>,
+    ) -> Outcome<Option<Value>> {
+        let Some(queues) = &self.queues else { return Ok(None) };
+        let mut pools = Value::Null;
+        if let (true, Some(id)) =
+            (queues.iter().any(|queue| queue.node_pool.is_some()), current["clusterId"].as_str())
+        {
+            pools = session.get::<clusters::Get>(&session.cluster(id).await?).await?["nodePools"].take();
+        }
+        let mut requests = Vec::new();
+        for (index, queue) in queues.iter().enumerate() {
+            let declared = serde_json::to_value(queue).map_err(|error| Failed::because(error.to_string()))?;
+            let mut request = queue_request(&declared);
+            if let Some(name) = &queue.node_pool {
+                let pool = pools.as_array().into_iter().flatten().find(|pool| text(&pool["name"]) == name);
+                match pool {
+                    Some(pool) => drop(request.insert("nodePoolId".into(), pool["id"].clone())),
+                    None => problems.push(format!(
+                        "queues[{index}].nodePool: the deployment's cluster has no node pool {name}: see podium cluster get"
+                    )),
+                }
+            }
+            requests.push(Value::Object(request));
+        }
+        let requests = Value::Array(requests);
+        let is_same = has("workerQueues", &requests, current.get("workerQueues"));
+        Ok(Some(requests).filter(|_| !is_same))
+    }
+
+    /// The variables that are not set yet, with their values.
+    fn variables(&self, folder: &Path, current: &Value, problems: &mut Vec<String>) -> Vec<Value> {
+        let mut values = Values { folder, of_file: None };
+        let mut found: Vec<Value> = Vec::new();
+        for VariableName(name) in self.variables.iter().flatten() {
+            let is_named = |variable: &Value| text(&variable["key"]) == name;
+            if is_set(current, name) || found.iter().any(is_named) {
+                continue;
+            }
+            match values.of(name) {
+                Ok(value) => found.push(json!({ "key": name, "value": value, "isSecret": true })),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        problems.dedup();
+        found
+    }
+}
+
+/// Whether a deployment has a variable of this name.
+fn is_set(current: &Value, name: &str) -> bool {
+    let mut variables = current["environmentVariables"].as_array().into_iter().flatten();
+    variables.any(|variable| text(&variable["key"]) == name)
+}
+
+/// Where values of variables come from: the environment of the command, or else `.env`.
+struct Values<'a> {
+    folder: &'a Path,
+    of_file: Option<Result<std::collections::HashMap<String, String>, String>>,
+}
+
+impl Values<'_> {
+    /// The value of a variable, or why there is none.
+    fn of(&mut self, name: &str) -> Result<String, String> {
+        match std::env::var(name) {
+            Ok(value) if !value.is_empty() => return Ok(value),
+            Err(std::env::VarError::NotUnicode(_)) => {
+                return Err(format!("variables: the value of {name} in the environment is not text"));
+            }
+            _ => {}
+        }
+        let read = || dotenv::read(self.folder).map_err(|failed| failed.reason());
+        let of_file = self.of_file.get_or_insert_with(read).as_ref().map_err(Clone::clone)?;
+        let value = of_file.get(name).filter(|value| !value.is_empty()).cloned();
+        value.ok_or_else(|| {
+            let file = self.folder.join(dotenv::FILE);
+            format!(
+                "variables: {name} has no value: set it in the environment of this command, or in {}",
+                file.display()
+            )
+        })
+    }
+}
+
+impl Lacking {
+    /// What is sent, in words; the runtime comes with the deploy.
+    fn said(&self) -> String {
+        let queues = self.queues.iter().map(|_| "queues".to_owned());
+        let variables = self.variables.iter().map(|variable| format!("variable {}", text(&variable["key"])));
+        let links = self.links.iter().map(|link| format!("link {}", link.name));
+        queues.chain(variables).chain(links).collect::<Vec<_>>().join(", ")
+    }
+
+    async fn send(&self, session: &Session, path: &OfDeployment) -> Outcome {
+        if self.queues.is_some() || !self.variables.is_empty() {
+            let edit = |current: &Value| Ok(self.body(current));
+            session.edit::<deployments::Get, deployments::Update>(path, edit).await?;
+        }
+        for link in &self.links {
+            links::add(session, link, path).await?;
+        }
+        Ok(())
+    }
+
+    /// The body of an update. A variable that somebody set meanwhile is kept.
+    fn body(&self, current: &Value) -> Value {
+        let change = given(json!({ "workerQueues": self.queues }));
+        let is_new = |variable: &&Value| !is_set(current, text(&variable["key"]));
+        let set: Vec<Value> = self.variables.iter().filter(is_new).cloned().collect();
+        update_body(current, &change, &set)
+    }
+}
+
+/// The deployment is not as the file says: why, and what to do about it.
+fn unchanged(failed: Failed, name: &str, said: &str) -> Failed {
+    match failed.status() {
+        Some(403) => {
+            let message = format!("{name} differs from {FILE} ({said}), and you may not change that");
+            Failed::new(Exit::Refused, message).details([failed.reason()]).hint(format!(
+                "Nothing was deployed. Somebody who may change it runs podium deploy once, or you take it out of {FILE}."
+            ))
+        }
+        Some(400) => translated(failed),
+        _ => failed,
+    }
+}
+
+/// Says what the API's fields are called in the file.
+pub(crate) fn translated(failed: Failed) -> Failed {
+    match failed.status() {
+        Some(400) => failed.hint(format!(
+            "In {FILE}, workerQueues are `queues`, environmentVariables `variables`, and platformRuntimeVersion is `runtime`."
+        )),
+        _ => failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(text: &str) -> Project {
+        serde_saphyr::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn values_come_from_the_environment_or_else_from_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(".env"), "PATH=not this\nOF_FILE=hidden\nEMPTY=\n").unwrap();
+        let mut values = Values { folder: folder.path(), of_file: None };
+        assert_eq!(values.of("PATH").ok(), std::env::var("PATH").ok());
+        assert_eq!(values.of("OF_FILE").as_deref(), Ok("hidden"));
+        for name in ["EMPTY", "NOWHERE_AT_ALL"] {
+            let said = values.of(name).unwrap_err();
+            assert!(said.contains(name) && said.ends_with("/.env"), "{said}");
+        }
+    }
+
+    #[test]
+    fn only_variables_that_are_not_set_need_a_value() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(".env"), "B_OF_TEST=hidden\n").unwrap();
+        let project = project("variables: [A_OF_TEST, B_OF_TEST, C_OF_TEST, B_OF_TEST]\n");
+        let current = json!({ "environmentVariables": [{ "key": "A_OF_TEST", "isSecret": true }] });
+        let mut problems = Vec::new();
+        let found = project.variables(folder.path(), &current, &mut problems);
+        assert_eq!(found, [json!({ "key": "B_OF_TEST", "value": "hidden", "isSecret": true })]);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with("variables: C_OF_TEST has no value"), "{problems:?}");
+        std::fs::write(folder.path().join(".env"), "hidden\n").unwrap();
+        let mut problems = Vec::new();
+        project.variables(folder.path(), &json!({}), &mut problems);
+        assert!(problems.len() == 1 && problems[0].ends_with("/.env:1: write KEY=VALUE"), "{problems:?}");
+    }
+
+    #[test]
+    fn a_variable_that_was_set_meanwhile_is_kept() {
+        let set = |key: &str| json!({ "key": key, "value": "mine", "isSecret": true });
+        let lacking = Lacking {
+            runtime: None,
+            queues: Some(json!([{ "name": "default" }])),
+            variables: vec![set("A"), set("B")],
+            links: Vec::new(),
+        };
+        assert_eq!(lacking.said(), "queues, variable A, variable B");
+        let current = json!({ "name": "x", "environmentVariables": [{ "key": "A", "isSecret": true }, { "key": "Z", "value": "z", "isSecret": false }] });
+        let body = lacking.body(&current);
+        let expected = json!([{ "key": "A", "isSecret": true }, { "key": "Z", "value": "z", "isSecret": false }, set("B")]);
+        assert_eq!(
+            (&body["environmentVariables"], &body["workerQueues"]),
+            (&expected, &json!([{ "name": "default" }]))
+        );
+    }
+}
