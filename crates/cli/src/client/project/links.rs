@@ -118,11 +118,10 @@ pub(super) async fn lacking(
                 }
                 let names: Vec<String> = known.iter().flatten().map(|(_, key)| key.clone()).collect();
                 problems.push(match most_alike(&names, &link.key) {
-                    Some(name) => {
-                        format!("links: there is no environment object {link} to see; did you mean {name}?")
-                    }
+                    Some(name) => format!("links: no environment object has the key {link}: did you mean {name}?"),
                     None => format!(
-                        "links: there is no environment object {link} to see: create it with podium env create, or correct its key"
+                        "links: no environment object that you may see has the key {link}: create it with podium env create, or \
+                         correct the key"
                     ),
                 });
             }

@@ -66,10 +66,14 @@ impl Project {
         let current = session.get::<deployments::Get>(path).await?;
         let lacking = self.lacking(session, folder, &current).await?;
         let name = one_line(text(&current["name"]));
-        let said = lacking.said();
-        if !said.is_empty() {
-            lacking.send(session, path).await.map_err(|failed| unchanged(failed, &name, &said))?;
-            beside(|| eprintln!("Changed {name} as {FILE} says: {}.", one_line(&said)));
+        let own = lacking.own();
+        if !own.is_empty() {
+            let edit = |current: &Value| Ok(lacking.body(current));
+            let changed = session.edit::<deployments::Get, deployments::Update>(path, edit).await;
+            say(&name, &own, changed.map(drop))?;
+        }
+        for link in &lacking.links {
+            say(&name, &format!("link {}", link.name), links::add(session, link, path).await)?;
         }
         if let Some(runtime) = &lacking.runtime {
             let before = one_line(text(&current["platformRuntimeVersion"]));
@@ -117,7 +121,7 @@ impl Project {
         }
         let newest = offered[..offered.len().min(MOST_RUNTIMES)].join(", ");
         problems.push(match before {
-            "" => format!("runtime: there is no {wanted}, but {newest} and more: see podium deployment options"),
+            "" => format!("runtime: {wanted} is not offered, but {newest} are: see podium deployment options"),
             before => format!(
                 "runtime: {wanted} cannot follow {before}, but {newest} can; an older one comes back by podium deploy rollback only"
             ),
@@ -213,23 +217,11 @@ impl Values<'_> {
 }
 
 impl Lacking {
-    /// What is sent, in words; the runtime comes with the deploy.
-    fn said(&self) -> String {
+    /// What changes of the deployment itself, in words.
+    fn own(&self) -> String {
         let queues = self.queues.iter().map(|_| "queues".to_owned());
         let variables = self.variables.iter().map(|variable| format!("variable {}", text(&variable["key"])));
-        let links = self.links.iter().map(|link| format!("link {}", link.name));
-        queues.chain(variables).chain(links).collect::<Vec<_>>().join(", ")
-    }
-
-    async fn send(&self, session: &Session, path: &OfDeployment) -> Outcome {
-        if self.queues.is_some() || !self.variables.is_empty() {
-            let edit = |current: &Value| Ok(self.body(current));
-            session.edit::<deployments::Get, deployments::Update>(path, edit).await?;
-        }
-        for link in &self.links {
-            links::add(session, link, path).await?;
-        }
-        Ok(())
+        queues.chain(variables).collect::<Vec<_>>().join(", ")
     }
 
     /// The body of an update. A variable that somebody set meanwhile is kept.
@@ -241,17 +233,20 @@ impl Lacking {
     }
 }
 
-/// The deployment is not as the file says: why, and what to do about it.
-fn unchanged(failed: Failed, name: &str, said: &str) -> Failed {
-    match failed.status() {
-        Some(403) => {
-            let message = format!("{name} differs from {FILE} ({said}), and you may not change that");
-            Failed::new(Exit::Refused, message).details([failed.reason()]).hint(format!(
-                "Nothing was deployed. Somebody who may change it runs podium deploy once, or you take it out of {FILE}."
-            ))
+/// Says what was changed; or why it was not, and what to do about it.
+fn say(name: &str, what: &str, done: Outcome) -> Outcome {
+    match done {
+        Ok(()) => {
+            beside(|| eprintln!("Changed {name} as {FILE} says: {}.", one_line(what)));
+            Ok(())
         }
-        Some(400) => translated(failed),
-        _ => failed,
+        Err(failed) if failed.status() == Some(403) => {
+            let message = format!("{name} differs from {FILE} ({what}), and you may not change that");
+            Err(Failed::new(Exit::Refused, message).details([failed.reason()]).hint(format!(
+                "Nothing was deployed. Somebody who may change it runs podium deploy once, or you take it out of {FILE}."
+            )))
+        }
+        Err(failed) => Err(translated(failed)),
     }
 }
 
@@ -312,7 +307,7 @@ mod tests {
             variables: vec![set("A"), set("B")],
             links: Vec::new(),
         };
-        assert_eq!(lacking.said(), "queues, variable A, variable B");
+        assert_eq!(lacking.own(), "queues, variable A, variable B");
         let current = json!({ "name": "x", "environmentVariables": [{ "key": "A", "isSecret": true }, { "key": "Z", "value": "z", "isSecret": false }] });
         let body = lacking.body(&current);
         let expected = json!([{ "key": "A", "isSecret": true }, { "key": "Z", "value": "z", "isSecret": false }, set("B")]);
