@@ -4,6 +4,7 @@
 //! where nothing differs nothing is sent: whoever may only deploy still can. The runtime moves with the deploy itself, so that code
 //! and runtime go live, and come back, together.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use podium_api::path::OfDeployment;
@@ -173,7 +174,7 @@ impl Project {
             }
             match values.of(name) {
                 Ok(value) => found.push(json!({ "key": name, "value": value, "isSecret": true })),
-                Err(problem) => problems.push(problem),
+                Err(failed) => problems.push(failed.reason()),
             }
         }
         problems.dedup();
@@ -190,28 +191,30 @@ fn is_set(current: &Value, name: &str) -> bool {
 /// Where values of variables come from: the environment of the command, or else `.env`.
 struct Values<'a> {
     folder: &'a Path,
-    of_file: Option<Result<std::collections::HashMap<String, String>, String>>,
+    of_file: Option<Outcome<HashMap<String, String>>>,
 }
 
 impl Values<'_> {
-    /// The value of a variable, or why there is none.
-    fn of(&mut self, name: &str) -> Result<String, String> {
+    fn of(&mut self, name: &str) -> Outcome<String> {
         match std::env::var(name) {
             Ok(value) if !value.is_empty() => return Ok(value),
             Err(std::env::VarError::NotUnicode(_)) => {
-                return Err(format!("variables: the value of {name} in the environment is not text"));
+                return Err(Failed::usage(format!(
+                    "variables: the value of {name} in the environment is not text"
+                )));
             }
             _ => {}
         }
-        let read = || dotenv::read(self.folder).map_err(|failed| failed.reason());
-        let of_file = self.of_file.get_or_insert_with(read).as_ref().map_err(Clone::clone)?;
-        let value = of_file.get(name).filter(|value| !value.is_empty()).cloned();
-        value.ok_or_else(|| {
+        let of_file = match self.of_file.get_or_insert_with(|| dotenv::read(self.folder)) {
+            Ok(of_file) => of_file,
+            Err(failed) => return Err(Failed::usage(failed.reason())),
+        };
+        of_file.get(name).filter(|value| !value.is_empty()).cloned().ok_or_else(|| {
             let file = self.folder.join(dotenv::FILE);
-            format!(
+            Failed::usage(format!(
                 "variables: {name} has no value: set it in the environment of this command, or in {}",
                 file.display()
-            )
+            ))
         })
     }
 }
@@ -274,9 +277,9 @@ mod tests {
         std::fs::write(folder.path().join(".env"), "PATH=not this\nOF_FILE=hidden\nEMPTY=\n").unwrap();
         let mut values = Values { folder: folder.path(), of_file: None };
         assert_eq!(values.of("PATH").ok(), std::env::var("PATH").ok());
-        assert_eq!(values.of("OF_FILE").as_deref(), Ok("hidden"));
+        assert_eq!(values.of("OF_FILE").unwrap(), "hidden");
         for name in ["EMPTY", "NOWHERE_AT_ALL"] {
-            let said = values.of(name).unwrap_err();
+            let said = values.of(name).unwrap_err().reason();
             assert!(said.contains(name) && said.ends_with("/.env"), "{said}");
         }
     }
