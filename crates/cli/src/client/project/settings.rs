@@ -79,7 +79,7 @@ impl Project {
         if let Some(runtime) = &lacking.runtime {
             let before = one_line(text(&current["platformRuntimeVersion"]));
             beside(|| {
-                eprintln!("This deploy moves {name} to runtime {runtime} (from {before}), as {FILE} says.")
+                eprintln!("This deploy moves {name} to runtime {runtime} (from {before}), as {FILE} says.");
             });
         }
         Ok(lacking.runtime)
