@@ -133,11 +133,13 @@ fn everything_that_is_missing_is_named_before_anything_is_made() {
         "--workspace",
         "Default",
     ]);
-    desk.project(
-        "runtime: 9.9.9\nvariables: [API_KEY, OTHER]\nlinks: [warehose, lake, CONNECTION/lake, x-y-z]\n",
-    );
+    let pool = QUEUES.replace("platformMachine: A5", "nodePool: big");
+    desk.project(&format!(
+        "runtime: 9.9.9\n{pool}variables: [API_KEY, OTHER]\nlinks: [warehose, lake, CONNECTION/lake, x-y-z]\n"
+    ));
     let expected = "podium: nothing was done: podium.yaml names what is not there\n\
                     \x20 runtime: 9.9.9 is not offered, but 3.3.2, 3.3.1, 3.3.0, 3.2.2, 3.2.1 are: see podium deployment options\n\
+                    \x20 queues[0].nodePool: the deployment's cluster has no node pool big: see podium cluster get\n\
                     \x20 variables: API_KEY has no value: set it in the environment of this command, or in hello/.env\n\
                     \x20 variables: OTHER has no value: set it in the environment of this command, or in hello/.env\n\
                     \x20 links: no environment object has the key warehose: did you mean warehouse?\n\
@@ -172,6 +174,10 @@ fn a_link_is_added_and_no_other_is_lost() {
     assert_eq!(linked.as_array().unwrap().len(), 2, "{linked}");
     let kept = linked.as_array().unwrap().iter().find(|link| link["scopeEntityId"] == other).unwrap();
     assert_eq!(kept["connectionOverrides"]["host"], "elsewhere");
+    assert!(!desk.deployed(&[], &[]).contains("as podium.yaml says"));
+    desk.shown(&["env", "exclude", "STAGE", "hello", "--workspace", "Default"]);
+    let said = desk.deployed(&[], &[]);
+    assert!(said.contains("Changed hello as podium.yaml says: link STAGE.\n"), "{said}");
     assert!(!desk.deployed(&[], &[]).contains("as podium.yaml says"));
 }
 
