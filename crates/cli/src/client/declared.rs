@@ -5,10 +5,10 @@
 //! the server plans as a whole; exactly that plan is applied, or nothing.
 
 pub(crate) mod calls;
-mod compare;
+pub(crate) mod compare;
 pub(crate) mod files;
 pub(crate) mod keys;
-mod kinds;
+pub(crate) mod kinds;
 pub(crate) mod planner;
 pub(crate) mod printing;
 mod references;

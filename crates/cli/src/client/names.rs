@@ -16,7 +16,7 @@ use super::session::Session;
 use super::table::cell;
 
 /// How many names are looked at for a suggestion.
-const MOST_NAMES: u64 = 2_000;
+pub(crate) const MOST_NAMES: u64 = 2_000;
 /// How much alike a suggestion must be.
 const LIKENESS: f64 = 0.8;
 

@@ -1,45 +1,126 @@
-//! A project: a folder with `dags/` and a `podium.yaml` that says where it belongs.
+//! A project: a folder with `dags/` and a `podium.yaml` that says where it belongs and what it needs there.
+//!
+//! This file reads; [`settings`] compares a deployment with what was read, and changes it. Values of variables are never in
+//! `podium.yaml`: they come from the environment of the command or from `.env` ([`dotenv`]).
 
+mod dotenv;
+mod links;
+pub(crate) mod settings;
+
+use std::io::Read as _;
 use std::path::Path;
 
 use clap::Args;
+use podium_api::declarations::WorkerQueue;
 use podium_api::deployments;
 use podium_api::path::OfDeployment;
 use podium_client::Call;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use self::links::Link;
 use super::ending::{Failed, Outcome};
 use super::fields::yaml_problem;
 use super::session::{Session, text};
 
 /// The name of the file.
 pub(crate) const FILE: &str = "podium.yaml";
+/// The largest file of a project that is read as a whole.
+const MOST_BYTES: u64 = 1 << 20;
+/// The most variables, and the most links.
+const MOST_ITEMS: usize = 1_000;
 
 /// What `podium.yaml` says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Project {
     /// The workspace, by name or id.
-    #[serde(default)]
     pub(crate) workspace: Option<String>,
     /// The deployment, by name or id.
-    #[serde(default)]
     pub(crate) deployment: Option<String>,
+    /// The runtime; absent is the newest stable one at creation, and stays as it is later.
+    runtime: Option<String>,
+    /// The worker queues, all of them.
+    queues: Option<Vec<WorkerQueue>>,
+    /// The environment variables that it needs, without their values.
+    variables: Option<Vec<VariableName>>,
+    /// The environment objects of the workspace that it is to be given.
+    links: Option<Vec<Link>>,
+}
+
+/// The name of an environment variable.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct VariableName(String);
+
+/// A text that is not the name of a variable. It does not repeat the text, which may hold a value.
+#[derive(Debug)]
+struct NoName;
+
+impl std::fmt::Display for NoName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            "a variable is named here without its value: letters, digits, `_`, `.` and `-`, such as API_KEY",
+        )
+    }
+}
+
+impl TryFrom<String> for VariableName {
+    type Error = NoName;
+
+    fn try_from(text: String) -> Result<Self, NoName> {
+        if is_name(&text) { Ok(Self(text)) } else { Err(NoName) }
+    }
+}
+
+/// Whether this can be the name of an environment variable.
+fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
 impl Project {
     /// Reads the file of a folder; none is like an empty one.
     pub(crate) fn read(folder: &Path) -> Outcome<Self> {
         let path = folder.join(FILE);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(Failed::because(format!("{} cannot be read: {error}", path.display()))),
-        };
-        serde_saphyr::from_str(&text).map_err(|error| {
-            Failed::usage(yaml_problem(&path.display(), &error))
-                .hint("It may hold `workspace` and `deployment`, each a name or an id.")
-        })
+        let Some(text) = text_of(&path)? else { return Ok(Self::default()) };
+        let project: Self = serde_saphyr::from_str(&text).map_err(|error| {
+            Failed::usage(yaml_problem(&path.display(), &error)).hint(
+                "It may hold workspace, deployment, runtime, queues, variables and links: see docs/guide/project.md",
+            )
+        })?;
+        let counts = [
+            ("variables", project.variables.as_ref().map_or(0, Vec::len)),
+            ("links", project.links.as_ref().map_or(0, Vec::len)),
+        ];
+        match counts.iter().find(|(_, count)| *count > MOST_ITEMS) {
+            Some((field, count)) => Err(Failed::usage(format!(
+                "{}: {field} has {count} items, and may have {MOST_ITEMS}",
+                path.display()
+            ))),
+            None => Ok(project),
+        }
+    }
+}
+
+/// The text of a file of the project; none if there is no such file.
+fn text_of(path: &Path) -> Outcome<Option<String>> {
+    let unreadable =
+        |why: &dyn std::fmt::Display| Failed::because(format!("{} cannot be read: {why}", path.display()));
+    let mut text = String::new();
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // A pipe would never end.
+        Ok(found) if !found.is_file() => return Err(unreadable(&"it is not a file")),
+        Err(error) => return Err(unreadable(&error)),
+        Ok(_) => {
+            let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
+            file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
+        }
+    }
+    match text.len() as u64 > MOST_BYTES {
+        true => Err(unreadable(&format!("it is larger than {MOST_BYTES} bytes"))),
+        false => Ok(Some(text)),
     }
 }
 
@@ -85,18 +166,61 @@ impl DeploymentFlags {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_file_says_where_a_project_belongs() {
+    fn read(text: &str) -> Result<Project, String> {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Project::read(folder.path()).unwrap(), Project::default());
-        let write = |text: &str| std::fs::write(folder.path().join(FILE), text).unwrap();
-        write("# Where this belongs.\nworkspace: Default\ndeployment: hello\n");
-        let project = Project::read(folder.path()).unwrap();
-        assert_eq!(
-            (project.workspace.as_deref(), project.deployment.as_deref()),
-            (Some("Default"), Some("hello"))
-        );
-        write("deploymnt: hello\n");
-        assert!(Project::read(folder.path()).is_err());
+        std::fs::write(folder.path().join(FILE), text).unwrap();
+        let place = folder.path().display().to_string();
+        Project::read(folder.path()).map_err(|failed| failed.reason().replace(&place, "."))
+    }
+
+    #[test]
+    fn the_file_says_where_a_project_belongs_and_what_it_needs() {
+        assert_eq!(Project::read(tempfile::tempdir().unwrap().path()).unwrap(), Project::default());
+        assert_eq!(read("# Nothing yet.\n").unwrap(), Project::default());
+        assert_eq!(read("deployment:\nvariables:\nlinks:\nqueues:\n").unwrap(), Project::default());
+        let all = "# Where this belongs.\nworkspace: Default\ndeployment: hello\nruntime: 3.3.2\nqueues:\n  - name: default\n    \
+                   minWorkerCount: 0\n    maxWorkerCount: 3\n    workerConcurrency: 8\nvariables: [API_KEY, stage.x-1]\n\
+                   links: [warehouse, CONNECTION/db/main]\n";
+        let project = read(all).unwrap();
+        let plain = (project.workspace.as_deref(), project.deployment.as_deref(), project.runtime.as_deref());
+        assert_eq!(plain, (Some("Default"), Some("hello"), Some("3.3.2")));
+        assert_eq!(project.queues.unwrap()[0].max_worker_count, 3);
+        assert_eq!(project.variables.unwrap()[1], VariableName("stage.x-1".into()));
+        assert_eq!(project.links.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place_and_without_values() {
+        let table = [
+            ("deploymnt: hello\n", "./podium.yaml:1:1: unknown field `deploymnt`"),
+            (
+                "deployment: a\nqueues:\n  - name: default\n    workers: 3\n",
+                "./podium.yaml:4:5: unknown field `workers`",
+            ),
+            ("queues:\n  - name: default\n    maxWorkerCount: many\n", "./podium.yaml:3:21: "),
+            (
+                "variables:\n  - API_KEY=hidden\n",
+                "./podium.yaml:2:5: a variable is named here without its value",
+            ),
+            ("variables:\n  - API_KEY: hidden\n", "./podium.yaml:2:5: "),
+            ("variables:\n  API_KEY: hidden\n", "./podium.yaml:2:3: "),
+            ("links:\n  - ''\n", "./podium.yaml:2:5: a link is the key of an environment object"),
+            ("deployment: [\n", "./podium.yaml:"),
+        ];
+        for (text, expected) in table {
+            let said = read(text).unwrap_err();
+            assert!(said.starts_with(expected) && !said.contains("hidden"), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_a_bound() {
+        let long = format!("# {}\n", "x".repeat(MOST_BYTES as usize));
+        assert!(read(&long).unwrap_err().contains("is larger than"));
+        let many = format!("variables: [{}]\n", vec!["A"; MOST_ITEMS + 1].join(", "));
+        assert!(read(&many).unwrap_err().ends_with("variables has 1001 items, and may have 1000"));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(FILE)).unwrap();
+        assert!(Project::read(folder.path()).unwrap_err().reason().ends_with("it is not a file"));
     }
 }

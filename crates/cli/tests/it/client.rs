@@ -17,6 +17,7 @@ mod mistakes;
 mod newer_server;
 mod operator;
 mod planning;
+mod project;
 mod recorded_airflow;
 #[cfg(target_os = "linux")]
 mod scripted;

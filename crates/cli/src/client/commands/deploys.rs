@@ -16,11 +16,11 @@ use podium_client::Call;
 use serde_json::{Value, json};
 
 use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::fields::given;
+use crate::client::fields::{given, merged};
 use crate::client::follow::say_settled;
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::progress::{moving, pause};
-use crate::client::project::{DeploymentFlags, FILE, Project};
+use crate::client::project::{DeploymentFlags, FILE, Project, settings};
 use crate::client::session::{Session, Setup, text};
 use crate::client::wait::Watch;
 
@@ -29,7 +29,7 @@ pub(crate) use report::lines as report_lines;
 /// Deploy a folder with DAGs: pack it, upload it, and wait until it is live.
 ///
 /// Files that .gitignore or .podiumignore name are left out, and so are .git, .env and podium-data. If there is a folder
-/// named dags, it becomes the DAGs' root.
+/// named dags, it becomes the DAGs' root. What podium.yaml says about the deployment is applied first.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
@@ -234,6 +234,7 @@ impl New {
         let session = self.setup.open_patiently().await?;
         session.never_plans("To see what would go in: podium deploy --dry-run")?;
         let path = self.deployment(&session).await?;
+        let runtime = Project::read(&self.folder)?.apply(&session, &self.folder, &path).await?;
         let git = match git::describe(&self.folder) {
             Ok(git) => Some(git),
             Err(reason) => {
@@ -241,7 +242,9 @@ impl New {
                 None
             }
         };
-        let described = json!({ "description": self.description, "git": git });
+        let described = json!({
+            "description": self.description, "git": git, "platformRuntimeVersion": runtime,
+        });
         let modes = Modes { strict: self.strict, wake: self.wake };
         let finalized = hand_over(&session, path, &files, described, modes).await?;
         follow(&session, path, &finalized).await
@@ -255,15 +258,16 @@ impl New {
             return found;
         }
         let project = Project::read(&self.folder)?;
-        let Some(name) = self.which.deployment.clone().or(project.deployment) else { return found };
+        let Some(name) = self.which.deployment.clone().or(project.deployment.clone()) else { return found };
         if !self.create {
             return found.map_err(|failed| {
                 failed.hint(format!("To create it: podium deploy --create, or correct its name in {FILE}."))
             });
         }
-        let workspace = self.which.flags.workspace.clone().or(project.workspace);
+        let workspace = self.which.flags.workspace.clone().or(project.workspace.clone());
         let workspace_id = session.chosen_workspace(workspace.as_deref()).await?;
-        let body = json!({ "name": name, "workspaceId": workspace_id });
+        let settings = project.creation(session, &self.folder, Some(&workspace_id)).await?;
+        let body = merged(settings, json!({ "name": name, "workspaceId": workspace_id }));
         let path = session.in_organization().await?;
         match session.post::<deployments::Create>(&path, &body).await {
             Ok(made) => {
@@ -272,20 +276,20 @@ impl New {
             }
             // Somebody else has created it meanwhile.
             Err(failed) if failed.exit == Exit::Conflict => self.which.find(session, &self.folder).await,
-            Err(failed) => Err(failed),
+            Err(failed) => Err(settings::translated(failed)),
         }
     }
 }
 
-/// Deploys a folder; the id of the deploy.
+/// Deploys a folder, and moves to another runtime if one is given; the id of the deploy.
 pub(crate) async fn send(
     session: &Session,
     path: OfDeployment,
     folder: &std::path::Path,
-    description: Option<&str>,
+    runtime: Option<String>,
 ) -> Outcome<String> {
     let files = archive::files(folder)?;
-    let described = json!({ "description": description });
+    let described = json!({ "platformRuntimeVersion": runtime });
     let finalized = hand_over(session, path, &files, described, Modes::default()).await?;
     Ok(text(&finalized["id"]).to_owned())
 }
@@ -323,7 +327,9 @@ async fn hand_over(
     let size = packed.as_file().metadata()?.len();
     eprintln!("Packed {}, {size} bytes.", podium_api::counted(files.len() as u64, "file"));
     let mut body = given(described);
-    body["type"] = "DAG_ONLY".into();
+    // Another runtime counts as an image.
+    let moves = body.get("platformRuntimeVersion").is_some();
+    body["type"] = if moves { "IMAGE_AND_DAG" } else { "DAG_ONLY" }.into();
     if modes.wake {
         body["wake"] = true.into();
     }

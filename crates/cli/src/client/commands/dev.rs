@@ -23,8 +23,9 @@ use self::server::Server;
 use super::{dags, deploys, front_door};
 use crate::client::airflow::Airflow;
 use crate::client::ending::{Exit, Failed, Outcome, printable};
+use crate::client::fields::merged;
 use crate::client::progress::{Progress, beside, pause};
-use crate::client::project::{FILE, Project};
+use crate::client::project::{FILE, Project, settings};
 use crate::client::session::{Session, Setup, text};
 use crate::terminal;
 
@@ -118,19 +119,22 @@ impl Dev {
         let project = Project::read(&self.folder)?;
         let folder = self.folder.canonicalize()?;
         let of_folder = folder.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-        let Some(name) = self.deployment.clone().or(project.deployment).or(of_folder) else {
+        let Some(name) = self.deployment.clone().or(project.deployment.clone()).or(of_folder) else {
             return Err(Failed::usage(format!("name the deployment in {FILE}, or with --deployment")));
         };
         let organization = session.in_organization().await?;
         let workspace_id = match &project.workspace {
-            Some(workspace) => workspace_of(session, &organization, workspace).await?,
+            Some(workspace) => self.workspace_of(session, &organization, workspace, &project).await?,
             None => session.chosen_workspace(None).await?,
         };
         let path = match session.deployment(&name, Some(&workspace_id)).await {
             Ok(path) => path,
             Err(failed) if failed.exit == Exit::NotFound => {
-                let body = json!({ "name": name, "workspaceId": workspace_id, "isDevelopmentMode": true });
-                let made = session.post::<deployments::Create>(&organization, &body).await?;
+                let settings = project.creation(session, &folder, Some(&workspace_id)).await?;
+                let own = json!({ "name": name, "workspaceId": workspace_id, "isDevelopmentMode": true });
+                let body = merged(settings, own);
+                let made = session.post::<deployments::Create>(&organization, &body).await;
+                let made = made.map_err(settings::translated)?;
                 eprintln!("Created deployment {name}.");
                 session.deployment(text(&made["id"]), None).await?
             }
@@ -150,6 +154,27 @@ impl Dev {
             session.post::<deployments::OverrideHibernation>(&path, &body).await?;
         }
         Ok(Running { session, path, folder, name, all_logs: self.all_logs })
+    }
+
+    /// The workspace that the project names; made if there is none.
+    async fn workspace_of(
+        &self,
+        session: &Session,
+        path: &InOrganization,
+        name: &str,
+        project: &Project,
+    ) -> Outcome<String> {
+        match session.workspace(name).await {
+            Ok(found) => Ok(found.workspace_id.to_string()),
+            Err(failed) if failed.exit == Exit::NotFound => {
+                // What is wrong with the rest is said before anything is made.
+                project.creation(session, &self.folder, None).await?;
+                let made = session.post::<workspaces::Create>(path, &json!({ "name": name })).await?;
+                eprintln!("Created workspace {name}.");
+                Ok(text(&made["id"]).to_owned())
+            }
+            Err(failed) => Err(failed),
+        }
     }
 
     /// Puts the deployment to sleep and stops the server, unless they are to be kept.
@@ -180,19 +205,6 @@ async fn is_stopped_again() -> Outcome {
     signal(SignalKind::interrupt())?.recv().await;
     Err(Failed::because("stopped before everything was put to sleep")
         .hint("The next podium dev finds what is left, and goes on with it."))
-}
-
-/// The workspace that the project names; made if there is none.
-async fn workspace_of(session: &Session, path: &InOrganization, name: &str) -> Outcome<String> {
-    match session.workspace(name).await {
-        Ok(found) => Ok(found.workspace_id.to_string()),
-        Err(failed) if failed.exit == Exit::NotFound => {
-            let made = session.post::<workspaces::Create>(path, &json!({ "name": name })).await?;
-            eprintln!("Created workspace {name}.");
-            Ok(text(&made["id"]).to_owned())
-        }
-        Err(failed) => Err(failed),
-    }
 }
 
 /// Whether no deployment is awake.
@@ -244,7 +256,9 @@ impl Running<'_> {
     /// Deploys the project and says what came of it.
     async fn deploy(&self) -> Outcome {
         let began = Instant::now();
-        let id = deploys::send(self.session, self.path, &self.folder, None).await?;
+        let project = Project::read(&self.folder)?;
+        let runtime = project.apply(self.session, &self.folder, &self.path).await?;
+        let id = deploys::send(self.session, self.path, &self.folder, runtime).await?;
         let (mut progress, mut round) = (Progress::new(), 0);
         let report = loop {
             let ended = deploys::ended(self.session, self.path, &id).await?;

@@ -53,6 +53,15 @@ tests/
 *.md
 ";
 
+/// What else can be in the file.
+const SETTINGS: &str = "\
+# What it needs there; remove the # of what you want to say.
+# runtime: 3.3.2
+# queues: [{name: default, platformMachine: A5, minWorkerCount: 0, maxWorkerCount: 3, workerConcurrency: 5}]
+# variables: [API_KEY]  # only names: values come from the environment or from .env
+# links: [warehouse]  # environment objects of the workspace
+";
+
 const REQUIREMENTS: &str = "# Python packages that the DAGs need, one on each line.\n";
 
 impl Init {
@@ -66,6 +75,7 @@ impl Init {
             project.push_str(&format!("workspace: {}\n", quoted(workspace)));
         }
         project.push_str(&format!("deployment: {}\n", quoted(&name)));
+        project.push_str(SETTINGS);
         let files = [
             (FILE, project.as_str()),
             ("dags/hello.py", DAG),
@@ -119,4 +129,18 @@ fn folder_name(folder: &Path) -> Outcome<String> {
 /// A text as YAML: JSON strings are YAML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::project::Project;
+
+    #[test]
+    fn what_is_commented_out_can_be_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = SETTINGS.lines().skip(1).map(|line| line.strip_prefix("# ").unwrap());
+        fs::write(folder.path().join(FILE), said.collect::<Vec<_>>().join("\n")).unwrap();
+        assert_ne!(Project::read(folder.path()).unwrap(), Project::default());
+    }
 }

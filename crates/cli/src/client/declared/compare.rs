@@ -25,7 +25,7 @@ const WHOLE: &[&str] = &["extra", "headers", "labels"];
 const KEYS: &[&str] = &["key", "deployment", "name"];
 
 /// Whether a field has the value that is declared.
-pub(super) fn has(name: &str, declared: &Value, current: Option<&Value>) -> bool {
+pub(crate) fn has(name: &str, declared: &Value, current: Option<&Value>) -> bool {
     if is_kept(declared) {
         return true;
     }

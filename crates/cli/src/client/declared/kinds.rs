@@ -18,6 +18,8 @@ use super::planner::{Planner, Standing};
 use super::state::Names;
 use crate::client::ending::Outcome;
 
+pub(crate) use deployments::queue_request;
+
 /// A resource that is there, in the form of the files.
 pub(super) fn form(kind: Kind, names: &Names, wire: &Value) -> Fields {
     let mut fields = match kind {

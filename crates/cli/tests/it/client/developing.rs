@@ -80,9 +80,45 @@ fn what_is_saved_is_deployed_and_nothing_is_left_at_the_end() {
     // The next time everything is there already.
     let mut again = bench.develop(&[]);
     again.says("Podium is at http://127.0.0.1:");
-    assert_eq!(again.says("Packed "), "Packed 4 files, 498 bytes.\n");
+    assert_eq!(again.says("Packed "), "Packed 4 files, 694 bytes.\n");
     again.says("Live after ");
     interrupted(again);
+}
+
+#[test]
+fn what_podium_yaml_says_is_applied_at_the_start_and_when_it_is_saved() {
+    let bench = Workbench::new();
+    let project = |text: &str| {
+        fs::write(bench.path("hello/podium.yaml"), format!("deployment: hello\nworkspace: New\n{text}"))
+            .unwrap();
+    };
+    project("variables: [OF_FILE]\nlinks: [warehouse]\n");
+    let refused = bench.command(&["dev", "hello"]).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("OF_FILE has no value") && said.contains("links: warehouse cannot be there"),
+        "{said}"
+    );
+    assert!(!said.contains("Created"), "{said}");
+
+    fs::write(bench.path("hello/.env"), "export OF_FILE=hidden # kept here\n").unwrap();
+    project("runtime: 3.2.2\nvariables: [OF_FILE]\n");
+    let mut developing = bench.develop(&["--verbose"]);
+    developing.says("Created workspace New.");
+    developing.says("Created deployment hello.");
+    developing.says("Live after ");
+    project("runtime: 3.3.2\nvariables: [OF_FILE, MORE]\n");
+    developing.says("podium: nothing was done: podium.yaml names what is not there");
+    assert!(developing.says("  variables: MORE").contains("/hello/.env"));
+    fs::write(bench.path("hello/.env"), "MORE=\"hidden\"\n").unwrap();
+    project("runtime: 3.3.2\nvariables: [OF_FILE, MORE] # now it is there\n");
+    let changed = "Changed hello as podium.yaml says: variable MORE.\n";
+    assert_eq!(developing.says("Changed "), changed);
+    assert!(developing.says("This deploy moves hello to runtime 3.3.2 (from 3.2.2)").ends_with("says.\n"));
+    developing.says("Live after ");
+    let said = interrupted(developing);
+    assert!(!said.contains("hidden"), "{said}");
 }
 
 #[test]

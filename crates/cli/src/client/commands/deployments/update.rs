@@ -95,9 +95,9 @@ pub(super) async fn update(
     session.edit::<api::Get, api::Update>(&path, edit).await
 }
 
-/// The body of an update that changes some fields.
-pub(crate) fn update_body(current: &Value, change: &Value) -> Value {
-    changed(current, change, &[], &[])
+/// The body of an update that changes some fields, and sets some variables.
+pub(crate) fn update_body(current: &Value, change: &Value, set: &[Value]) -> Value {
+    changed(current, change, set, &[])
 }
 
 /// The body of an update.

@@ -132,7 +132,7 @@ pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing)
                 let held = Value::Object(pick(held, &["isHibernating", "overrideUntil"]));
                 scaling["hibernationSpec"]["override"] = held;
             }
-            let body = update_body(&found.existing.wire, &Value::Object(change));
+            let body = update_body(&found.existing.wire, &Value::Object(change), &[]);
             planner.push(planner.change(entry, &found, "", body));
             Ok(())
         }
@@ -143,14 +143,20 @@ fn is_changed(found: &Difference, name: &str) -> bool {
     name != "platformRuntimeVersion" && found.is_in(&[name])
 }
 
+/// A declared queue as requests take it, but for its node pool.
+pub(crate) fn queue_request(queue: &Value) -> Fields {
+    let mut request = pick(queue, OF_A_QUEUE);
+    request.insert("isDefault".into(), (text(&queue["name"]) == "default").into());
+    request
+}
+
 /// What requests take in another form.
 fn parts(planner: &Planner<'_>, entry: &Entry, declared: &Value, cluster: Option<&Value>) -> Outcome<Fields> {
     let mut parts = Fields::new();
     if let Some(queues) = declared["workerQueues"].as_array() {
         let mut all = Vec::new();
         for queue in queues {
-            let mut request = pick(queue, OF_A_QUEUE);
-            request.insert("isDefault".into(), (text(&queue["name"]) == "default").into());
+            let mut request = queue_request(queue);
             if let Some(pool) = queue.get("nodePool") {
                 request.insert("nodePoolId".into(), node_pool(planner, entry, cluster, pool)?);
             }
