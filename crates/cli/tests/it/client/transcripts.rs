@@ -13,8 +13,10 @@ use super::{Desk, on_pipes, requests_masked};
 use crate::program::{Ended, finish};
 use crate::terminals::on_terminal;
 
-/// The transcripts.
-const FILES: [&str; 4] = ["piped.txt", "terminal.txt", "scripted.txt", "scripted-terminal.txt"];
+/// The transcripts of what is printed into a pipe.
+const PIPED: &[&str] = &["piped.txt", "scripted.txt"];
+/// The transcripts of what is printed on a terminal.
+const ON_TERMINAL: &[&str] = &["terminal.txt", "piped-on-terminal.txt", "scripted-on-terminal.txt"];
 
 /// Commands whose success no transcript shows, the file of the tests that show it, and why it is there.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
@@ -31,6 +33,9 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("signing-key rotate", "commands.rs", "it opens an installation"),
     ("work", "commands.rs", "it opens an installation"),
 ];
+
+/// The command that takes the whole screen of a terminal, until a key ends it: see `terminal.rs`.
+const WHOLE_SCREEN: &str = "top";
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/client/transcripts").join(name)
@@ -90,9 +95,10 @@ fn masked(line: &str) -> String {
         word.len() == 25 && word.starts_with('c') && word.chars().all(|c| c.is_ascii_alphanumeric())
     };
     let is_time = |word: &str| word.len() == 24 && word.ends_with('Z') && word.as_bytes()[10] == b'T';
-    let (mut masked, mut word) = (String::new(), String::new());
+    let (mut masked, mut word, mut is_style) = (String::new(), String::new(), false);
     for c in line.chars().chain(['\n']) {
-        if c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '.' | '_') {
+        is_style |= c == '␛';
+        if !is_style && (c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '.' | '_')) {
             word.push(c);
             continue;
         }
@@ -106,6 +112,7 @@ fn masked(line: &str) -> String {
             _ => masked.push_str(&word),
         }
         word.clear();
+        is_style &= c != 'm';
         masked.extend(Some(c).filter(|c| *c != '\n'));
     }
     masked
@@ -115,7 +122,13 @@ fn masked(line: &str) -> String {
 fn is_passing(line: &str) -> bool {
     let is_of_operation =
         line.contains(" of ") && (line.ends_with(": PENDING") || line.contains(": RUNNING"));
-    line.contains(" is CREATING") || line.contains(" is DEPLOYING") || is_of_operation
+    let is_step = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase());
+        is_name && words.next().is_some_and(|time| time.parse::<f64>().is_ok()) && words.eq(["s"])
+    };
+    line.contains(" is CREATING") || line.contains(" is DEPLOYING") || is_of_operation || is_step(line)
 }
 
 fn desk() -> Desk {
@@ -141,23 +154,39 @@ fn what_commands_print_on_a_terminal() {
     );
 }
 
-/// What a terminal shows, with its escape sequences made visible.
+/// What a terminal shows in the end, with its escape sequences made visible: a line that was cleared is gone.
 fn visible(done: Ended) -> Ended {
-    let stdout = done.stdout.replace('\r', "").replace('\u{1b}', "␛");
-    Ended { stdout, ..done }
+    const CLEARED: &str = "\u{1b}[2K";
+    let shown = |line: &str| line.rsplit(CLEARED).next().unwrap_or_default().to_owned();
+    let stdout = done.stdout.split('\n').map(shown).collect::<Vec<_>>().join("\n");
+    Ended { stdout: stdout.replace('\r', "").replace('\u{1b}', "␛"), ..done }
+}
+
+#[test]
+fn what_the_same_commands_print_on_a_terminal() {
+    let desk = desk();
+    check(
+        "piped-on-terminal.txt",
+        |text| desk.plain(text),
+        |line| visible(finish(desk.furnish(on_terminal(line, desk.folder())), "")),
+    );
 }
 
 #[test]
 fn what_commands_print_about_airflow_and_operations() {
     podium_testkit::run(Engine::Sqlite, |app| async move {
         let scripted = Scripted::start(&app).await;
-        let typing = tokio::task::spawn_blocking(move || {
-            check("scripted.txt", requests_masked, |line| finish(scripted.furnish(on_pipes(line)), ""));
-            check("scripted-terminal.txt", requests_masked, |line| {
-                visible(finish(scripted.furnish(on_terminal(line, scripted.folder())), ""))
-            });
+        check("scripted.txt", requests_masked, |line| finish(scripted.furnish(on_pipes(line)), ""));
+    });
+}
+
+#[test]
+fn what_the_same_commands_print_about_airflow_on_a_terminal() {
+    podium_testkit::run(Engine::Sqlite, |app| async move {
+        let scripted = Scripted::start(&app).await;
+        check("scripted-on-terminal.txt", requests_masked, |line| {
+            visible(finish(scripted.furnish(on_terminal(line, scripted.folder())), ""))
         });
-        typing.await.unwrap();
     });
 }
 
@@ -176,26 +205,30 @@ fn every_command_succeeds_in_a_transcript() {
         .map(|page| spoken(page.trim_start_matches("podium-")))
         .filter(|name| name != "podium")
         .collect();
-    let read = |name: &&str| std::fs::read_to_string(file(name)).unwrap();
-    let transcripts = FILES.iter().map(read).collect::<Vec<_>>().join("\n");
-    let typed = typed(&transcripts);
-    let succeeds = |name: &String| {
-        let words = format!("podium {name} ");
-        typed.iter().any(|(line, is_success)| *is_success && format!("{line} ").contains(&words))
-    };
-    let is_elsewhere = |name: &String| ELSEWHERE.iter().any(|(known, ..)| known == name);
-    let missing: Vec<&String> = names.iter().filter(|name| !succeeds(name) && !is_elsewhere(name)).collect();
-    assert_eq!(
-        missing,
-        Vec::<&String>::new(),
-        "show their success in a transcript, or name the test in ELSEWHERE"
-    );
-    for (name, tests, why) in ELSEWHERE {
-        assert!(names.iter().any(|known| known == name), "{name}: there is no such command");
-        assert!(
-            !succeeds(&(*name).to_owned()),
-            "{name}: a transcript shows it, so it is not elsewhere ({why})"
+    for files in [PIPED, ON_TERMINAL] {
+        let read = |name: &&str| std::fs::read_to_string(file(name)).unwrap();
+        let transcripts = files.iter().map(read).collect::<Vec<_>>().join("\n");
+        let typed = typed(&transcripts);
+        let succeeds = |name: &str| {
+            let words = format!("podium {name} ");
+            typed.iter().any(|(line, is_success)| *is_success && format!("{line} ").contains(&words))
+        };
+        let is_whole_screen = |name: &str| files == ON_TERMINAL && name == WHOLE_SCREEN;
+        let is_elsewhere = |name: &str| ELSEWHERE.iter().any(|(known, ..)| *known == name);
+        let is_missing =
+            |name: &&String| !succeeds(name) && !is_elsewhere(name) && !is_whole_screen(name.as_str());
+        let missing: Vec<&String> = names.iter().filter(is_missing).collect();
+        assert_eq!(
+            missing,
+            Vec::<&String>::new(),
+            "{files:?}: show their success in a transcript, or name the test in ELSEWHERE"
         );
+        for (name, _, why) in ELSEWHERE {
+            assert!(!succeeds(name), "{name}: a transcript shows it, so it is not elsewhere ({why})");
+        }
+    }
+    for (name, tests, _) in ELSEWHERE {
+        assert!(names.iter().any(|known| known == name), "{name}: there is no such command");
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(tests);
         let quoted = name.split(' ').map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
         let text = std::fs::read_to_string(&tests).unwrap_or_default();
