@@ -1,6 +1,7 @@
 //! `podium deploy`: packs a folder, uploads it, and follows until it is live.
 
 mod archive;
+mod diff;
 mod git;
 mod report;
 
@@ -38,6 +39,7 @@ Examples:
   podium deploy --deployment nightly --description 'Fix the totals'
   podium deploy --strict --wake
   podium deploy --dry-run
+  podium deploy diff
   podium deploy list --deployment nightly
   podium deploy report --deployment nightly
   podium deploy rollback --deployment nightly --yes")]
@@ -88,6 +90,16 @@ struct Which {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Show what a deploy of a folder would change: files that differ from those that run, and the DAGs in them.
+    Diff {
+        /// Folder to compare.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        setup: Setup,
+    },
     /// List deploys, newest first.
     List {
         #[command(flatten)]
@@ -161,6 +173,9 @@ const VIEW: View = View {
     ],
 };
 
+/// How many files that cannot be imported are shown with their traceback if a deploy fails.
+const MOST_TRACEBACKS: usize = 5;
+
 impl Which {
     async fn find(&self, session: &Session, folder: &std::path::Path) -> Outcome<OfDeployment> {
         self.flags.find(session, self.deployment.as_deref(), folder).await
@@ -172,6 +187,13 @@ impl Deploys {
         let here = std::path::Path::new(".");
         match self.verb {
             None => self.new.run().await,
+            Some(Verb::Diff { folder, which, setup }) => {
+                is_folder(&folder)?;
+                let files = archive::files(&folder)?;
+                let session = setup.open()?;
+                let path = which.find(&session, &folder).await?;
+                diff::show(&session, path, &files).await
+            }
             Some(Verb::List { which, listing, setup }) => {
                 let session = setup.open()?;
                 let path = which.find(&session, here).await?;
@@ -215,12 +237,17 @@ impl Deploys {
     }
 }
 
+fn is_folder(folder: &std::path::Path) -> Outcome {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Failed::usage(format!("{} is not a folder", folder.display()))
+            .hint("Write a first project: podium init hello")),
+    }
+}
+
 impl New {
     async fn run(self) -> Outcome {
-        if !self.folder.is_dir() {
-            return Err(Failed::usage(format!("{} is not a folder", self.folder.display()))
-                .hint("Write a first project: podium init hello"));
-        }
+        is_folder(&self.folder)?;
         let files = archive::files(&self.folder)?;
         if self.dry_run {
             let mut out = std::io::stdout().lock();
@@ -247,6 +274,7 @@ impl New {
                 None
             }
         };
+        diff::tell(&session, path, &files).await;
         let described = json!({ "description": self.description, "git": git });
         let modes = Modes { strict: self.strict, wake: self.wake };
         let finalized = hand_over(&session, path, &files, described, modes).await?;
@@ -375,12 +403,14 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value, wait: &Wa
     if text(&deploy["status"]) == "FAILED" {
         return Err(Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
             .details(report["reason"].as_str().map(str::to_owned))
+            .details(report::tracebacks(&report, MOST_TRACEBACKS))
             .hint("What ran before still runs."));
     }
     settled?;
-    for line in report::lines(&report) {
-        eprintln!("{line}");
-    }
+    // Which files a new deploy changes was said before it was sent.
+    let is_rollback = deploy["rollbackFromId"].is_string();
+    let lines = if is_rollback { report::lines(&report) } else { report::lines_of_dags(&report) };
+    lines.iter().for_each(|line| eprintln!("{line}"));
     eprintln!("Deploy {id} is live.");
     session.show(&deploy, &VIEW)
 }
