@@ -129,12 +129,7 @@ impl Uploads {
 
     /// Lists at most this many files of an archive; `None` if it is not stored. The guard is dropped when the archive has
     /// been read, also if nobody waits for that any more.
-    pub async fn files(
-        &self,
-        key: Key,
-        most: usize,
-        guard: impl Send + 'static,
-    ) -> Result<Option<Listed>> {
+    pub async fn files(&self, key: Key, most: usize, guard: impl Send + 'static) -> Result<Option<Listed>> {
         let (store, limits) = (Arc::clone(&self.store), self.limits);
         blocking(move || {
             let _guard = guard;

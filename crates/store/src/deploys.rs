@@ -337,11 +337,7 @@ pub fn upload_in(
     deployment_id: DeploymentId,
     version: &str,
 ) -> Result<Option<UploadRow>> {
-    conn.query_opt(
-        &UPLOAD_IN,
-        params![version, deployment_id.as_str(), scope.organization()],
-        read_upload,
-    )
+    conn.query_opt(&UPLOAD_IN, params![version, deployment_id.as_str(), scope.organization()], read_upload)
 }
 
 /// Adds an upload of a deploy.

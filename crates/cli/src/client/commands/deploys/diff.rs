@@ -121,8 +121,9 @@ async fn compare(session: &Session, path: OfDeployment, files: &[File]) -> Outco
 
 /// The files of the newest deploy with DAGs that was put into effect.
 async fn current(session: &Session, path: OfDeployment) -> Outcome<Option<Deployed>> {
-    let is_current =
-        |deploy: &Value| text(&deploy["status"]) == "DEPLOYED" && !text(&deploy["dagTarballVersion"]).is_empty();
+    let is_current = |deploy: &Value| {
+        text(&deploy["status"]) == "DEPLOYED" && !text(&deploy["dagTarballVersion"]).is_empty()
+    };
     let mut pages = session.client.pages(Call::to::<deploys::List>(&path), Some(MOST_DEPLOYS));
     while let Some(page) = pages.next().await? {
         let Some(deploy) = page.iter().find(|deploy| is_current(deploy)) else { continue };
@@ -218,8 +219,13 @@ mod tests {
     #[test]
     fn files_are_compared_by_their_content() {
         let two = "d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35";
-        let files =
-            [("a.py", 1, ONE), ("b.py", 1, two), ("gone.py", 1, ONE), ("was-file.py", 1, ONE), ("z.py", 2, ONE)];
+        let files = [
+            ("a.py", 1, ONE),
+            ("b.py", 1, two),
+            ("gone.py", 1, ONE),
+            ("was-file.py", 1, ONE),
+            ("z.py", 2, ONE),
+        ];
         let expected = Differences {
             added: names(&["c.py"]),
             changed: names(&["b.py", "was-file.py", "z.py"]),

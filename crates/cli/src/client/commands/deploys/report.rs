@@ -124,9 +124,7 @@ mod tests {
     #[test]
     fn a_traceback_is_shown_to_its_end() {
         let long: String = (1..=30).map(|line| format!("  line {line}\u{1b}\n")).collect();
-        let error = |file: &str, traceback: &str| {
-            json!({ "file": file, "line": 3, "message": "SyntaxError: x", "traceback": traceback })
-        };
+        let error = |file: &str, traceback: &str| json!({ "file": file, "line": 3, "message": "SyntaxError: x", "traceback": traceback });
         let report = json!({
             "deployId": "c1", "importErrorCount": 4,
             "importErrors": [error("a\n.py", "Traceback\n\nSyntaxError: x\n"), error("b.py", &long), error("c.py", "")],

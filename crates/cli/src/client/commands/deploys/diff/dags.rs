@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use podium_api::deployments;
 use podium_api::path::OfDeployment;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -35,16 +34,14 @@ pub(super) async fn affected<T>(
     differences: &Differences,
 ) -> Outcome<Affected> {
     let mut affected = Affected::default();
-    if differences.changed.is_empty() && differences.removed.is_empty() {
+    let folder = folder_of(deployed);
+    let may_hold_dags =
+        |name: &String| name.starts_with(folder) && (name.ends_with(".py") || name.ends_with(".zip"));
+    if !differences.changed.iter().chain(&differences.removed).any(may_hold_dags) {
         return Ok(affected);
     }
     let asked = async {
-        let deployment = session.get::<deployments::Get>(&path).await?;
-        // Its web server would be asked several times, in vain.
-        if text(&deployment["status"]) == "HIBERNATING" {
-            return Err(Failed::because("the deployment hibernates"));
-        }
-        let airflow = Airflow::of(session, &path).await?;
+        let airflow = Airflow::of(session, &path).await?.asked_once();
         let mut looked_at = 0;
         let collect = |page: &[Value]| {
             looked_at += page.len() as u64;
@@ -66,21 +63,29 @@ pub(super) async fn affected<T>(
             false => Err(Failed::because(format!("there are {MOST_DAGS} DAGs or more"))),
         }
     };
-    let slow = || Failed::because(format!("Airflow took longer than {} s to list its DAGs", LONGEST.as_secs()));
+    let slow =
+        || Failed::because(format!("Airflow took longer than {} s to list its DAGs", LONGEST.as_secs()));
     timeout(LONGEST, asked).await.unwrap_or_else(|_| Err(slow()))?;
     affected.changed.sort();
     affected.removed.sort();
     Ok(affected)
 }
 
+/// The folder of the deployed files that holds the DAGs: the one of that name, or all of them.
+fn folder_of<T>(deployed: &BTreeMap<String, T>) -> &'static str {
+    match deployed.range(DAGS.to_owned()..).next() {
+        Some((name, _)) if name.starts_with(DAGS) => DAGS,
+        _ => "",
+    }
+}
+
 /// The deployed file that a DAG is in. Airflow 3 has its path below the DAGs; Airflow 2 has the path on the machine, which
 /// ends with it.
 fn file_of<T>(dag: &Value, deployed: &BTreeMap<String, T>) -> Option<String> {
-    let has_folder = deployed.range(DAGS.to_owned()..).next().is_some_and(|(name, _)| name.starts_with(DAGS));
+    let folder = folder_of(deployed);
     let find = |path: &str| {
-        let below = if has_folder { format!("{DAGS}{path}") } else { path.to_owned() };
-        let whole = path.to_owned();
-        [below, whole].into_iter().find(|name| deployed.contains_key(name))
+        let names = [format!("{folder}{path}"), path.to_owned()];
+        names.into_iter().find(|name| deployed.contains_key(name))
     };
     match text(&dag["relative_fileloc"]) {
         "" => {
