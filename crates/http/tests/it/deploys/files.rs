@@ -6,7 +6,7 @@ use podium_testkit::{archive, on_both_engines};
 use serde_json::{Value, json};
 
 use super::rights::holder;
-use super::{Place, id, put, url};
+use super::{Place, files, id, put, url};
 
 /// The SHA-256 of nothing, and of `print()`.
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -92,5 +92,17 @@ on_both_engines! {
         let path = place.path(&format!("/{}/files", id(&deploy)));
         let message = app.get(&app.owner, &path).await.refused(410);
         assert_eq!(message, "The archive of the deploy is no longer stored: deploy again to list its files.");
+    }
+
+    async fn an_archive_that_is_damaged_is_not_listed(app) {
+        let place = Place::new(&app).await;
+        let deploy = place.deploy("DAG_ONLY").await;
+        let [stored] = &files(&app)[..] else { panic!("one archive") };
+        std::fs::write(app.app.config.files.join(stored), b"no gzip").unwrap();
+        let path = place.path(&format!("/{}/files", id(&deploy)));
+        let message = app.get(&app.owner, &path).await.refused(409);
+        let expected = "The archive of the deploy cannot be read any more (it is not compressed with gzip): deploy \
+            again to list its files.";
+        assert_eq!(message, expected);
     }
 }
