@@ -17,6 +17,7 @@ pub mod const_text;
 pub mod declarations;
 pub mod declared_sets;
 pub mod decode;
+pub mod deploy_files;
 pub mod deploy_reports;
 pub mod deployment_logs;
 pub mod deployment_processes;
@@ -93,6 +94,7 @@ registry! {
     plans,
     declared_sets,
     deploy_reports,
+    deploy_files,
     webhooks,
     alerts,
     deployment_processes,

@@ -41,6 +41,7 @@ pub mod auth;
 pub mod authorization;
 pub mod clusters;
 pub mod declared_sets;
+pub mod deploy_files;
 pub mod deploy_reports;
 pub mod deployment_logs;
 pub mod deployment_processes;
@@ -142,6 +143,7 @@ pub struct Shared {
     pub(crate) event_wakes: events::wakes::Wakes,
     pub(crate) event_streams: shared_capacity::SharedCapacity<Id>,
     pub(crate) uploading: shared_capacity::SharedCapacity<Id>,
+    pub(crate) file_lists: deploy_files::FileLists,
     pub(crate) uploads_refused: std::sync::atomic::AtomicU64,
     pub(crate) authorities: Arc<authority::Authorities>,
     pub(crate) running: idempotency::Running,

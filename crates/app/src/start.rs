@@ -102,6 +102,7 @@ impl App {
             system: Vault::new(system),
             objects,
             uploading: SharedCapacity::new(MOST_UPLOADING),
+            file_lists: Default::default(),
             uploads_refused: Default::default(),
             secrets,
             keys: ArcSwap::from_pointee(keys),

@@ -174,6 +174,7 @@ const REACHED: &[(&str, &str)] = &[
     ("ListEvents", "event list"),
     ("FollowEvents", "event follow"),
     ("GetDeployReport", "deploy report"),
+    ("ListDeployFiles", "deploy diff"),
     ("ListDeploymentProcesses", "deployment processes"),
     ("ListAlerts", "alert list"),
     ("CreateAlert", "alert create"),

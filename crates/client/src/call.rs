@@ -21,6 +21,7 @@ pub struct Call {
     pub(crate) idempotency_key: Option<String>,
     pub(crate) last_event_id: Option<String>,
     pub(crate) accept: Option<&'static str>,
+    is_sent_once: bool,
 }
 
 impl Call {
@@ -72,6 +73,12 @@ impl Call {
         self
     }
 
+    /// Is not sent again if the server is not up: for what can be done without.
+    pub fn once(mut self) -> Self {
+        self.is_sent_once = true;
+        self
+    }
+
     fn new(method: HttpMethod, path: String, is_repeated: bool) -> Self {
         let idempotency_key = (method == HttpMethod::POST && is_repeated).then(new_key);
         Self {
@@ -83,6 +90,7 @@ impl Call {
             idempotency_key,
             last_event_id: None,
             accept: None,
+            is_sent_once: false,
         }
     }
 
@@ -132,9 +140,9 @@ impl Call {
         matches!(self.method, HttpMethod::GET | HttpMethod::HEAD)
     }
 
-    /// Whether it can be sent again without taking effect twice.
+    /// Whether it can be sent again without taking effect twice, and is to be.
     pub(crate) fn is_repeatable(&self) -> bool {
-        self.is_read() || self.idempotency_key.is_some()
+        !self.is_sent_once && (self.is_read() || self.idempotency_key.is_some())
     }
 
     /// Path and query.

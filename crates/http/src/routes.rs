@@ -53,6 +53,7 @@ routes! {
         Rollback => rollback,
     }
     deploy_reports { Get => get }
+    deploy_files { List => list }
     invites { Create => create, Delete => delete, CreateLink => create_link }
     options { ForClusters => cluster, ForDeployments => deployment }
     roles {

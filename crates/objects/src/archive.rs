@@ -4,6 +4,7 @@
 //! Another program unpacks the archive later, so anything that two programs could interpret differently is refused.
 
 mod header;
+mod listing;
 mod paths;
 mod pax;
 mod tar;
@@ -17,6 +18,8 @@ use flate2::write::MultiGzDecoder;
 
 use crate::error::Refused;
 use crate::limits::Limits;
+use listing::Listing;
+pub use listing::{ArchivedFile, Listed};
 use tar::Tar;
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -43,7 +46,16 @@ pub struct Checker {
 impl Checker {
     /// Starts a check.
     pub fn new(limits: Limits) -> Self {
-        let gzip = MultiGzDecoder::new(Tar::new(limits));
+        Self::with(limits, None)
+    }
+
+    /// Starts a check that also lists the files.
+    pub fn listing(limits: Limits) -> Self {
+        Self::with(limits, Some(Listing::default()))
+    }
+
+    fn with(limits: Limits, listing: Option<Listing>) -> Self {
+        let gzip = MultiGzDecoder::new(Tar::new(limits, listing));
         Self { gzip, begins: Vec::with_capacity(MAGIC.len()), bytes: 0, limits }
     }
 
@@ -63,6 +75,16 @@ impl Checker {
 
     /// Finishes the check.
     pub fn finish(mut self) -> Result<Contents, Refused> {
+        self.close()
+    }
+
+    /// Finishes the check, and lists at most this many files.
+    pub fn finish_listing(mut self, most: usize) -> Result<Listed, Refused> {
+        self.close()?;
+        Ok(self.gzip.get_mut().take_listing().unwrap_or_default().finish(most))
+    }
+
+    fn close(&mut self) -> Result<Contents, Refused> {
         if self.begins.len() < MAGIC.len() {
             return Err(Refused::NotGzip);
         }

@@ -16,7 +16,7 @@ mod sample;
 mod store;
 mod uploads;
 
-pub use archive::{Checker, Contents};
+pub use archive::{ArchivedFile, Checker, Contents, Listed};
 pub use blocks::{BlockId, BlockList, Staging};
 pub use error::{Error, Flaw, Refused, Result};
 pub use key::Key;

@@ -14,7 +14,7 @@ use aws_lc_rs::digest;
 use podium_api::{DeployId, DeploymentId};
 use tokio::task::spawn_blocking;
 
-use crate::archive::{Checker, Contents};
+use crate::archive::{Checker, Contents, Listed};
 use crate::blocks::{BlockId, BlockList, MOST_BLOCKS, Staging};
 use crate::error::{Error, Refused, Result};
 use crate::key::Key;
@@ -125,6 +125,25 @@ impl Uploads {
     pub async fn open(&self, key: Key) -> Result<Option<Reader>> {
         let store = Arc::clone(&self.store);
         blocking(move || Ok(store.open(&key)?)).await
+    }
+
+    /// Lists at most this many files of an archive; `None` if it is not stored. The guard is dropped when the archive has
+    /// been read, also if nobody waits for that any more.
+    pub async fn files(&self, key: Key, most: usize, guard: impl Send + 'static) -> Result<Option<Listed>> {
+        let (store, limits) = (Arc::clone(&self.store), self.limits);
+        blocking(move || {
+            let _guard = guard;
+            let Some(mut archive) = store.open(&key)? else { return Ok(None) };
+            let mut checker = Checker::listing(limits);
+            let mut buffer = vec![0; BATCH];
+            loop {
+                match archive.read(&mut buffer)? {
+                    0 => return Ok(Some(checker.finish_listing(most)?)),
+                    count => checker.push(&buffer[..count])?,
+                }
+            }
+        })
+        .await
     }
 
     /// Removes the object with this key and every object below it.

@@ -64,6 +64,8 @@ statements! {
     UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id IN \
         (SELECT id FROM deploys WHERE id = $1 AND organization_id = $2) ORDER BY id";
     UPLOAD = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE id = $1 AND deployment_id = $2";
+    UPLOAD_IN = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE id = $1 AND deployment_id IN \
+        (SELECT id FROM deployments WHERE id = $2 AND organization_id = $3)";
     INSERT_UPLOAD = "INSERT INTO uploads (id, deployment_id, deploy_id, kind, bytes, unpacked, entries, sha256, \
         object_key, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     DELETE_UPLOADS = "DELETE FROM uploads WHERE deploy_id = $1";
@@ -326,6 +328,16 @@ pub fn upload(
     version: &str,
 ) -> Result<Option<UploadRow>> {
     conn.query_opt(&UPLOAD, params![version, deployment_id.as_str()], read_upload)
+}
+
+/// The upload of a deployment with this version, for a caller.
+pub fn upload_in(
+    conn: &Conn,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    version: &str,
+) -> Result<Option<UploadRow>> {
+    conn.query_opt(&UPLOAD_IN, params![version, deployment_id.as_str(), scope.organization()], read_upload)
 }
 
 /// Adds an upload of a deploy.

@@ -35,6 +35,7 @@ pub(crate) struct Airflow<'a> {
     pub(crate) name: String,
     namespace: String,
     is_old: bool,
+    is_asked_once: bool,
 }
 
 impl AirflowFlags {
@@ -54,7 +55,13 @@ impl<'a> Airflow<'a> {
             name: text(&deployment["name"]).to_owned(),
             namespace: text(&deployment["namespace"]).to_owned(),
             is_old: text(&deployment["airflowVersion"]).starts_with("2."),
+            is_asked_once: false,
         })
+    }
+
+    /// Does not ask it again if it is not up: for what can be done without.
+    pub(crate) fn asked_once(self) -> Self {
+        Self { is_asked_once: true, ..self }
     }
 
     /// Whether it is Airflow 2.
@@ -66,7 +73,8 @@ impl<'a> Airflow<'a> {
     pub(crate) fn call(&self, method: &str, path: &[&str]) -> Outcome<Call> {
         let version = if self.is_old { "v1" } else { "v2" };
         let segments = [&["api", version], path].concat();
-        Ok(Call::airflow(method, &self.namespace, &segments)?)
+        let call = Call::airflow(method, &self.namespace, &segments)?;
+        Ok(if self.is_asked_once { call.once() } else { call })
     }
 
     /// Reads something.

@@ -3,6 +3,7 @@
 mod airflow;
 mod alerts;
 mod changes;
+mod comparing;
 #[cfg(target_os = "linux")]
 mod completing;
 mod declaring;

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::header::{BLOCK, Header};
+use super::listing::Listing;
 use super::paths;
 use super::pax::{self, Pax};
 use super::tree::{Node, Tree};
@@ -48,10 +49,12 @@ pub(super) struct Tar {
     entries: u64,
     has_begun: bool,
     refusal: Option<Refused>,
+    listing: Option<Listing>,
 }
 
 impl Tar {
-    pub(super) fn new(limits: Limits) -> Self {
+    /// With a listing, the hash of every file is taken too.
+    pub(super) fn new(limits: Limits, listing: Option<Listing>) -> Self {
         let state = State::Header { block: Box::new([0; BLOCK]), filled: 0 };
         Self {
             limits,
@@ -62,6 +65,7 @@ impl Tar {
             entries: 0,
             has_begun: false,
             refusal: None,
+            listing,
         }
     }
 
@@ -75,6 +79,10 @@ impl Tar {
 
     pub(super) fn take_refusal(&mut self) -> Option<Refused> {
         self.refusal.take()
+    }
+
+    pub(super) fn take_listing(&mut self) -> Option<Listing> {
+        self.listing.take()
     }
 
     /// Finishes the check.
@@ -116,6 +124,9 @@ impl Tar {
             State::Content { left } => {
                 let (taken, rest) = split(bytes, usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= taken.len() as u64;
+                if let Some(listing) = &mut self.listing {
+                    listing.content(taken);
+                }
                 if *left == 0 {
                     self.state = next_header();
                 }
@@ -261,6 +272,13 @@ impl Tar {
             return Err(wrong(Flaw::Ambiguous("only files have content")));
         }
         self.tree.add(&path, node)?.map_err(wrong)?;
+        match &mut self.listing {
+            Some(listing) if has_content => listing.begin(path, header.size),
+            Some(listing) if node == Node::File => {
+                listing.link(path, &paths::clean(&link, longest).map_err(wrong)?);
+            }
+            _ => {}
+        }
         let left = header.size.checked_next_multiple_of(BLOCK as u64);
         match left.ok_or_else(|| wrong(Flaw::Header("its size is not a number")))? {
             0 => Ok(next_header()),

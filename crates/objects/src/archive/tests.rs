@@ -289,3 +289,40 @@ fn refusals_name_the_entry_and_say_what_is_wrong() {
     let shown = refused(Archive::new().pax(&[("path", &long)]).file("x", b""));
     assert_eq!(shown, format!("the entry `{}…` has a path of more than 200 bytes", &long[..200]));
 }
+
+/// The files of an archive that arrives in pieces of this size: path, size and the beginning of the hash.
+fn list_in(pieces: usize, bytes: &[u8], most: usize) -> (Vec<(String, u64, String)>, u64) {
+    let mut checker = Checker::listing(SMALL);
+    bytes.chunks(pieces).for_each(|piece| checker.push(piece).unwrap());
+    let listed = checker.finish_listing(most).unwrap();
+    let shown = |file: ArchivedFile| {
+        let hash = file.sha256.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        (file.path, file.size, hash)
+    };
+    (listed.files.into_iter().map(shown).collect(), listed.total)
+}
+
+#[test]
+fn files_are_listed_in_order_with_what_they_hold_in_the_end() {
+    let archive = Archive::new()
+        .directory("dags/")
+        .file("./dags//b.py", b"print()")
+        .hardlink("dags/same.py", "./dags/b.py")
+        .file("dags/empty.py", b"")
+        .symlink("dags/latest.py", "b.py")
+        .file("a.bin", &[7; 5000])
+        .file("dags/b.py", b"appended: the last one counts");
+    let bytes = archive.gz();
+    let expected = [
+        ("a.bin", 5000, "f302a3f8"),
+        ("dags/b.py", 29, "643bd9ff"),
+        ("dags/empty.py", 0, "e3b0c442"),
+        ("dags/same.py", 7, "525d5133"),
+    ]
+    .map(|(path, size, hash)| (path.to_owned(), size, hash.to_owned()));
+    for pieces in [1, 7, 511, 512, 513, usize::MAX] {
+        assert_eq!(list_in(pieces, &bytes, 100), (expected.to_vec(), 4), "in pieces of {pieces}");
+    }
+    assert_eq!(list_in(512, &bytes, 2), (expected[..2].to_vec(), 4), "the first, and how many there are");
+    assert_eq!(Checker::listing(SMALL).finish_listing(1), Err(Refused::NotGzip));
+}

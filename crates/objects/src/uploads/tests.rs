@@ -95,6 +95,27 @@ fn a_valid_archive_is_stored() {
 }
 
 #[test]
+fn files_of_a_stored_archive_are_listed_and_the_guard_is_given_back() {
+    let place = Place::new(Limits::default());
+    let guard = Arc::new(());
+    place.run(async |uploads| {
+        send(uploads.receive(key(), ALL), &honest(), 10_000).await.unwrap().confirm();
+        let listed = uploads.files(key(), 10, Arc::clone(&guard)).await.unwrap().unwrap();
+        assert_eq!(listed.total, listed.files.len() as u64);
+        assert!(listed.total > 0);
+        assert_eq!(Arc::strong_count(&guard), 1);
+        // Nobody waits for this one.
+        let mut left = Box::pin(uploads.files(key(), 10, Arc::clone(&guard)));
+        let waker = std::task::Waker::noop();
+        let _ = left.as_mut().poll(&mut std::task::Context::from_waker(waker));
+        drop(left);
+        uploads.delete_under(key()).await.unwrap();
+        assert!(uploads.files(key(), 10, Arc::clone(&guard)).await.unwrap().is_none());
+    });
+    assert_eq!(Arc::strong_count(&guard), 1, "given back at the end of the work");
+}
+
+#[test]
 fn a_bad_archive_leaves_nothing() {
     let place =
         Place::new(Limits { bytes: 1 << 20, unpacked: 1 << 20, entries: 10, path: 100, ..Limits::default() });

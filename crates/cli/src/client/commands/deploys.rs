@@ -1,30 +1,32 @@
 //! `podium deploy`: packs a folder, uploads it, and follows until it is live.
 
 mod archive;
+mod diff;
 mod git;
 mod report;
+mod sending;
 
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use indicatif::ProgressBar;
 use podium_api::path::{OfDeploy, OfDeployment};
-use podium_api::{deploy_reports as reports, deployments, deploys as api};
+use podium_api::{deploy_reports as reports, deploys as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
 use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::fields::{given, merged};
+use crate::client::fields::given;
 use crate::client::follow::say_settled;
 use crate::client::output::{Listing, View, column, wide};
-use crate::client::progress::{moving, pause};
-use crate::client::project::{DeploymentFlags, FILE, Project, settings};
+use crate::client::progress::pause;
+use crate::client::project::DeploymentFlags;
 use crate::client::session::{Session, Setup, text};
 use crate::client::wait::Watch;
 
 pub(crate) use report::lines as report_lines;
+pub(crate) use sending::send;
+
+use sending::New;
 
 /// Deploy a folder with DAGs: pack it, upload it, and wait until it is live.
 ///
@@ -39,6 +41,7 @@ Examples:
   podium deploy --deployment nightly --description 'Fix the totals'
   podium deploy --strict --wake
   podium deploy --dry-run
+  podium deploy diff
   podium deploy list --deployment nightly
   podium deploy report --deployment nightly
   podium deploy rollback --deployment nightly --yes")]
@@ -47,32 +50,6 @@ pub(crate) struct Deploys {
     new: New,
     #[command(subcommand)]
     verb: Option<Verb>,
-}
-
-#[derive(Args)]
-struct New {
-    /// Folder to deploy.
-    #[arg(default_value = ".")]
-    folder: PathBuf,
-    /// What this deploy changes.
-    #[arg(long)]
-    description: Option<String>,
-    /// Create the deployment if there is none of that name.
-    #[arg(long)]
-    create: bool,
-    /// Fail if the deploy breaks a DAG that could be imported before; what ran before keeps running.
-    #[arg(long)]
-    strict: bool,
-    /// Wake the deployment if it hibernates.
-    #[arg(long)]
-    wake: bool,
-    /// Only show what would be packed.
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    which: Which,
-    #[command(flatten)]
-    setup: Setup,
 }
 
 /// Which deployment.
@@ -87,6 +64,16 @@ struct Which {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Show what a deploy of a folder would change: files that differ from those that run, and the DAGs in them.
+    Diff {
+        /// Folder to compare.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        setup: Setup,
+    },
     /// List deploys, newest first.
     List {
         #[command(flatten)]
@@ -155,6 +142,9 @@ const VIEW: View = View {
     ],
 };
 
+/// How many files that cannot be imported are shown with their traceback if a deploy fails.
+const MOST_TRACEBACKS: usize = 5;
+
 impl Which {
     async fn find(&self, session: &Session, folder: &std::path::Path) -> Outcome<OfDeployment> {
         self.flags.find(session, self.deployment.as_deref(), folder).await
@@ -166,6 +156,13 @@ impl Deploys {
         let here = std::path::Path::new(".");
         match self.verb {
             None => self.new.run().await,
+            Some(Verb::Diff { folder, which, setup }) => {
+                is_folder(&folder)?;
+                let files = archive::files(&folder)?;
+                let session = setup.open()?;
+                let path = which.find(&session, &folder).await?;
+                diff::show(&session, path, &files).await
+            }
             Some(Verb::List { which, listing, setup }) => {
                 let session = setup.open()?;
                 let path = which.find(&session, here).await?;
@@ -209,89 +206,12 @@ impl Deploys {
     }
 }
 
-impl New {
-    async fn run(self) -> Outcome {
-        if !self.folder.is_dir() {
-            return Err(Failed::usage(format!("{} is not a folder", self.folder.display()))
-                .hint("Write a first project: podium init hello"));
-        }
-        let files = archive::files(&self.folder)?;
-        if self.dry_run {
-            let mut out = std::io::stdout().lock();
-            for file in &files {
-                writeln!(out, "{}", file.name)?;
-            }
-            eprintln!(
-                "{} would be packed; nothing was sent.",
-                podium_api::counted(files.len() as u64, "file")
-            );
-            return Ok(());
-        }
-        if !files.iter().any(|file| file.name.ends_with(".py")) {
-            return Err(Failed::usage(format!("there is no Python file in {}", self.folder.display()))
-                .hint("Write a first project: podium init"));
-        }
-        let session = self.setup.open_patiently().await?;
-        session.never_plans("To see what would go in: podium deploy --dry-run")?;
-        let path = self.deployment(&session).await?;
-        let runtime = Project::read(&self.folder)?.apply(&session, &self.folder, &path).await?;
-        let git = match git::describe(&self.folder) {
-            Ok(git) => Some(git),
-            Err(reason) => {
-                eprintln!("Without git metadata: {reason}.");
-                None
-            }
-        };
-        let described = json!({
-            "description": self.description, "git": git, "platformRuntimeVersion": runtime,
-        });
-        let modes = Modes { strict: self.strict, wake: self.wake };
-        let finalized = hand_over(&session, path, &files, described, modes).await?;
-        follow(&session, path, &finalized).await
+fn is_folder(folder: &std::path::Path) -> Outcome {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(Failed::usage(format!("{} is not a folder", folder.display()))
+            .hint("Write a first project: podium init hello")),
     }
-
-    /// The deployment to deploy to, made if that is wanted.
-    async fn deployment(&self, session: &Session) -> Outcome<OfDeployment> {
-        let found = self.which.find(session, &self.folder).await;
-        let is_missing = matches!(&found, Err(failed) if failed.exit == Exit::NotFound);
-        if !is_missing {
-            return found;
-        }
-        let project = Project::read(&self.folder)?;
-        let Some(name) = self.which.deployment.clone().or(project.deployment.clone()) else { return found };
-        if !self.create {
-            return found.map_err(|failed| {
-                failed.hint(format!("To create it: podium deploy --create, or correct its name in {FILE}."))
-            });
-        }
-        let workspace = self.which.flags.workspace.clone().or(project.workspace.clone());
-        let workspace_id = session.chosen_workspace(workspace.as_deref()).await?;
-        let settings = project.creation(session, &self.folder, Some(&workspace_id)).await?;
-        let body = merged(settings, json!({ "name": name, "workspaceId": workspace_id }));
-        let path = session.in_organization().await?;
-        match session.post::<deployments::Create>(&path, &body).await {
-            Ok(made) => {
-                eprintln!("Created deployment {name}.");
-                session.deployment(text(&made["id"]), None).await
-            }
-            // Somebody else has created it meanwhile.
-            Err(failed) if failed.exit == Exit::Conflict => self.which.find(session, &self.folder).await,
-            Err(failed) => Err(settings::translated(failed)),
-        }
-    }
-}
-
-/// Deploys a folder, and moves to another runtime if one is given; the id of the deploy.
-pub(crate) async fn send(
-    session: &Session,
-    path: OfDeployment,
-    folder: &std::path::Path,
-    runtime: Option<String>,
-) -> Outcome<String> {
-    let files = archive::files(folder)?;
-    let described = json!({ "platformRuntimeVersion": runtime });
-    let finalized = hand_over(session, path, &files, described, Modes::default()).await?;
-    Ok(text(&finalized["id"]).to_owned())
 }
 
 /// The report of a deploy whose rollout has ended; none while it is on its way.
@@ -303,54 +223,6 @@ pub(crate) async fn ended(session: &Session, path: OfDeployment, id: &str) -> Ou
 /// The files of a folder that are deployed, with the time and size of each.
 pub(crate) fn stamps(folder: &std::path::Path) -> Outcome<Vec<archive::Stamped>> {
     Ok(archive::files(folder)?.iter().map(archive::File::stamped).collect())
-}
-
-/// How a deploy is made.
-#[derive(Clone, Copy, Default)]
-struct Modes {
-    /// Whether it fails if it breaks a DAG.
-    strict: bool,
-    /// Whether it wakes a hibernating deployment.
-    wake: bool,
-}
-
-/// Packs files, uploads them and finalizes the deploy.
-async fn hand_over(
-    session: &Session,
-    path: OfDeployment,
-    files: &[archive::File],
-    described: Value,
-    modes: Modes,
-) -> Outcome<Value> {
-    let mut packed = tempfile::NamedTempFile::new()?;
-    archive::pack(files, packed.as_file_mut())?;
-    let size = packed.as_file().metadata()?.len();
-    eprintln!("Packed {}, {size} bytes.", podium_api::counted(files.len() as u64, "file"));
-    let mut body = given(described);
-    // Another runtime counts as an image.
-    let moves = body.get("platformRuntimeVersion").is_some();
-    body["type"] = if moves { "IMAGE_AND_DAG" } else { "DAG_ONLY" }.into();
-    if modes.wake {
-        body["wake"] = true.into();
-    }
-    let deploy = session.post::<api::Create>(&path, &body).await?;
-    let version = upload(session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
-    let of = of_deploy(path, text(&deploy["id"]))?;
-    let strict = modes.strict.then_some(true);
-    session
-        .post::<api::Finalize>(&of, &given(json!({ "dagTarballVersion": version, "strict": strict })))
-        .await
-}
-
-/// Uploads an archive and shows how far it is.
-async fn upload(session: &Session, url: &str, file: &std::path::Path, size: u64) -> Outcome<String> {
-    let template = "Uploading {bar:30} {bytes}/{total_bytes} {bytes_per_sec}";
-    let bar = moving(ProgressBar::new(size), template);
-    let shown = bar.clone();
-    let progress: podium_client::Progress = Arc::new(move |sent| shown.set_position(sent));
-    let version = session.client.upload(url, file, &progress).await;
-    bar.finish_and_clear();
-    Ok(version?)
 }
 
 /// Waits until a deploy is live, unless told not to, and shows it.
@@ -379,12 +251,14 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
     if text(&deploy["status"]) == "FAILED" {
         return Err(Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
             .details(report["reason"].as_str().map(str::to_owned))
+            .details(report::tracebacks(&report, MOST_TRACEBACKS))
             .hint("What ran before still runs."));
     }
     say_settled(&settled?);
-    for line in report::lines(&report) {
-        eprintln!("{line}");
-    }
+    // Which files a new deploy changes was said before it was sent.
+    let is_rollback = deploy["rollbackFromId"].is_string();
+    let lines = if is_rollback { report::lines(&report) } else { report::lines_of_dags(&report) };
+    lines.iter().for_each(|line| eprintln!("{line}"));
     eprintln!("Deploy {id} is live.");
     session.show(&deploy, &VIEW)
 }

@@ -21,6 +21,7 @@ pub(super) fn the_documents_work_as_they_are_written(world: &World) {
     assert!(said.contains("Hello from your first DAG"), "{said}");
     let said = run(world, "first-dag", &commands(&read("docs/guide/first-dag.md")));
     assert!(said.contains("Hello from your first DAG"), "{said}");
+    assert!(said.contains("Files changed: dags/hello.py\nDAGs in changed files: hello\n"), "{said}");
     assert!(said.contains("Files changed: dags/hello.py\nDAGs changed: hello\n"), "{said}");
     run(world, "api", &commands(&read("docs/guide/api.md")));
 }

@@ -87,6 +87,7 @@ fn what_a_newer_server_says_is_shown() {
         "deployment options",
         "deploy list --deployment nightly",
         "deploy report --deployment nightly",
+        "deploy diff hello --deployment nightly",
         "cluster list",
         "cluster options",
         "env list --workspace Default",

@@ -60,9 +60,11 @@ fn a_plan_that_would_be_refused_says_why() {
         done.stderr
     );
     desk.shown(&["init", "hello"]);
-    desk.refuses(
-        &["deploy", "hello", "--plan"],
-        2,
-        "podium: this cannot be planned\nTo see what would go in: podium deploy --dry-run\n",
+    desk.shown(&["deployment", "create", "hello", "--wait"]);
+    let planned = desk.run(&["deploy", "hello", "--plan"]);
+    assert_eq!(
+        (planned.code, planned.stdout.as_str(), planned.stderr.as_str()),
+        (Some(0), "", "Nothing was deployed yet: all 4 files are new.\nNothing was changed.\n")
     );
+    assert_eq!(desk.shown(&["deploy", "list", "--deployment", "hello", "--output", "name"]), "");
 }

@@ -3,6 +3,7 @@
 mod blocks;
 mod create;
 mod expiry;
+mod files;
 mod finalize;
 mod reports;
 mod rights;

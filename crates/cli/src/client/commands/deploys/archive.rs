@@ -1,9 +1,10 @@
 //! Packs a folder: the same files always give the same archive.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::path::{Path, PathBuf};
 
+use aws_lc_rs::digest::{Context, SHA256};
 use flate2::{Compression, GzBuilder};
 use ignore::WalkBuilder;
 
@@ -13,6 +14,8 @@ use crate::client::ending::{Failed, Outcome};
 const NEVER: &[&str] = &[".git", ".venv", "__pycache__", "podium-data", ".env", ".DS_Store"];
 /// The most files that are packed.
 const MOST_FILES: usize = 50_000;
+/// How many bytes of a file are hashed at once.
+const READ_AT_ONCE: usize = 64 * 1024;
 
 /// A file to pack.
 #[derive(Debug)]
@@ -32,6 +35,34 @@ impl File {
         let read = fs::symlink_metadata(&self.path).ok();
         let stamp = read.and_then(|meta| Some((meta.modified().ok()?, meta.len())));
         (self.name.clone(), stamp)
+    }
+
+    /// Whether it is a symbolic link.
+    pub(super) fn is_link(&self) -> bool {
+        self.is_link
+    }
+
+    /// Whether it is a file of this size and SHA-256, in lower-case hexadecimal.
+    pub(super) fn holds(&self, size: u64, sha256: &str) -> Outcome<bool> {
+        if self.is_link {
+            return Ok(false);
+        }
+        let read = || {
+            let mut file = fs::File::open(&self.path)?;
+            if file.metadata()?.len() != size {
+                return Ok(false);
+            }
+            let (mut hash, mut buffer) = (Context::new(&SHA256), vec![0; READ_AT_ONCE]);
+            loop {
+                match file.read(&mut buffer)? {
+                    0 => break,
+                    count => hash.update(&buffer[..count]),
+                }
+            }
+            let hash: String = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+            Ok::<_, std::io::Error>(hash == sha256)
+        };
+        read().map_err(|error| Failed::because(format!("{} cannot be read: {error}", self.path.display())))
     }
 }
 

@@ -6,12 +6,16 @@ use podium_api::deploy_reports as api;
 use podium_api::path::OfDeploy;
 use serde_json::Value;
 
-use crate::client::ending::{Outcome, printable};
+use crate::client::ending::{Outcome, one_line, printable};
 use crate::client::output::{View, column};
 use crate::client::session::{Session, text};
 
 const VIEW: View =
     View { name: "deployId", columns: &[column("DEPLOY", "deployId"), column("STATE", "state")] };
+/// How many names a line has.
+const MOST_NAMES: usize = 200;
+/// How many lines of a traceback are shown: its end says what happened.
+const MOST_TRACEBACK_LINES: usize = 20;
 
 /// Shows the report of a deploy.
 pub(super) async fn show(session: &Session, path: &OfDeploy) -> Outcome {
@@ -24,7 +28,8 @@ pub(super) async fn show(session: &Session, path: &OfDeploy) -> Outcome {
     if !text(&report["reason"]).is_empty() {
         writeln!(out, "{}", printable(text(&report["reason"])))?;
     }
-    for line in lines(&report) {
+    let changes = changes("Files", &report["files"]).into_iter().chain(changes("DAGs", &report["dags"]));
+    for line in changes.chain(tracebacks(&report, usize::MAX)) {
         writeln!(out, "{line}")?;
     }
     for step in report["steps"].as_array().into_iter().flatten() {
@@ -36,26 +41,64 @@ pub(super) async fn show(session: &Session, path: &OfDeploy) -> Outcome {
 
 /// What changed and what is broken, a line each.
 pub(crate) fn lines(report: &Value) -> Vec<String> {
+    let files = changes("Files", &report["files"]);
+    files.into_iter().chain(lines_of_dags(report)).collect()
+}
+
+/// The same without the files.
+pub(super) fn lines_of_dags(report: &Value) -> Vec<String> {
+    let mut lines = changes("DAGs", &report["dags"]);
+    lines.extend(errors(report).map(|error| format!("Broken: {}", summary(error))));
+    lines
+}
+
+/// Files that cannot be imported, at most so many, each with the end of its traceback below it.
+pub(super) fn tracebacks(report: &Value, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    for (what, changes) in [("Files", &report["files"]), ("DAGs", &report["dags"])] {
-        for (how, count) in
-            [("added", "addedCount"), ("changed", "changedCount"), ("removed", "removedCount")]
-        {
-            let names: Vec<String> =
-                changes[how].as_array().into_iter().flatten().map(|name| printable(text(name))).collect();
-            if let Some(count) = changes[count].as_u64().filter(|count| *count > 0) {
-                let more = count.saturating_sub(names.len() as u64);
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                lines.push(format!("{what} {how}: {}{more}", names.join(", ")));
-            }
-        }
+    for error in errors(report).take(most) {
+        lines.push(format!("Broken: {}", summary(error)));
+        let all: Vec<&str> = text(&error["traceback"]).lines().collect();
+        let end = &all[all.len().saturating_sub(MOST_TRACEBACK_LINES)..];
+        lines.extend(end.iter().map(|line| format!("  {}", one_line(line)).trim_end().to_owned()));
     }
-    for error in report["importErrors"].as_array().into_iter().flatten() {
-        let line = error["line"].as_u64().map(|line| format!(":{line}")).unwrap_or_default();
-        let (file, message) = (printable(text(&error["file"])), printable(text(&error["message"])));
-        lines.push(format!("Broken: {file}{line}: {message}"));
+    let count = report["importErrorCount"].as_u64().unwrap_or_default();
+    let more = count.saturating_sub(errors(report).take(most).count() as u64);
+    if more > 0 && errors(report).count() > most {
+        lines.push(format!("and {more} more: podium deploy report {}", text(&report["deployId"])));
+    } else if more > 0 {
+        lines.push(format!("and {more} more"));
     }
     lines
+}
+
+fn errors(report: &Value) -> impl Iterator<Item = &Value> {
+    report["importErrors"].as_array().into_iter().flatten()
+}
+
+/// The file, the line and the message of an import error.
+fn summary(error: &Value) -> String {
+    let line = error["line"].as_u64().map(|line| format!(":{line}")).unwrap_or_default();
+    format!("{}{line}: {}", one_line(text(&error["file"])), one_line(text(&error["message"])))
+}
+
+/// What is new, has changed and is gone, a line each.
+fn changes(what: &str, changes: &Value) -> Vec<String> {
+    let kinds = [("added", "addedCount"), ("changed", "changedCount"), ("removed", "removedCount")];
+    let lines = kinds.iter().filter_map(|(how, count)| {
+        let names: Vec<&str> = changes[*how].as_array().into_iter().flatten().map(text).collect();
+        line(&format!("{what} {how}"), &names, changes[*count].as_u64().unwrap_or_default())
+    });
+    lines.collect()
+}
+
+/// A line with the first of so many names; none if there are none.
+pub(super) fn line(what: &str, names: &[impl AsRef<str>], count: u64) -> Option<String> {
+    let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| one_line(name.as_ref())).collect();
+    let more = match count.saturating_sub(shown.len() as u64) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (count > 0).then(|| format!("{what}: {}{more}", shown.join(", ")))
 }
 
 #[cfg(test)]
@@ -74,6 +117,25 @@ mod tests {
         let expected =
             ["Files added: a.py, b.py and 3 more", "DAGs changed: hello", "Broken: bad.py:3: SyntaxError: x"];
         assert_eq!(lines(&report), expected);
+        assert_eq!(lines_of_dags(&report), expected[1..]);
         assert_eq!(lines(&json!({})), [""; 0]);
+    }
+
+    #[test]
+    fn a_traceback_is_shown_to_its_end() {
+        let long: String = (1..=30).map(|line| format!("  line {line}\u{1b}\n")).collect();
+        let error = |file: &str, traceback: &str| json!({ "file": file, "line": 3, "message": "SyntaxError: x", "traceback": traceback });
+        let report = json!({
+            "deployId": "c1", "importErrorCount": 4,
+            "importErrors": [error("a\n.py", "Traceback\n\nSyntaxError: x\n"), error("b.py", &long), error("c.py", "")],
+        });
+        let shown = tracebacks(&report, 2);
+        let first = ["Broken: a .py:3: SyntaxError: x", "  Traceback", "", "  SyntaxError: x"];
+        assert_eq!(shown[..4], first);
+        assert_eq!(shown[4..6], ["Broken: b.py:3: SyntaxError: x", "    line 11\u{fffd}"]);
+        assert_eq!(shown[24..], ["    line 30\u{fffd}", "and 2 more: podium deploy report c1"]);
+        let all = tracebacks(&report, usize::MAX);
+        assert_eq!(all[25..], ["Broken: c.py:3: SyntaxError: x", "and 1 more"]);
+        assert_eq!(tracebacks(&json!({}), 5), [""; 0]);
     }
 }

@@ -1,0 +1,179 @@
+//! A deploy of a folder: what it changes is shown, and then it is packed, uploaded and finalized.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use indicatif::ProgressBar;
+use podium_api::path::OfDeployment;
+use podium_api::{deployments, deploys as api};
+use serde_json::{Value, json};
+
+use super::{Which, archive, diff, follow, git, is_folder, of_deploy};
+use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::fields::{given, merged};
+use crate::client::progress::moving;
+use crate::client::project::{FILE, Project, settings};
+use crate::client::session::{Session, Setup, text};
+
+#[derive(Args)]
+pub(super) struct New {
+    /// Folder to deploy.
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// What this deploy changes.
+    #[arg(long)]
+    description: Option<String>,
+    /// Create the deployment if there is none of that name.
+    #[arg(long)]
+    create: bool,
+    /// Fail if the deploy breaks a DAG that could be imported before; what ran before keeps running.
+    #[arg(long)]
+    strict: bool,
+    /// Wake the deployment if it hibernates.
+    #[arg(long)]
+    wake: bool,
+    /// Only show what would be packed.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+impl New {
+    pub(super) async fn run(self) -> Outcome {
+        is_folder(&self.folder)?;
+        let files = archive::files(&self.folder)?;
+        if self.dry_run {
+            let mut out = std::io::stdout().lock();
+            for file in &files {
+                writeln!(out, "{}", file.name)?;
+            }
+            eprintln!(
+                "{} would be packed; nothing was sent.",
+                podium_api::counted(files.len() as u64, "file")
+            );
+            return Ok(());
+        }
+        if !files.iter().any(|file| file.name.ends_with(".py")) {
+            return Err(Failed::usage(format!("there is no Python file in {}", self.folder.display()))
+                .hint("Write a first project: podium init"));
+        }
+        let session = self.setup.open_patiently().await?;
+        if session.is_planning() {
+            diff::show(&session, self.which.find(&session, &self.folder).await?, &files).await?;
+            eprintln!("Nothing was changed.");
+            return Ok(());
+        }
+        let path = self.deployment(&session).await?;
+        diff::tell(&session, path, &files).await;
+        let runtime = Project::read(&self.folder)?.apply(&session, &self.folder, &path).await?;
+        let git = match git::describe(&self.folder) {
+            Ok(git) => Some(git),
+            Err(reason) => {
+                eprintln!("Without git metadata: {reason}.");
+                None
+            }
+        };
+        let described = json!({
+            "description": self.description, "git": git, "platformRuntimeVersion": runtime,
+        });
+        let modes = Modes { strict: self.strict, wake: self.wake };
+        let finalized = hand_over(&session, path, &files, described, modes).await?;
+        follow(&session, path, &finalized).await
+    }
+
+    /// The deployment to deploy to, made if that is wanted.
+    async fn deployment(&self, session: &Session) -> Outcome<OfDeployment> {
+        let found = self.which.find(session, &self.folder).await;
+        let is_missing = matches!(&found, Err(failed) if failed.exit == Exit::NotFound);
+        if !is_missing {
+            return found;
+        }
+        let project = Project::read(&self.folder)?;
+        let Some(name) = self.which.deployment.clone().or(project.deployment.clone()) else { return found };
+        if !self.create {
+            return found.map_err(|failed| {
+                failed.hint(format!("To create it: podium deploy --create, or correct its name in {FILE}."))
+            });
+        }
+        let workspace = self.which.flags.workspace.clone().or(project.workspace.clone());
+        let workspace_id = session.chosen_workspace(workspace.as_deref()).await?;
+        let settings = project.creation(session, &self.folder, Some(&workspace_id)).await?;
+        let body = merged(settings, json!({ "name": name, "workspaceId": workspace_id }));
+        let path = session.in_organization().await?;
+        match session.post::<deployments::Create>(&path, &body).await {
+            Ok(made) => {
+                eprintln!("Created deployment {name}.");
+                session.deployment(text(&made["id"]), None).await
+            }
+            // Somebody else has created it meanwhile.
+            Err(failed) if failed.exit == Exit::Conflict => self.which.find(session, &self.folder).await,
+            Err(failed) => Err(settings::translated(failed)),
+        }
+    }
+}
+
+/// Deploys a folder, and moves to another runtime if one is given; the id of the deploy.
+pub(crate) async fn send(
+    session: &Session,
+    path: OfDeployment,
+    folder: &Path,
+    runtime: Option<String>,
+) -> Outcome<String> {
+    let files = archive::files(folder)?;
+    let described = json!({ "platformRuntimeVersion": runtime });
+    let finalized = hand_over(session, path, &files, described, Modes::default()).await?;
+    Ok(text(&finalized["id"]).to_owned())
+}
+
+/// How a deploy is made.
+#[derive(Clone, Copy, Default)]
+struct Modes {
+    /// Whether it fails if it breaks a DAG.
+    strict: bool,
+    /// Whether it wakes a hibernating deployment.
+    wake: bool,
+}
+
+/// Packs files, uploads them and finalizes the deploy.
+async fn hand_over(
+    session: &Session,
+    path: OfDeployment,
+    files: &[archive::File],
+    described: Value,
+    modes: Modes,
+) -> Outcome<Value> {
+    let mut packed = tempfile::NamedTempFile::new()?;
+    archive::pack(files, packed.as_file_mut())?;
+    let size = packed.as_file().metadata()?.len();
+    eprintln!("Packed {}, {size} bytes.", podium_api::counted(files.len() as u64, "file"));
+    let mut body = given(described);
+    // Another runtime counts as an image.
+    let moves = body.get("platformRuntimeVersion").is_some();
+    body["type"] = if moves { "IMAGE_AND_DAG" } else { "DAG_ONLY" }.into();
+    if modes.wake {
+        body["wake"] = true.into();
+    }
+    let deploy = session.post::<api::Create>(&path, &body).await?;
+    let version = upload(session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
+    let of = of_deploy(path, text(&deploy["id"]))?;
+    let strict = modes.strict.then_some(true);
+    session
+        .post::<api::Finalize>(&of, &given(json!({ "dagTarballVersion": version, "strict": strict })))
+        .await
+}
+
+/// Uploads an archive and shows how far it is.
+async fn upload(session: &Session, url: &str, file: &Path, size: u64) -> Outcome<String> {
+    let template = "Uploading {bar:30} {bytes}/{total_bytes} {bytes_per_sec}";
+    let bar = moving(ProgressBar::new(size), template);
+    let shown = bar.clone();
+    let progress: podium_client::Progress = Arc::new(move |sent| shown.set_position(sent));
+    let version = session.client.upload(url, file, &progress).await;
+    bar.finish_and_clear();
+    Ok(version?)
+}
