@@ -64,7 +64,7 @@ pub struct ListOperations {
     /// Only those in these states.
     #[serde(default)]
     pub states: Vec<OperationState>,
-    /// Only those that this user or API token started.
+    /// Only those that this user or API token started; `self` is the caller.
     pub subject_id: Option<String>,
     /// Only those that were created at or after this time.
     pub since: Option<Timestamp>,

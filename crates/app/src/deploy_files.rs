@@ -16,6 +16,7 @@ use quick_cache::sync::Cache;
 use crate::cx::{Call, Cx};
 use crate::deploys::find;
 use crate::error::{Error, Result};
+use crate::secrets::hex;
 use crate::shared_capacity::SharedCapacity;
 
 /// How many archives are read at once; further ones are refused and can be retried.
@@ -66,28 +67,36 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeployFil
     let files = listed.files.iter().map(|file| DeployFile {
         path: file.path.clone(),
         size: file.size,
-        sha256: file.sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: hex(&file.sha256),
     });
     Ok(Many(DeployFiles { deploy_id, files: files.collect(), total_count: listed.total }))
 }
 
 async fn listed(cx: &Cx<Scope>, id: UploadId, key: &str) -> Result<Arc<Listed>> {
-    let lists = &cx.app().file_lists;
+    let app = cx.app();
+    let lists = &app.file_lists;
     if let Some(known) = lists.known.get(&id) {
         return Ok(known);
     }
     let keys = [cx.organization_id().id(), cx.subject_id().id()];
     let permit = lists.reading.take(&keys).ok_or(Error::TooMany { retry_after: 1 })?;
     let key = Key::parse(key).ok_or_else(gone)?;
-    let read = cx.app().objects.files(key, MOST_FILES, permit).await.map_err(|error| match error {
-        podium_objects::Error::Refused(why) => Error::from(Refusal::Conflict(format!(
-            "The archive of the deploy cannot be read any more ({why}): deploy again to list its files."
-        ))),
-        podium_objects::Error::Store(error) => Error::Internal(format!("the object store failed: {error}")),
-    })?;
-    let listed = Arc::new(read.ok_or_else(gone)?);
-    lists.known.insert(id, Arc::clone(&listed));
-    Ok(listed)
+    let app = app.clone();
+    // What was read is remembered, also if the caller has left meanwhile.
+    let reading = tokio::spawn(async move {
+        let read = app.objects.files(key, MOST_FILES, permit).await.map_err(|error| match error {
+            podium_objects::Error::Refused(why) => Error::from(Refusal::Conflict(format!(
+                "The archive of the deploy cannot be read any more ({why}): deploy again to list its files."
+            ))),
+            podium_objects::Error::Store(error) => {
+                Error::Internal(format!("the object store failed: {error}"))
+            }
+        })?;
+        let listed = Arc::new(read.ok_or_else(gone)?);
+        app.file_lists.known.insert(id, Arc::clone(&listed));
+        Ok(listed)
+    });
+    reading.await.map_err(|error| Error::Internal(format!("a list of files was not made: {error}")))?
 }
 
 fn gone() -> Error {

@@ -31,13 +31,17 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Operation
     let mut target_ids = query.target_ids;
     target_ids.retain(|id| !id.is_empty());
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let reach = reach(cx);
+        let (reach, caller) = (reach(cx), cx.subject_id());
+        let subject_id = match query.subject_id.as_deref() {
+            Some("self") => Some(caller.as_str()),
+            other => other.filter(|id| !id.is_empty()),
+        };
         let listed = ListFilter {
             reach: &reach,
             target_ids: &target_ids,
             kinds: &query.kinds,
             states: &query.states,
-            subject_id: query.subject_id.as_deref().filter(|id| !id.is_empty()),
+            subject_id,
             since: query.since,
         };
         let (rows, total) = operations::list(conn, cx.scope(), &listed, &paging)?;

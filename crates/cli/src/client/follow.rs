@@ -1,7 +1,7 @@
 //! Follows what a command has started: each operation live, to its end, and then its target until it has settled.
 
 use podium_api::path::{OfDeployment, OfOperation};
-use podium_api::{OperationId, Timestamp, deployments, operations, users};
+use podium_api::{OperationId, OrganizationId, Timestamp, deployments, operations};
 use podium_client::{Call, Fetched};
 use serde_json::{Value, json};
 
@@ -10,13 +10,11 @@ use super::progress::{beside, pause};
 use super::session::{Session, text};
 use super::wait::Watch;
 
-/// How often in a row a stream may break before that is an error: about a minute.
-const MOST_CUTS: usize = 30;
-
 impl Session {
     /// Keeps in mind the operation that a change has started.
     pub(super) fn note_started<T>(&self, sent: Fetched<T>) -> T {
-        self.started.borrow_mut().extend(sent.operation);
+        let started = self.known_organization().zip(sent.operation);
+        self.started.borrow_mut().extend(started.map(|(of, id)| operation_path(of, id)));
         sent.body
     }
 
@@ -31,18 +29,22 @@ impl Session {
 
     /// Follows what changes of environment objects do to deployments, if that is wanted.
     pub(crate) async fn follow_roll_outs(&self) -> Outcome {
+        self.follow_own(|operation| text(&operation["cause"]) == "ENVIRONMENT_OBJECT").await
+    }
+
+    /// Follows those operations of the caller that are under way and chosen, if that is wanted.
+    pub(crate) async fn follow_own(&self, is_chosen: impl Fn(&Value) -> bool) -> Outcome {
         if !self.wait.is_wanted() || self.is_planning() {
             return Ok(());
         }
-        // An API token is no user: then what others change at the moment is followed, too.
-        let me = self.get::<users::GetSelf>(&()).await.unwrap_or_default();
-        let mine = json!({ "subjectId": me["id"], "states": ["PENDING", "RUNNING"] });
-        let call = Call::to::<operations::List>(&self.in_organization().await?).query_params(&mine)?;
-        let mut pages = self.client.pages(call, None);
+        let organization = self.in_organization().await?;
+        let own = json!({ "subjectId": "self", "states": ["PENDING", "RUNNING"] });
+        let mut pages =
+            self.client.pages(Call::to::<operations::List>(&organization).query_params(&own)?, None);
         while let Some(page) = pages.next().await? {
-            let is_rolled_out = |operation: &&Value| text(&operation["cause"]) == "ENVIRONMENT_OBJECT";
-            let rolled_out = page.iter().filter(is_rolled_out);
-            self.started.borrow_mut().extend(rolled_out.filter_map(id_of));
+            let ids = page.iter().filter(|operation| is_chosen(operation)).filter_map(id_of);
+            let paths = ids.map(|id| operation_path(organization.organization_id, id));
+            self.started.borrow_mut().extend(paths);
         }
         self.follow().await
     }
@@ -66,7 +68,7 @@ impl Session {
         self.catch_up(watch).await?;
         let mut round = 0;
         loop {
-            let now = self.get::<deployments::Get>(path).await?;
+            let now = watch.ask(async || self.get::<deployments::Get>(path).await).await?;
             let (name, status, reason) =
                 (text(&now["name"]), text(&now["status"]), text(&now["statusReason"]));
             if is_settled(&now) {
@@ -82,85 +84,89 @@ impl Session {
             watch.say(&format!("{name} is {status}{why}"));
             let again = format!("To wait for it again: podium deployment wait {name:?}");
             watch.note(format!("{name} is still {status}{why}"), again);
-            match self.under_way(path.deployment_id.as_str()).await? {
-                Some(id) => _ = self.to_end(id, watch).await?,
-                None => pause(round).await,
-            }
+            self.watch_target(path.deployment_id.as_str(), round, watch).await?;
             round += 1;
         }
     }
 
-    /// The operation that is under way for a deployment or a cluster.
-    pub(crate) async fn under_way(&self, target: &str) -> Outcome<Option<OperationId>> {
+    /// Follows what is under way for a deployment or a cluster, whoever started it; if nothing is, waits a little.
+    pub(crate) async fn watch_target(&self, target: &str, round: usize, watch: &Watch) -> Outcome {
+        let organization = self.in_organization().await?;
         let open = json!({ "targetIds": [target], "states": ["PENDING", "RUNNING"] });
-        let call = Call::to::<operations::List>(&self.in_organization().await?).query_params(&open)?;
-        let found = self.client.pages(call, Some(1)).next().await?.unwrap_or_default();
-        Ok(found.first().and_then(id_of))
+        let call = Call::to::<operations::List>(&organization).query_params(&open)?;
+        let page = watch.ask(async || Ok(self.client.pages(call.clone(), Some(1)).next().await?)).await?;
+        match page.unwrap_or_default().first().and_then(id_of) {
+            Some(id) => _ = self.ended(operation_path(organization.organization_id, id), watch).await?,
+            None => pause(round).await,
+        }
+        Ok(())
     }
 
-    /// Follows what this command has started, one after the other.
+    /// Follows what this command has started, one after the other. It is an error if the last one of a target did not
+    /// succeed: an earlier one does not count any more.
     async fn catch_up(&self, watch: &Watch) -> Outcome {
-        for id in self.started.take() {
-            match self.to_end(id, watch).await {
-                Ok(_) => {}
+        let mut ended: Vec<Value> = Vec::new();
+        for path in self.started.take() {
+            match self.to_end(path, watch).await {
+                Ok(operation) => {
+                    ended.retain(|earlier| earlier["target"]["id"] != operation["target"]["id"]);
+                    ended.push(operation);
+                }
                 // With the deployment that it deletes, a caller may lose the right to see the operation.
                 Err(failed) if failed.exit == Exit::NotFound => {
+                    let id = path.operation_id;
                     beside(|| eprintln!("The operation {id} goes on; you may not see it any more."));
                 }
                 Err(failed) => return Err(failed),
             }
         }
-        Ok(())
+        ended.iter().find_map(failure).map_or(Ok(()), Err)
     }
 
-    /// Follows an operation to its end, or that of the one which took its place; it is an error if it did not succeed.
-    pub(crate) async fn to_end(&self, id: OperationId, watch: &Watch) -> Outcome<Value> {
-        let mut operation = self.ended(id, watch).await?;
+    /// Follows an operation to its end, or that of the one which took its place.
+    async fn to_end(&self, path: OfOperation, watch: &Watch) -> Outcome<Value> {
+        let mut operation = self.ended(path, watch).await?;
         while text(&operation["state"]) == "SUPERSEDED" {
             let Ok(next) = text(&operation["supersededById"]).parse() else { break };
-            operation = self.ended(next, watch).await?;
+            operation = self.ended(operation_path(path.organization_id, next), watch).await?;
         }
-        match failure(&operation) {
-            Some(failed) => Err(failed),
-            None => Ok(operation),
-        }
+        Ok(operation)
     }
 
     /// Follows an operation to its end, whatever that is.
-    pub(crate) async fn ended(&self, id: OperationId, watch: &Watch) -> Outcome<Value> {
-        let path = OfOperation { organization_id: self.organization().await?, operation_id: id };
+    pub(crate) async fn ended(&self, path: OfOperation, watch: &Watch) -> Outcome<Value> {
+        let id = path.operation_id;
         watch.note(format!("the operation {id} has not ended"), again(id, false));
-        let (mut last, mut cuts, mut told, mut operation) = (None, 0, 0, Value::Null);
+        let (mut last, mut round, mut told, mut operation) = (None, 0, 0, Value::Null);
         loop {
-            let call = Call::to::<operations::Follow>(&path).after_event(last.clone());
-            match self.client.events(&call).await {
-                Ok(mut stream) => {
-                    while let Ok(Some(event)) = stream.next().await {
-                        cuts = 0;
-                        last = event.id.or(last);
-                        operation = serde_json::from_str(&event.data)
-                            .map_err(|_| Failed::because("the server sent an operation that is not JSON"))?;
-                        told = tell(&operation, told, id, watch);
-                    }
-                }
-                Err(error) => {
-                    let failed = Failed::from(error);
-                    if !failed.is_passing() {
-                        return Err(failed);
-                    }
-                    if cuts >= MOST_CUTS {
-                        return Err(failed.hint(format!("The operation goes on. {}", again(id, false))));
-                    }
-                    watch.say(&format!("{}; trying again", failed.reason()));
-                }
+            let opened = watch
+                .ask(async || {
+                    let call = Call::to::<operations::Follow>(&path).after_event(last.clone());
+                    Ok(self.client.events(&call).await?)
+                })
+                .await;
+            let mut stream = opened.map_err(|failed| match failed.is_passing() {
+                true => failed.hint(format!("The operation goes on. {}", again(id, false))),
+                false => failed,
+            })?;
+            while let Ok(Some(event)) = stream.next().await {
+                round = 0;
+                last = event.id.or(last);
+                operation = serde_json::from_str(&event.data)
+                    .map_err(|_| Failed::because("the server sent an operation that is not JSON"))?;
+                told = tell(&operation, told, id, watch);
             }
             if is_ended(&operation) {
                 return Ok(operation);
             }
-            pause(cuts).await;
-            cuts += 1;
+            pause(round).await;
+            round += 1;
         }
     }
+}
+
+fn operation_path(organization_id: OrganizationId, operation_id: OperationId) -> OfOperation {
+    OfOperation { organization_id, operation_id }
 }
 
 fn id_of(operation: &Value) -> Option<OperationId> {

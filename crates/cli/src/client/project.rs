@@ -45,6 +45,9 @@ pub(crate) struct Project {
     variables: Option<Vec<VariableName>>,
     /// The environment objects of the workspace that it is to be given.
     links: Option<Vec<Link>>,
+    /// Whether a link that is not there yet is only said: while a project is written, it may come later.
+    #[serde(skip)]
+    is_being_written: bool,
 }
 
 /// The name of an environment variable.
@@ -80,6 +83,11 @@ fn is_name(text: &str) -> bool {
 }
 
 impl Project {
+    /// The same while the project is being written.
+    pub(crate) fn being_written(self) -> Self {
+        Self { is_being_written: true, ..self }
+    }
+
     /// Reads the file of a folder; none is like an empty one.
     pub(crate) fn read(folder: &Path) -> Outcome<Self> {
         let path = folder.join(FILE);

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use podium_api::path::InOrganization;
-use podium_api::{OperationId, OrganizationId, organizations};
+use podium_api::path::{InOrganization, OfOperation};
+use podium_api::{OrganizationId, organizations};
 use podium_client::{Call, Client, Sent, Settings, Socket};
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -84,7 +84,7 @@ pub(crate) struct Session {
     pub(super) is_agreed: bool,
     pub(crate) wait: Wait,
     /// The operations that this command has started and not followed yet.
-    pub(super) started: RefCell<Vec<OperationId>>,
+    pub(super) started: RefCell<Vec<OfOperation>>,
 }
 
 impl Setup {
@@ -298,6 +298,11 @@ impl Session {
     /// The organization: the one that is named, the context's, or the only one.
     pub(crate) async fn organization(&self) -> Outcome<OrganizationId> {
         self.organization.get_or_try_init(|| self.find_organization()).await.copied()
+    }
+
+    /// The organization, once it was looked for.
+    pub(super) fn known_organization(&self) -> Option<OrganizationId> {
+        self.organization.get().copied()
     }
 
     /// The path of the organization.

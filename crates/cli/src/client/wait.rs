@@ -1,12 +1,14 @@
 //! Waiting for what a command has started: for how long, and how to leave it.
 
+mod interrupt;
+
 use std::cell::RefCell;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::ending::{Exit, Failed, Outcome, one_line};
-use super::progress::{Progress, beside};
+use super::progress::{Progress, beside, pause};
 use crate::terminal;
 
 /// Whether to wait.
@@ -37,13 +39,11 @@ impl Wait {
 
     /// Waits for an end; when it takes too long, or at Ctrl-C, the watch says how to come back.
     pub(crate) async fn until<T>(&self, watch: &Watch, end: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+        let mut interrupt = interrupt::listen()?;
         tokio::select! {
             done = end => done,
             () = tokio::time::sleep(self.timeout) => Err(watch.leave()),
-            pressed = tokio::signal::ctrl_c() => {
-                pressed?;
-                Err(watch.leave())
-            }
+            () = interrupt.pressed() => Err(watch.leave()),
         }
     }
 }
@@ -55,7 +55,25 @@ pub(crate) struct Watch {
     last: RefCell<(String, String)>,
 }
 
+/// How often in a row a server may not answer before that is an error: for about a minute.
+const MOST_TRIES: usize = 30;
+
 impl Watch {
+    /// Asks a server, and again while it does not answer: it may be restarting.
+    pub(crate) async fn ask<T>(&self, mut asked: impl AsyncFnMut() -> Outcome<T>) -> Outcome<T> {
+        let mut tries = 0;
+        loop {
+            match asked().await {
+                Err(failed) if failed.is_passing() && tries < MOST_TRIES => {
+                    self.say(&format!("{}; trying again", failed.reason()));
+                    pause(tries).await;
+                    tries += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
     pub(crate) fn new() -> Self {
         Self { progress: RefCell::new(Progress::new()), last: RefCell::default() }
     }

@@ -4,6 +4,8 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
+use podium_api::OrganizationId;
+use podium_api::path::OfOperation;
 use podium_client::Call;
 use serde_json::{Map, Value};
 
@@ -88,7 +90,16 @@ impl Api {
             }
         }
         drop(out);
-        session.started.borrow_mut().extend(podium_client::started(&headers));
+        let started = organization_in(&path).zip(podium_client::started(&headers));
+        let started =
+            started.map(|(organization_id, operation_id)| OfOperation { organization_id, operation_id });
+        session.started.borrow_mut().extend(started);
         session.follow().await
     }
+}
+
+/// The organization that a path is about.
+fn organization_in(path: &str) -> Option<OrganizationId> {
+    let mut parts = path.split(['/', '?']).skip_while(|part| *part != "organizations");
+    parts.nth(1)?.parse().ok()
 }

@@ -174,7 +174,7 @@ pub(crate) async fn settle(airflow: &Airflow<'_>, dag: &str, run: &str) -> Outco
 async fn ended(airflow: &Airflow<'_>, dag: &str, run: &str, watch: &Watch) -> Outcome<Value> {
     let mut round = 0;
     loop {
-        let now = get(airflow, dag, run).await?;
+        let now = watch.ask(async || get(airflow, dag, run).await).await?;
         match text(&now["state"]) {
             "success" => return Ok(now),
             "failed" => {

@@ -237,7 +237,7 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
         let settled = session.settled(&path, &watch).await;
         let mut round = 0;
         loop {
-            let deploy = session.get::<api::Get>(&of).await?;
+            let deploy = watch.ask(async || session.get::<api::Get>(&of).await).await?;
             if text(&deploy["status"]) != "INITIALIZED" {
                 return Ok((settled, deploy));
             }
@@ -248,6 +248,11 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
     let (settled, deploy) = session.wait.until(&watch, rolled_out).await?;
     drop(watch);
     let report = session.get::<reports::Get>(&of).await?;
+    if text(&report["state"]) == "SUPERSEDED" {
+        say_settled(&settled?);
+        eprintln!("A newer deploy took the place of {id} before it was live: podium deploy list");
+        return session.show(&deploy, &VIEW);
+    }
     if text(&deploy["status"]) == "FAILED" {
         return Err(Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
             .details(report["reason"].as_str().map(str::to_owned))

@@ -116,7 +116,7 @@ impl Dev {
 
     /// The deployment of the project: made if there is none, and awake.
     async fn find<'a>(&self, session: &'a Session) -> Outcome<Running<'a>> {
-        let project = Project::read(&self.folder)?;
+        let project = Project::read(&self.folder)?.being_written();
         let folder = self.folder.canonicalize()?;
         let of_folder = folder.file_name().and_then(|name| name.to_str()).map(str::to_owned);
         let Some(name) = self.deployment.clone().or(project.deployment.clone()).or(of_folder) else {
@@ -256,7 +256,7 @@ impl Running<'_> {
     /// Deploys the project and says what came of it.
     async fn deploy(&self) -> Outcome {
         let began = Instant::now();
-        let project = Project::read(&self.folder)?;
+        let project = Project::read(&self.folder)?.being_written();
         let runtime = project.apply(self.session, &self.folder, &self.path).await?;
         let id = deploys::send(self.session, self.path, &self.folder, runtime).await?;
         let (mut progress, mut round) = (Progress::new(), 0);

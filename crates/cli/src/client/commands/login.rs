@@ -51,7 +51,7 @@ pub(crate) struct Login {
     #[arg(long, conflicts_with_all = ["email", "token_file"])]
     no_browser: bool,
     /// Accept an invite and set a password; its link is asked for, or read from standard input.
-    #[arg(long, conflicts_with_all = ["server", "email", "token_file", "no_browser"])]
+    #[arg(long, conflicts_with_all = ["server", "email", "token_file", "no_browser", "context", "url"])]
     invite: bool,
     #[command(flatten)]
     target: Target,
@@ -99,13 +99,21 @@ impl Login {
         if url.starts_with("http://") && !is_loopback(&url) {
             eprintln!("Warning: the connection to {url} is not encrypted.");
         }
+        let ca_certificate = self.target.ca_certificate.as_deref().map(std::fs::canonicalize).transpose()?;
         let (token, is_session) = match link {
-            Some(link) => (link.accept(&anonymous).await?, true),
+            Some(link) => {
+                eprintln!("Accepting an invite to {url}.");
+                (link.accept(&anonymous).await?, true)
+            }
             None => self.credential(&anonymous).await?,
         };
-        let ca_certificate = self.target.ca_certificate.as_deref().map(std::fs::canonicalize).transpose()?;
         let client = self.target.client(&url, Some(token.clone()), ca_certificate.as_deref())?;
-        let (subject, organization_id) = identify(&client).await?;
+        let (subject, organization_id) = identify(&client).await.map_err(|failed| match self.invite {
+            true => {
+                failed.hint(format!("Your account is there. Sign in: podium login {url} --email ADDRESS"))
+            }
+            false => failed,
+        })?;
         let name = self.name.clone().unwrap_or_else(|| context_name(&url));
         let context = Context {
             url: url.clone(),

@@ -124,6 +124,9 @@ impl Operations {
                 session.agree(&format!("End the running tasks that the operation {operation} waits for?"))?;
                 let forced = session.post::<api::Force>(&path, &Value::Null).await?;
                 eprintln!("The operation {operation} goes on without waiting for running tasks.");
+                if session.wait.is_wanted() && !session.is_planning() {
+                    return follow(&session, path).await;
+                }
                 session.show(&forced, &VIEW)
             }
         }
@@ -141,7 +144,7 @@ async fn of(session: &Session, operation: &str) -> Outcome<OfOperation> {
 /// Shows an operation when it has ended; it is an error if it did not succeed.
 async fn follow(session: &Session, path: OfOperation) -> Outcome {
     let watch = Watch::new();
-    let ended = session.wait.until(&watch, session.ended(path.operation_id, &watch)).await?;
+    let ended = session.wait.until(&watch, session.ended(path, &watch)).await?;
     drop(watch);
     session.show(&ended, &VIEW)?;
     if let Some(newer) = ended["supersededById"].as_str() {

@@ -19,7 +19,6 @@ use crate::client::declared::sets::Sets;
 use crate::client::declared::state::State;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::output::{View, column};
-use crate::client::progress::pause;
 use crate::client::session::{Session, Setup, text};
 use crate::client::wait::Watch;
 
@@ -168,7 +167,14 @@ async fn settle(session: &Session, applied: &Value) -> Outcome {
     for deployment in results(applied, ["CreateDeployment", "UpdateDeployment"]) {
         session.settle(&session.deployment(text(&deployment["id"]), None).await?).await?;
     }
-    session.follow_roll_outs().await
+    let mut names = calls(applied).map(|call| text(&call["operationId"]));
+    if names.any(|name| name.contains("EnvironmentObject") || name.starts_with("Delete")) {
+        let is_of_plan = |operation: &Value| {
+            text(&operation["cause"]) == "ENVIRONMENT_OBJECT" || text(&operation["kind"]) == "DELETE"
+        };
+        session.follow_own(is_of_plan).await?;
+    }
+    Ok(())
 }
 
 /// Waits for the clusters that a plan has made or changed.
@@ -181,10 +187,13 @@ async fn clusters_are_ready(session: &Session, applied: &Value) -> Outcome {
     Ok(())
 }
 
+fn calls(applied: &Value) -> impl Iterator<Item = &Value> {
+    applied["calls"].as_array().into_iter().flatten()
+}
+
 /// What these operations of a plan have answered.
 fn results<'a>(applied: &'a Value, of: [&'a str; 2]) -> impl Iterator<Item = &'a Value> {
-    let calls = applied["calls"].as_array().into_iter().flatten();
-    calls.filter(move |call| of.contains(&text(&call["operationId"]))).map(|call| &call["result"])
+    calls(applied).filter(move |call| of.contains(&text(&call["operationId"]))).map(|call| &call["result"])
 }
 
 /// Waits until a cluster is ready.
@@ -192,7 +201,7 @@ async fn is_ready(session: &Session, path: &OfCluster, watch: &Watch) -> Outcome
     const AGAIN: &str = "When it is ready, apply the files again: what is there stays.";
     let mut round = 0;
     loop {
-        let cluster = session.get::<clusters::Get>(path).await?;
+        let cluster = watch.ask(async || session.get::<clusters::Get>(path).await).await?;
         let status = text(&cluster["status"]);
         let message = format!("the cluster {} is {status}", text(&cluster["name"]));
         if status == "CREATED" {
@@ -202,10 +211,7 @@ async fn is_ready(session: &Session, path: &OfCluster, watch: &Watch) -> Outcome
             return Err(Failed::new(Exit::OperationFailed, message).hint(AGAIN));
         }
         watch.say(&message);
-        match session.under_way(path.cluster_id.as_str()).await? {
-            Some(id) => _ = session.to_end(id, watch).await?,
-            None => pause(round).await,
-        }
+        session.watch_target(path.cluster_id.as_str(), round, watch).await?;
         watch.note(message, AGAIN.into());
         round += 1;
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use podium_api::path::OfDeployment;
-use podium_api::{clusters, deployments, options};
+use podium_api::{clusters, deployments, options, workspaces};
 use podium_client::Call;
 use serde_json::{Map, Value, json};
 
@@ -60,7 +60,7 @@ impl Project {
         folder: &Path,
         path: &OfDeployment,
     ) -> Outcome<Option<String>> {
-        let Self { workspace: _, deployment: _, runtime, queues, variables, links } = self;
+        let Self { runtime, queues, variables, links, .. } = self;
         if runtime.is_none() && queues.is_none() && variables.is_none() && links.is_none() {
             return Ok(None);
         }
@@ -85,16 +85,38 @@ impl Project {
         Ok(lacking.runtime)
     }
 
+    /// What the next deploy changes of the deployment itself, a line each.
+    pub(crate) async fn planned(
+        &self,
+        session: &Session,
+        folder: &Path,
+        path: &OfDeployment,
+    ) -> Outcome<Vec<String>> {
+        let current = session.get::<deployments::Get>(path).await?;
+        let lacking = self.lacking(session, folder, &current).await?;
+        let before = text(&current["platformRuntimeVersion"]);
+        let runtime = lacking.runtime.iter().map(|runtime| format!("runtime {before} -> {runtime}"));
+        let links = lacking.links.iter().map(|link| format!("link {}", link.name));
+        let own = Some(lacking.own()).filter(|own| !own.is_empty());
+        Ok(runtime.chain(own).chain(links).collect())
+    }
+
     /// What a deployment lacks; one that is not there yet has no id.
     async fn lacking(&self, session: &Session, folder: &Path, current: &Value) -> Outcome<Lacking> {
-        let mut problems = Vec::new();
-        let links = self.links.as_deref().unwrap_or_default();
+        let (mut problems, mut unknown) = (Vec::new(), Vec::new());
+        // A new deployment is linked later, by the first deploy.
+        let is_linked_later = self.is_being_written && current.get("id").is_none();
+        let links = self.links.as_deref().filter(|_| !is_linked_later).unwrap_or_default();
         let lacking = Lacking {
             runtime: self.runtime(session, current, &mut problems).await?,
             queues: self.queues(session, current, &mut problems).await?,
             variables: self.variables(folder, current, &mut problems),
-            links: links::lacking(session, links, current, &mut problems).await?,
+            links: links::lacking(session, links, current, &mut unknown).await?,
         };
+        match self.is_being_written {
+            true => beside(|| unknown.iter().for_each(|problem| eprintln!("Not yet: {}", one_line(problem)))),
+            false => problems.append(&mut unknown),
+        }
         match problems.is_empty() {
             true => Ok(lacking),
             false => {
@@ -120,11 +142,15 @@ impl Project {
         if offered.contains(&wanted.as_str()) {
             return Ok(Some(wanted.clone()));
         }
-        let newest = offered[..offered.len().min(MOST_RUNTIMES)].join(", ");
+        let choice: Vec<&str> = offered.iter().copied().filter(|version| *version != before).collect();
+        let choice = match choice[..choice.len().min(MOST_RUNTIMES)].join(", ") {
+            none if none.is_empty() => "there is no other one".to_owned(),
+            some => format!("choose from {some}"),
+        };
         problems.push(match before {
-            "" => format!("runtime: {wanted} is not offered, but {newest} are: see podium deployment options"),
+            "" => format!("runtime: {wanted} is not offered: {choice} (podium deployment options)"),
             before => format!(
-                "runtime: {wanted} cannot follow {before}, but {newest} can; an older one comes back by podium deploy rollback only"
+                "runtime: {before} cannot be moved to {wanted}: {choice}. An earlier one comes back with podium deploy rollback."
             ),
         });
         Ok(None)
@@ -138,17 +164,21 @@ impl Project {
     ) -> Outcome<Option<Value>> {
         let Some(queues) = &self.queues else { return Ok(None) };
         let mut pools = Value::Null;
-        if let (true, Some(id)) =
-            (queues.iter().any(|queue| queue.node_pool.is_some()), current["clusterId"].as_str())
+        if queues.iter().any(|queue| queue.node_pool.is_some())
+            && let Some(id) = cluster_of(session, current).await?
         {
-            pools = session.get::<clusters::Get>(&session.cluster(id).await?).await?["nodePools"].take();
+            pools = session.get::<clusters::Get>(&session.cluster(&id).await?).await?["nodePools"].take();
         }
         let mut requests = Vec::new();
         for (index, queue) in queues.iter().enumerate() {
             let declared = serde_json::to_value(queue).map_err(|error| Failed::because(error.to_string()))?;
             let mut request = queue_request(&declared);
             if let Some(name) = &queue.node_pool {
-                let pool = pools.as_array().into_iter().flatten().find(|pool| text(&pool["name"]) == name);
+                let pool = pools
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .find(|pool| text(&pool["name"]).eq_ignore_ascii_case(name));
                 match pool {
                     Some(pool) => drop(request.insert("nodePoolId".into(), pool["id"].clone())),
                     None => problems.push(format!(
@@ -179,6 +209,27 @@ impl Project {
         }
         problems.dedup();
         found
+    }
+}
+
+/// The cluster of a deployment: where it is, or where a new one will be, if that is certain.
+async fn cluster_of(session: &Session, current: &Value) -> Outcome<Option<String>> {
+    if let Some(id) = current["clusterId"].as_str() {
+        return Ok(Some(id.to_owned()));
+    }
+    let Some(workspace) = current["workspaceId"].as_str() else { return Ok(None) };
+    let workspace = session.get::<workspaces::Get>(&session.workspace(workspace).await?).await?;
+    if let Some(id) = workspace["defaultClusterId"].as_str() {
+        return Ok(Some(id.to_owned()));
+    }
+    if workspace["defaultCloudProvider"].is_string() {
+        return Ok(None);
+    }
+    let call = Call::to::<clusters::List>(&session.in_organization().await?);
+    let found = session.client.pages(call, Some(2)).next().await?.unwrap_or_default();
+    match found.as_slice() {
+        [only] => Ok(Some(text(&only["id"]).to_owned())),
+        _ => Ok(None),
     }
 }
 

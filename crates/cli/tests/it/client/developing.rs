@@ -96,17 +96,15 @@ fn what_podium_yaml_says_is_applied_at_the_start_and_when_it_is_saved() {
     let refused = bench.command(&["dev", "hello"]).output().unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("OF_FILE has no value") && said.contains("links: warehouse cannot be there"),
-        "{said}"
-    );
+    assert!(said.contains("OF_FILE has no value"), "{said}");
     assert!(!said.contains("Created"), "{said}");
 
     fs::write(bench.path("hello/.env"), "export OF_FILE=hidden # kept here\n").unwrap();
-    project("runtime: 3.2.2\nvariables: [OF_FILE]\n");
+    project("runtime: 3.2.2\nvariables: [OF_FILE]\nlinks: [warehouse]\n");
     let mut developing = bench.develop(&["--verbose"]);
     developing.says("Created workspace New.");
     developing.says("Created deployment hello.");
+    developing.says("Not yet: links: no environment object that you may see has the key warehouse");
     developing.says("Live after ");
     project("runtime: 3.3.2\nvariables: [OF_FILE, MORE]\n");
     developing.says("podium: nothing was done: podium.yaml names what is not there");

@@ -113,7 +113,11 @@ fn a_deployment_is_changed_to_what_the_file_names_and_only_that() {
     desk.project("runtime: 3.1.8\n");
     let older = desk.deploys(&[], &[]);
     assert_eq!(older.code, Some(2), "{}", older.stderr);
-    assert!(older.stderr.contains("  runtime: 3.1.8 cannot follow 3.2.0, but "), "{}", older.stderr);
+    assert!(
+        older.stderr.contains("  runtime: 3.2.0 cannot be moved to 3.1.8: choose from "),
+        "{}",
+        older.stderr
+    );
     assert!(older.stderr.contains("podium deploy rollback"), "{}", older.stderr);
 }
 
@@ -138,7 +142,7 @@ fn everything_that_is_missing_is_named_before_anything_is_made() {
         "runtime: 9.9.9\n{pool}variables: [API_KEY, OTHER]\nlinks: [warehose, lake, CONNECTION/lake, x-y-z]\n"
     ));
     let expected = "podium: nothing was done: podium.yaml names what is not there\n\
-                    \x20 runtime: 9.9.9 is not offered, but 3.3.2, 3.3.1, 3.3.0, 3.2.2, 3.2.1 are: see podium deployment options\n\
+                    \x20 runtime: 9.9.9 is not offered: choose from 3.3.2, 3.3.1, 3.3.0, 3.2.2, 3.2.1 (podium deployment options)\n\
                     \x20 queues[0].nodePool: the deployment's cluster has no node pool big: see podium cluster get\n\
                     \x20 variables: API_KEY has no value: set it in the environment of this command, or in hello/.env\n\
                     \x20 variables: OTHER has no value: set it in the environment of this command, or in hello/.env\n\

@@ -155,7 +155,10 @@ fn an_invite_is_accepted_by_signing_in() {
     let first = link("grace@example.com");
     let typed = format!("{}\nGrace\ncorrect horse battery staple\n", first.trim());
     let done = desk.run_with(&["login", "--invite", "--name", "grace"], &typed);
-    assert_eq!(desk.plain(&done.stderr), "Signed in to URL as grace@example.com (context grace).\n");
+    assert_eq!(
+        desk.plain(&done.stderr),
+        "Accepting an invite to URL.\nSigned in to URL as grace@example.com (context grace).\n"
+    );
     assert_eq!(desk.shown(&["whoami", "--output", "name"]), "grace@example.com\n");
     let again = desk.run_with(&["login", "--invite"], &typed);
     assert_eq!(again.code, Some(3), "{}", again.stderr);

@@ -40,6 +40,7 @@ on_both_engines! {
         assert_eq!(listed(&app, owner, "kinds=UPDATE&kinds=CREATE&states=SUCCEEDED").await, [second.clone(), first.clone()]);
         assert_eq!(listed(&app, owner, "states=PENDING").await, std::slice::from_ref(&third));
         assert_eq!(listed(&app, owner, &format!("subjectId={}", operator.id)).await, std::slice::from_ref(&third));
+        assert_eq!(listed(&app, &operator, "subjectId=self").await, std::slice::from_ref(&third));
         assert_eq!(listed(&app, owner, "since=2027-01-15T08:01:00Z").await, [third.clone(), second.clone()]);
         assert_eq!(listed(&app, owner, &format!("since=2027-01-15T08:01:00Z&targetIds={one}")).await, std::slice::from_ref(&third));
         assert_eq!(listed(&app, owner, "sorts=createdAt:asc&limit=1&offset=1").await, std::slice::from_ref(&second));

@@ -11,7 +11,7 @@ use podium_api::{deployments, deploys as api};
 use serde_json::{Value, json};
 
 use super::{Which, archive, diff, follow, git, is_folder, of_deploy};
-use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::fields::{given, merged};
 use crate::client::progress::moving;
 use crate::client::project::{FILE, Project, settings};
@@ -64,13 +64,9 @@ impl New {
         }
         let session = self.setup.open_patiently().await?;
         if session.is_planning() {
-            diff::show(&session, self.which.find(&session, &self.folder).await?, &files).await?;
-            eprintln!("Nothing was changed.");
-            return Ok(());
+            return self.plan(&session, &files).await;
         }
         let path = self.deployment(&session).await?;
-        diff::tell(&session, path, &files).await;
-        let runtime = Project::read(&self.folder)?.apply(&session, &self.folder, &path).await?;
         let git = match git::describe(&self.folder) {
             Ok(git) => Some(git),
             Err(reason) => {
@@ -78,12 +74,24 @@ impl New {
                 None
             }
         };
+        diff::tell(&session, path, &files).await;
+        let runtime = Project::read(&self.folder)?.apply(&session, &self.folder, &path).await?;
         let described = json!({
             "description": self.description, "git": git, "platformRuntimeVersion": runtime,
         });
         let modes = Modes { strict: self.strict, wake: self.wake };
         let finalized = hand_over(&session, path, &files, described, modes).await?;
         follow(&session, path, &finalized).await
+    }
+
+    /// Shows what would change, and stops.
+    async fn plan(&self, session: &Session, files: &[archive::File]) -> Outcome {
+        let path = self.deployment(session).await?;
+        let settings = Project::read(&self.folder)?.planned(session, &self.folder, &path).await?;
+        diff::show(session, path, files).await?;
+        settings.iter().for_each(|change| eprintln!("{FILE} changes the deployment: {}", one_line(change)));
+        eprintln!("Nothing was changed.");
+        Ok(())
     }
 
     /// The deployment to deploy to, made if that is wanted.
