@@ -93,6 +93,13 @@ impl Failed {
         self
     }
 
+    /// Adds what else to do.
+    pub(crate) fn or_hint(mut self, hint: &str) -> Self {
+        let before = self.hint.map_or_else(String::new, |before| format!("{before}\n"));
+        self.hint = Some(format!("{before}{hint}"));
+        self
+    }
+
     /// Adds lines that say more.
     pub(crate) fn details(mut self, details: impl IntoIterator<Item = String>) -> Self {
         self.details.extend(details);

@@ -24,23 +24,32 @@ impl Session {
             return Ok(());
         }
         let watch = Watch::new();
-        self.wait.until(&watch, self.catch_up(&watch)).await
+        let ended = self.wait.until(&watch, self.catch_up(&watch)).await?;
+        drop(watch);
+        for operation in ended {
+            eprintln!("{}: {}", one_line(&what(&operation)), one_line(text(&operation["state"])));
+        }
+        Ok(())
     }
 
-    /// Follows what changes of environment objects do to deployments, if that is wanted.
-    pub(crate) async fn follow_roll_outs(&self) -> Outcome {
-        self.follow_own(|operation| text(&operation["cause"]) == "ENVIRONMENT_OBJECT").await
+    /// Follows what the last change of an environment object does to deployments, if that is wanted. Of one that is gone
+    /// the time of the change is not known: then what is under way is followed.
+    pub(crate) async fn follow_roll_outs(&self, object: Option<&Value>) -> Outcome {
+        let own = match object.and_then(|object| object["updatedAt"].as_str()) {
+            Some(time) => json!({ "subjectId": "self", "since": time }),
+            None => json!({ "subjectId": "self", "states": ["PENDING", "RUNNING"] }),
+        };
+        self.follow_those(&own, |operation| text(&operation["cause"]) == "ENVIRONMENT_OBJECT").await
     }
 
-    /// Follows those operations of the caller that are under way and chosen, if that is wanted.
-    pub(crate) async fn follow_own(&self, is_chosen: impl Fn(&Value) -> bool) -> Outcome {
+    /// Follows those operations of a list that are chosen, if that is wanted.
+    pub(crate) async fn follow_those(&self, own: &Value, is_chosen: impl Fn(&Value) -> bool) -> Outcome {
         if !self.wait.is_wanted() || self.is_planning() {
             return Ok(());
         }
         let organization = self.in_organization().await?;
-        let own = json!({ "subjectId": "self", "states": ["PENDING", "RUNNING"] });
         let mut pages =
-            self.client.pages(Call::to::<operations::List>(&organization).query_params(&own)?, None);
+            self.client.pages(Call::to::<operations::List>(&organization).query_params(own)?, None);
         while let Some(page) = pages.next().await? {
             let ids = page.iter().filter(|operation| is_chosen(operation)).filter_map(id_of);
             let paths = ids.map(|id| operation_path(organization.organization_id, id));
@@ -104,7 +113,7 @@ impl Session {
 
     /// Follows what this command has started, one after the other. It is an error if the last one of a target did not
     /// succeed: an earlier one does not count any more.
-    async fn catch_up(&self, watch: &Watch) -> Outcome {
+    async fn catch_up(&self, watch: &Watch) -> Outcome<Vec<Value>> {
         let mut ended: Vec<Value> = Vec::new();
         for path in self.started.take() {
             match self.to_end(path, watch).await {
@@ -120,7 +129,10 @@ impl Session {
                 Err(failed) => return Err(failed),
             }
         }
-        ended.iter().find_map(failure).map_or(Ok(()), Err)
+        match ended.iter().find_map(failure) {
+            Some(failed) => Err(failed),
+            None => Ok(ended),
+        }
     }
 
     /// Follows an operation to its end, or that of the one which took its place.

@@ -39,6 +39,7 @@ impl Progress {
     pub(crate) fn new() -> Self {
         let bar = terminal::is_interactive().then(|| {
             let bar = moving(ProgressBar::new_spinner(), "{spinner} {msg} ({elapsed})");
+            bar.set_message("Waiting");
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });

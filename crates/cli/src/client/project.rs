@@ -17,6 +17,7 @@ use podium_api::path::OfDeployment;
 use podium_client::Call;
 use serde::Deserialize;
 
+pub(crate) use self::dotenv::FILE as VALUES;
 use self::links::Link;
 use super::ending::{Failed, Outcome};
 use super::fields::yaml_problem;

@@ -15,7 +15,7 @@ use crate::terminal;
 #[derive(Args, Clone, Debug, Default)]
 #[group(id = "waiting")]
 pub(crate) struct Wait {
-    /// Follow a change until it is done; this is the default on a terminal.
+    /// Follow a change until it is done: the default on a terminal, and for podium deploy.
     #[arg(long, global = true, overrides_with = "no_wait")]
     wait: bool,
     /// Do not follow it.

@@ -159,13 +159,13 @@ impl Clusters {
             Verb::Failover { cluster } => {
                 session.agree(&format!("Move all deployments of {cluster} to its standby region?"))?;
                 let changed = update(&session, &cluster, &json!({ "isFailedOver": true })).await?;
-                eprintln!("{cluster} is to fail over.");
+                eprintln!("Failing {cluster} over.");
                 followed(&session, &changed).await
             }
             Verb::Failback { cluster } => {
                 session.agree(&format!("Move all deployments of {cluster} back?"))?;
                 let changed = update(&session, &cluster, &json!({ "isFailedOver": false })).await?;
-                eprintln!("{cluster} is to fail back.");
+                eprintln!("Failing {cluster} back.");
                 followed(&session, &changed).await
             }
             Verb::Options { kind, provider } => {

@@ -211,8 +211,10 @@ impl Deployments {
                 let changed = update::update(&session, &one, &change, &[], &[]).await?;
                 eprintln!("Moved {} to {to}.", one.deployment);
                 let path = session.deployment(text(&changed["id"]), None).await?;
-                session.settle_if_wanted(&path).await?;
-                session.show(&changed, &VIEW)
+                match session.wait.is_wanted() {
+                    true => session.show(&session.settle(&path).await?, &VIEW),
+                    false => session.show(&changed, &VIEW),
+                }
             }
             Verb::Processes(one) => processes::show(&session, &one.find(&session).await?).await,
             Verb::Options => {
@@ -286,6 +288,6 @@ async fn sleep(session: &Session, one: &One, sleeps: bool, until: Option<String>
         body["overrideUntil"] = until.into();
     }
     session.post::<api::OverrideHibernation>(&path, &body).await?;
-    eprintln!("{} is to {}.", one.deployment, if sleeps { "hibernate" } else { "wake up" });
+    eprintln!("{} {}.", if sleeps { "Hibernating" } else { "Waking" }, one.deployment);
     session.settle_if_wanted(&path).await
 }

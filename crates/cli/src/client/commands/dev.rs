@@ -329,7 +329,7 @@ impl Running<'_> {
     }
 
     async fn trigger(&self, dag: &str) -> Outcome {
-        let airflow = Airflow::of(self.session, &self.path).await?;
+        let airflow = Airflow::of(self.session, &self.path).await?.asked_once();
         let run = dags::start_now(&airflow, dag).await?;
         beside(|| eprintln!("Started {}.", printable(&run)));
         Ok(())

@@ -156,9 +156,10 @@ impl EnvironmentObjects {
                 let body = content.body(base, &kind, true)?;
                 let made = session.post::<api::Create>(&organization, &body).await?;
                 eprintln!("Created {key}.");
-                session.follow_roll_outs().await?;
                 let path = session.object(&json!({}), text(&made["id"])).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+                let made = session.get::<api::Get>(&path).await?;
+                session.follow_roll_outs(Some(&made)).await?;
+                session.show(&made, &VIEW)
             }
             Verb::Update { key, place, content } => {
                 let path = session.object(&place.params(&session).await?, &key).await?;
@@ -168,7 +169,7 @@ impl EnvironmentObjects {
                 let edit = |current: &Value| content.body(json!({}), text(&current["objectType"]), false);
                 let changed = session.edit::<api::Get, api::Update>(&path, edit).await?;
                 eprintln!("Changed {key}.");
-                session.follow_roll_outs().await?;
+                session.follow_roll_outs(Some(&changed)).await?;
                 session.show(&changed, &VIEW)
             }
             Verb::Delete { keys, place } => {
@@ -178,7 +179,7 @@ impl EnvironmentObjects {
                     all.push((session.object(&params, &key).await?, key));
                 }
                 session.delete::<api::Delete>("environment object", &all).await?;
-                session.follow_roll_outs().await
+                session.follow_roll_outs(None).await
             }
             Verb::Exclude { key, excluded, place } => {
                 let path = session.object(&place.params(&session).await?, &key).await?;
@@ -186,7 +187,7 @@ impl EnvironmentObjects {
                 let body = json!({ "scope": "DEPLOYMENT", "scopeEntityId": id });
                 session.change(Call::to::<api::ExcludeLinking>(&path).body(&body)?).await?;
                 eprintln!("{excluded} is no longer given {key}.");
-                session.follow_roll_outs().await
+                session.follow_roll_outs(Some(&session.get::<api::Get>(&path).await?)).await
             }
         }
     }

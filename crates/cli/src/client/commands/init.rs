@@ -95,12 +95,21 @@ impl Init {
         for (path, text) in files {
             write(&self.folder.join(path), text)?;
         }
-        let folder = self.folder.display();
-        eprintln!("Wrote a project to {folder}. Next, run it on this machine while you write it:");
+        let folder = typed(&self.folder.display().to_string());
+        eprintln!("Wrote a project to {folder}\nNext, run it on this machine while you write it:");
         eprintln!("  podium dev {folder}");
         eprintln!("Or send it to a server:");
         eprintln!("  podium deploy {folder} --create");
         Ok(())
+    }
+}
+
+/// A name as it is typed in a shell.
+fn typed(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', r"'\''")),
     }
 }
 

@@ -42,7 +42,7 @@ enum Verb {
         /// Id of the invite.
         invite: String,
     },
-    /// Accept an invite as the current user; somebody new opens the link in a browser instead.
+    /// Accept an invite as the current user; somebody new types podium login --invite, or opens the link in a browser.
     ///
     /// The secret of the link is asked for, or read from standard input.
     Accept,

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::client::browser;
 use crate::client::contexts::{Context, Contexts};
 use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::operator;
 use crate::client::output::{View, column};
 use crate::client::session::{Setup, Target, text};
 use crate::terminal;
@@ -51,7 +52,7 @@ pub(crate) struct Login {
     #[arg(long, conflicts_with_all = ["email", "token_file"])]
     no_browser: bool,
     /// Accept an invite and set a password; its link is asked for, or read from standard input.
-    #[arg(long, conflicts_with_all = ["server", "email", "token_file", "no_browser", "context", "url"])]
+    #[arg(long, conflicts_with_all = ["email", "token_file", "no_browser", "context", "url"])]
     invite: bool,
     #[command(flatten)]
     target: Target,
@@ -89,6 +90,12 @@ const VIEW: View = View {
 
 impl Login {
     pub(crate) async fn run(self) -> Outcome {
+        if self.invite && self.server.is_some() {
+            return Err(Failed::usage(
+                "the link of the invite does not follow the command, where others can read it",
+            )
+            .hint("Type podium login --invite: it asks for the link, or reads it from standard input."));
+        }
         let link = self.invite.then(Link::ask).transpose()?;
         let url = match &link {
             Some(link) => link.url.clone(),
@@ -249,6 +256,11 @@ impl Logout {
         }
         forget(&name)?;
         eprintln!("Signed out of {name}.");
+        if Contexts::read()?.contexts.is_empty() && operator::socket_in(&operator::directory())?.is_some() {
+            eprintln!(
+                "You are signed in nowhere now: in this folder, podium acts as the operator of its server."
+            );
+        }
         Ok(())
     }
 }

@@ -172,7 +172,8 @@ async fn settle(session: &Session, applied: &Value) -> Outcome {
         let is_of_plan = |operation: &Value| {
             text(&operation["cause"]) == "ENVIRONMENT_OBJECT" || text(&operation["kind"]) == "DELETE"
         };
-        session.follow_own(is_of_plan).await?;
+        let own = json!({ "subjectId": "self", "states": ["PENDING", "RUNNING"] });
+        session.follow_those(&own, is_of_plan).await?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::{is_name, text_of};
 use crate::client::ending::{Failed, Outcome};
 
 /// The name of the file.
-pub(super) const FILE: &str = ".env";
+pub(crate) const FILE: &str = ".env";
 
 /// The variables of the file; none if there is no file.
 pub(super) fn read(folder: &Path) -> Outcome<HashMap<String, String>> {

@@ -104,7 +104,7 @@ fn a_deployment_is_followed_changed_and_moved() {
     assert_eq!(variables.len(), 2, "{variables:?}");
     assert!(!after.to_string().contains("hidden"));
     let said = desk.run(&["deployment", "hibernate", "nightly", "--wait"]).stderr;
-    assert!(said.starts_with("nightly is to hibernate.\n"), "{said}");
+    assert!(said.starts_with("Hibernating nightly.\n"), "{said}");
     assert!(said.ends_with("nightly is HIBERNATING.\n"), "{said}");
     assert_eq!(desk.run(&["deployment", "wake", "nightly", "--wait"]).code, Some(0));
     assert_eq!(desk.run(&["deployment", "end-override", "nightly"]).code, Some(0));

@@ -10,7 +10,7 @@ use crate::program::{Installation, finish};
 fn a_project_is_written_once_and_deployed() {
     let desk = Desk::signed_in();
     let made = desk.run(&["init", "hello"]);
-    let next = "Wrote a project to hello. Next, run it on this machine while you write it:\n  podium dev hello\n\
+    let next = "Wrote a project to hello\nNext, run it on this machine while you write it:\n  podium dev hello\n\
                 Or send it to a server:\n  podium deploy hello --create\n";
     assert_eq!(made.stderr, next);
     let again = desk.run(&["init", "hello"]);

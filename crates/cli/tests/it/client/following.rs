@@ -59,7 +59,7 @@ fn a_change_follows_its_own_operation_and_the_one_that_takes_its_place() {
     podium_testkit::run(Engine::Sqlite, |app| async move {
         let scripted = Scripted::start(&app).await;
         let mut first = follow(&scripted, "podium deployment wake nightly --wait");
-        first.says("nightly is to wake up.");
+        first.says("Waking nightly.");
         first.says("WAKE of nightly: ");
         let changed = scripted.furnish(on_pipes("podium deployment update nightly --variable A=1 --no-wait"));
         assert_eq!(finish(changed, "").code, Some(0));

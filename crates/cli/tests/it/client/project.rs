@@ -218,3 +218,40 @@ fn what_the_server_refuses_is_named_as_in_the_file() {
     assert!(refused.stderr.contains("workerQueues"), "{}", refused.stderr);
     assert!(refused.stderr.contains("In podium.yaml, workerQueues are `queues`"), "{}", refused.stderr);
 }
+
+#[test]
+fn a_plan_of_a_deploy_says_what_the_file_changes() {
+    let desk = Desk::signed_in();
+    desk.shown(&["init", "hello"]);
+    let create = |name: &str, more: &[&str]| {
+        desk.shown(&[&["deployment", "create", name, "--runtime", "3.3.1", "--wait"], more].concat())
+    };
+    create("hello", &[]);
+    let folder = desk.folder().join("hello");
+    std::fs::write(folder.join("podium.yaml"), "deployment: hello\nruntime: 3.3.2\nvariables: [API_KEY]\n")
+        .unwrap();
+    let refused = desk.run(&["deploy", "hello", "--plan"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("  variables: API_KEY has no value: "), "{}", refused.stderr);
+    std::fs::write(folder.join(".env"), "API_KEY=hidden\n").unwrap();
+    let planned = desk.run(&["deploy", "hello", "--plan"]);
+    assert_eq!(
+        (planned.code, planned.stderr.as_str()),
+        (
+            Some(0),
+            "Nothing was deployed yet: all 4 files are new.\n\
+             podium.yaml changes the deployment: runtime 3.3.1 -> 3.3.2\n\
+             podium.yaml changes the deployment: variable API_KEY\n\
+             Nothing was changed.\n"
+        )
+    );
+    create("asleep", &["--development"]);
+    desk.shown(&["deployment", "hibernate", "asleep", "--wait"]);
+    let asleep = desk.run(&["deploy", "hello", "--deployment", "asleep", "--plan"]);
+    let said = "podium: asleep hibernates, and would refuse the deploy\nTo wake it for this deploy: podium deploy --wake\n";
+    assert_eq!((asleep.code, asleep.stderr.as_str()), (Some(1), said));
+    let created = desk.run(&["deploy", "hello", "--deployment", "fresh", "--create", "--plan"]);
+    assert_eq!(created.code, Some(0), "{}", created.stderr);
+    assert!(created.stderr.ends_with("Nothing was changed.\n"), "{}", created.stderr);
+    assert_eq!(desk.run(&["deployment", "get", "fresh"]).code, Some(3));
+}

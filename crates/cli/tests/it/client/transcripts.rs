@@ -120,8 +120,8 @@ fn masked(line: &str) -> String {
 
 /// Whether a line is about something that is going on: how much of that is seen depends on the machine.
 fn is_passing(line: &str) -> bool {
-    let is_of_operation =
-        line.contains(" of ") && (line.ends_with(": PENDING") || line.contains(": RUNNING"));
+    let is_of_operation = line.contains(" of ")
+        && ([": PENDING", ": RUNNING", ": SUCCEEDED"].iter().any(|state| line.contains(state)));
     let is_step = |line: &str| {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap_or_default();

@@ -87,6 +87,11 @@ impl New {
     /// Shows what would change, and stops.
     async fn plan(&self, session: &Session, files: &[archive::File]) -> Outcome {
         let path = self.deployment(session).await?;
+        let deployment = session.get::<deployments::Get>(&path).await?;
+        if text(&deployment["status"]) == "HIBERNATING" && !self.wake {
+            let message = format!("{} hibernates, and would refuse the deploy", text(&deployment["name"]));
+            return Err(Failed::because(message).hint(WAKE));
+        }
         let settings = Project::read(&self.folder)?.planned(session, &self.folder, &path).await?;
         diff::show(session, path, files).await?;
         settings.iter().for_each(|change| eprintln!("{FILE} changes the deployment: {}", one_line(change)));
@@ -104,8 +109,11 @@ impl New {
         let project = Project::read(&self.folder)?;
         let Some(name) = self.which.deployment.clone().or(project.deployment.clone()) else { return found };
         if !self.create {
-            return found.map_err(|failed| {
-                failed.hint(format!("To create it: podium deploy --create, or correct its name in {FILE}."))
+            return found.map_err(|failed| match failed.reason().starts_with("there is no deployment") {
+                true => {
+                    failed.or_hint(&format!("To create it: podium deploy --create. Its name is in {FILE}."))
+                }
+                false => failed,
             });
         }
         let workspace = self.which.flags.workspace.clone().or(project.workspace.clone());
@@ -138,6 +146,9 @@ pub(crate) async fn send(
     Ok(text(&finalized["id"]).to_owned())
 }
 
+/// What to do about a deployment that hibernates.
+const WAKE: &str = "To wake it for this deploy: podium deploy --wake";
+
 /// How a deploy is made.
 #[derive(Clone, Copy, Default)]
 struct Modes {
@@ -166,7 +177,12 @@ async fn hand_over(
     if modes.wake {
         body["wake"] = true.into();
     }
-    let deploy = session.post::<api::Create>(&path, &body).await?;
+    let deploy = session.post::<api::Create>(&path, &body).await.map_err(|failed| {
+        match failed.reason().contains("hibernat") {
+            true => failed.hint(WAKE),
+            false => failed,
+        }
+    })?;
     let version = upload(session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
     let of = of_deploy(path, text(&deploy["id"]))?;
     let strict = modes.strict.then_some(true);

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::client::commands::deploys;
 use crate::client::ending::{Failed, Outcome};
+use crate::client::project::VALUES;
 
 /// How often files are looked at.
 const PACE: Duration = Duration::from_millis(300);
@@ -18,9 +19,15 @@ pub(super) struct Snapshot(BTreeMap<String, Option<(SystemTime, u64)>>);
 impl Snapshot {
     pub(super) async fn take(folder: &Path) -> Outcome<Self> {
         let folder: PathBuf = folder.to_owned();
-        let taken = tokio::task::spawn_blocking(move || deploys::stamps(&folder)).await;
-        let stamps = taken.map_err(|error| Failed::because(error.to_string()))??;
-        Ok(Self(stamps.into_iter().collect()))
+        let taken = tokio::task::spawn_blocking(move || {
+            let mut stamps: BTreeMap<_, _> = deploys::stamps(&folder)?.into_iter().collect();
+            // It is not deployed, but has values of variables.
+            if let Ok(found) = std::fs::metadata(folder.join(VALUES)) {
+                stamps.insert(VALUES.into(), found.modified().ok().map(|time| (time, found.len())));
+            }
+            Ok(Self(stamps))
+        });
+        taken.await.map_err(|error| Failed::because(error.to_string()))?
     }
 
     /// Returns once a file is different.

@@ -13,6 +13,9 @@ use crate::terminal;
 /// What an invite's link is made of.
 const PAGE: &str = "/accept-invite?token=";
 
+/// How many characters a password has at least.
+const SHORTEST: usize = 12;
+
 /// The link of an invite.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link {
@@ -43,6 +46,11 @@ impl Link {
             true => (terminal::ask("Your name: ")?, new_password()?),
             false => (terminal::line()?, terminal::line()?),
         };
+        if full_name.trim().is_empty() || password.is_empty() {
+            return Err(Failed::usage("a name and a password are needed").hint(
+                "Without a terminal, standard input holds the link, your name and a new password, a line each.",
+            ));
+        }
         let body = json!({ "token": self.secret, "fullName": full_name, "password": password });
         match client.send::<Value>(Call::to::<api::AcceptInvite>(&()).body(&body)?).await {
             Ok(accepted) => Ok(text(&accepted.body["session"]["token"]).to_owned()),
@@ -62,7 +70,13 @@ impl Link {
 }
 
 fn new_password() -> Outcome<String> {
-    let password = terminal::ask_secret("New password (at least 12 characters): ")?;
+    let password = loop {
+        let password = terminal::ask_secret("New password (at least 12 characters): ")?;
+        if password.is_empty() || password.chars().count() >= SHORTEST {
+            break password;
+        }
+        eprintln!("That is too short.");
+    };
     match terminal::ask_secret("Once more: ")? == password {
         true => Ok(password),
         false => Err(Failed::usage("the passwords differ").hint("Nothing was sent: the link still works.")),
