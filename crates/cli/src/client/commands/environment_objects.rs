@@ -166,7 +166,7 @@ impl EnvironmentObjects {
                 if content.is_empty() {
                     return Err(Failed::usage("nothing to change: see podium env update --help"));
                 }
-                let edit = |current: &Value| content.body(json!({}), text(&current["objectType"]), false);
+                let edit = |current: &Value| content.change(current);
                 let changed = session.edit::<api::Get, api::Update>(&path, edit).await?;
                 eprintln!("Changed {key}.");
                 session.follow_roll_outs(Some(&changed)).await?;
@@ -224,6 +224,15 @@ impl Content {
     fn is_empty(&self) -> bool {
         let Self { value, secret, description, link_all, extra } = self;
         value.is_none() && secret.is_none() && description.is_none() && !link_all && extra.is_empty()
+    }
+
+    /// The body of an update; a connection is always sent its type.
+    fn change(&self, current: &Value) -> Outcome<Value> {
+        let mut body = self.body(json!({}), text(&current["objectType"]), false)?;
+        if let Some(connection) = body.get_mut("connection").and_then(Value::as_object_mut) {
+            connection.entry("type").or_insert_with(|| current["connection"]["type"].clone());
+        }
+        Ok(body)
     }
 
     /// The body of a request for an object of this type.

@@ -3,11 +3,13 @@
 //! Whoever handles the signal once handles it for good. So a thread of its own does, which also works while the program
 //! asks a question and cannot do anything else.
 
+use std::io::ErrorKind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
 /// As a shell says it of a program that Ctrl-C has ended.
@@ -15,14 +17,14 @@ const INTERRUPTED: i32 = 130;
 
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 static PRESSED: Notify = Notify::const_new();
-static LISTENS: OnceLock<Result<(), String>> = OnceLock::new();
+static LISTENS: OnceLock<Result<(), ErrorKind>> = OnceLock::new();
 
 /// A wait that Ctrl-C ends.
 pub(super) struct Interrupt;
 
 /// Listens to Ctrl-C from now on.
 pub(super) fn listen() -> std::io::Result<Interrupt> {
-    LISTENS.get_or_init(start).clone().map_err(std::io::Error::other)?;
+    (*LISTENS.get_or_init(start))?;
     IS_WAITING.store(true, Ordering::SeqCst);
     Ok(Interrupt)
 }
@@ -40,27 +42,29 @@ impl Drop for Interrupt {
     }
 }
 
-fn start() -> Result<(), String> {
+fn start() -> Result<(), ErrorKind> {
     let (ready, is_ready) = mpsc::channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = match runtime {
-            Ok(runtime) => runtime,
-            Err(error) => return drop(ready.send(Err(error.to_string()))),
-        };
-        runtime.block_on(async {
-            let mut interrupts = match signal(SignalKind::interrupt()) {
-                Ok(interrupts) => interrupts,
-                Err(error) => return drop(ready.send(Err(error.to_string()))),
-            };
-            let _ = ready.send(Ok(()));
-            while interrupts.recv().await.is_some() {
-                if !IS_WAITING.load(Ordering::SeqCst) {
-                    std::process::exit(INTERRUPTED);
-                }
-                PRESSED.notify_one();
-            }
-        });
+        let begun = begin();
+        let _ = ready.send(begun.as_ref().map(|_| ()).map_err(std::io::Error::kind));
+        if let Ok((runtime, interrupts)) = begun {
+            runtime.block_on(handle(interrupts));
+        }
     });
-    is_ready.recv().unwrap_or_else(|_| Err("the thread for Ctrl-C has ended".into()))
+    is_ready.recv().unwrap_or(Err(ErrorKind::BrokenPipe))
+}
+
+fn begin() -> std::io::Result<(Runtime, Signal)> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let interrupts = runtime.block_on(async { signal(SignalKind::interrupt()) })?;
+    Ok((runtime, interrupts))
+}
+
+async fn handle(mut interrupts: Signal) {
+    while interrupts.recv().await.is_some() {
+        if !IS_WAITING.load(Ordering::SeqCst) {
+            std::process::exit(INTERRUPTED);
+        }
+        PRESSED.notify_one();
+    }
 }

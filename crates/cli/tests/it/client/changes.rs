@@ -163,6 +163,14 @@ fn environment_objects_clusters_ranges_and_the_audit_log() {
     let secret = desk.run_as(&[("KEY", "hidden")], &["env", "create", "API_KEY", "--secret", "KEY"]);
     assert_eq!(secret.code, Some(0), "{}", secret.stderr);
     desk.shown(&["env", "update", "STAGE", "--value", "production", "--workspace", "Default"]);
+    let kind = ["--workspace", "Default", "--type", "CONNECTION"];
+    let fields = ["--set", "connection.type=postgres", "--set", "connection.login=reader"];
+    desk.shown(&[&["env", "create", "warehouse"][..], &kind, &fields].concat());
+    desk.shown(&[&["env", "update", "warehouse", "--set", "connection.host=db2"][..], &kind].concat());
+    let changed = desk.json(&[&["env", "get", "warehouse"][..], &kind].concat());
+    let connection = ["type", "login", "host"].map(|field| changed["connection"][field].as_str().unwrap());
+    assert_eq!(connection, ["postgres", "reader", "db2"]);
+    desk.shown(&[&["env", "delete", "warehouse", "--yes"][..], &kind].concat());
     let object = desk.json(&["env", "get", "STAGE", "--workspace", "Default"]);
     assert_eq!(
         (&object["environmentVariable"]["value"], &object["autoLinkDeployments"]),
