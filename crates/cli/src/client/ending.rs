@@ -151,11 +151,19 @@ impl From<Error> for Failed {
 impl From<ErrorBody> for Failed {
     fn from(body: ErrorBody) -> Self {
         let exit = Exit::of_status(body.status_code.into());
-        let fields = body.field_errors.unwrap_or_default().into_iter();
-        // One field that is wrong is the message already.
-        let fields = fields.filter(|field| body.message != format!("{} {}", field.field, field.message));
-        let fields: Vec<String> = fields.map(|field| format!("{}: {}", field.field, field.message)).collect();
-        let mut failed = Self::new(exit, body.message).details(fields);
+        let fields = body.field_errors.unwrap_or_default();
+        let said = fields.iter().map(|field| format!("{} {}", field.field, field.message));
+        // The message may be all of them, one after the other: then each has its own line only.
+        let is_said = body.message == said.collect::<Vec<_>>().join("; ");
+        let details: Vec<String> =
+            fields.iter().map(|field| format!("{}: {}", field.field, field.message)).collect();
+        let mut failed = match (is_said, details.len()) {
+            (true, 1) => Self::new(exit, body.message),
+            (true, count @ 2..) => {
+                Self::new(exit, format!("{count} fields are not as they must be")).details(details)
+            }
+            _ => Self::new(exit, body.message).details(details),
+        };
         failed.status = Some(body.status_code);
         if !body.request_id.is_empty() {
             failed.details.push(format!("status {}, request {}", body.status_code, body.request_id));
@@ -244,6 +252,15 @@ mod tests {
             field_errors: Some(vec![field]),
         };
         assert_eq!(Failed::from(body).text(), "podium: name must not be empty\n");
+        let field = |name: &str| FieldError::new(name, "required", "is required");
+        let body = ErrorBody {
+            message: "region is required; name is required".into(),
+            request_id: String::new(),
+            status_code: 400,
+            field_errors: Some(vec![field("region"), field("name")]),
+        };
+        let said = "podium: 2 fields are not as they must be\n  region: is required\n  name: is required\n";
+        assert_eq!(Failed::from(body).text(), said);
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub(crate) fn read(path: &Path) -> Outcome<Value> {
 
 /// What is wrong with a YAML file, and where, on one line.
 pub(crate) fn yaml_problem(name: &dyn std::fmt::Display, error: &serde_saphyr::Error) -> String {
-    let message = error.without_snippet().to_string();
+    let message = in_words(&error.without_snippet().to_string());
     match error.location() {
         Some(at) => {
             let (line, column) = (at.line(), at.column());
@@ -119,6 +119,17 @@ pub(crate) fn yaml_problem(name: &dyn std::fmt::Display, error: &serde_saphyr::E
         }
         None => format!("{name}: {message}"),
     }
+}
+
+/// The parser's message in the words of people who write such files.
+fn in_words(message: &str) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        ("expected sequence start", "this must be a list, such as [a, b]"),
+        ("expected mapping start", "this must have fields, such as name: value"),
+        ("expected string scalar", "this must be a text"),
+        (", set DuplicateKeyPolicy in Options if acceptable", ""),
+    ];
+    WORDS.iter().fold(message.to_owned(), |message, (jargon, plain)| message.replace(jargon, plain))
 }
 
 #[cfg(test)]

@@ -136,7 +136,14 @@ impl Clusters {
                     "type": kind.to_uppercase(),
                     "vpcSubnetRange": vpc,
                 }))?;
-                let made = session.post::<api::Create>(&organization, &body).await?;
+                let made = session.post::<api::Create>(&organization, &body).await.map_err(|failed| {
+                    match failed.status() {
+                        Some(400) => failed.or_hint(
+                            "Flags: --provider, --region, --vpc. What can be chosen: podium cluster options --output json",
+                        ),
+                        _ => failed,
+                    }
+                })?;
                 eprintln!("Created cluster {name}.");
                 followed(&session, &made).await
             }

@@ -149,6 +149,11 @@ impl EnvironmentObjects {
             }
             Verb::Create { key, place, content } => {
                 let kind = place.kind.clone().unwrap_or_else(|| VARIABLE.into()).to_uppercase();
+                if kind == VARIABLE && content.has_no_value() {
+                    return Err(Failed::usage(format!("{key} needs a value")).hint(
+                        "Give --value TEXT, or --secret NAME for the value of an environment variable here.",
+                    ));
+                }
                 let (scope, id) = place.scope(&session).await?;
                 let base = json!({
                     "objectKey": key, "objectType": kind, "scope": scope, "scopeEntityId": id,
@@ -224,6 +229,10 @@ impl Content {
     fn is_empty(&self) -> bool {
         let Self { value, secret, description, link_all, extra } = self;
         value.is_none() && secret.is_none() && description.is_none() && !link_all && extra.is_empty()
+    }
+
+    fn has_no_value(&self) -> bool {
+        self.value.is_none() && self.secret.is_none() && self.extra.is_empty()
     }
 
     /// The body of an update; a connection is always sent its type.

@@ -280,7 +280,13 @@ pub(crate) fn forget(name: &str) -> Outcome {
 impl Whoami {
     pub(crate) async fn run(self) -> Outcome {
         let session = self.setup.open()?;
-        let user = session.get::<users::GetSelf>(&()).await?;
+        let user = match session.get::<users::GetSelf>(&()).await {
+            // An API token is no user.
+            Err(failed) if failed.status() == Some(403) => {
+                json!({ "username": "an API token", "organizationId": session.organization().await? })
+            }
+            found => found?,
+        };
         if let Some(socket) = session.client.socket() {
             eprintln!("You are the operator of this server, through {}.", socket.display());
         }

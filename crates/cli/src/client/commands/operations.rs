@@ -1,5 +1,7 @@
 //! `podium operation`.
 
+use std::str::FromStr;
+
 use clap::{Args, Subcommand};
 use podium_api::enums::{OperationKind, OperationState};
 use podium_api::operations as api;
@@ -40,10 +42,10 @@ enum Verb {
         #[arg(long, conflicts_with = "deployment")]
         cluster: Option<String>,
         /// Only those of these kinds, such as deploy.
-        #[arg(long, value_parser = word::<OperationKind>)]
+        #[arg(long, value_parser = word(OperationKind::ALL))]
         kind: Vec<OperationKind>,
         /// Only those in these states, such as running.
-        #[arg(long, value_parser = word::<OperationState>)]
+        #[arg(long, value_parser = word(OperationState::ALL))]
         state: Vec<OperationState>,
         #[command(flatten)]
         listing: Listing,
@@ -84,11 +86,29 @@ const VIEW: View = View {
     ],
 };
 
-/// A word of an enumeration, in any case and with either dash.
-fn word<T: std::str::FromStr<Err = podium_api::enums::UnknownValue>>(
-    text: &str,
-) -> Result<T, podium_api::enums::UnknownValue> {
-    text.to_uppercase().replace('-', "_").parse()
+/// A text that is none of the words of an enumeration, which are these.
+#[derive(Debug)]
+struct NoWord(String);
+
+impl std::fmt::Display for NoWord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "write one of {}", self.0)
+    }
+}
+
+impl std::error::Error for NoWord {}
+
+/// Reads a word of an enumeration, in any case and with either dash.
+fn word<T>(all: &'static [T]) -> impl Fn(&str) -> Result<T, NoWord> + Clone
+where
+    T: std::fmt::Display + FromStr + 'static,
+{
+    move |text| {
+        text.to_uppercase().replace('-', "_").parse().map_err(|_| {
+            let words = all.iter().map(|value| value.to_string().to_lowercase().replace('_', "-"));
+            NoWord(words.collect::<Vec<_>>().join(", "))
+        })
+    }
 }
 
 impl Operations {
@@ -159,7 +179,10 @@ mod tests {
 
     #[test]
     fn words_are_read_in_any_case() {
-        assert_eq!(word::<OperationKind>("runtime-upgrade").unwrap(), OperationKind::RuntimeUpgrade);
-        assert!(word::<OperationState>("sleeping").is_err());
+        assert_eq!(word(OperationKind::ALL)("runtime-upgrade").unwrap(), OperationKind::RuntimeUpgrade);
+        assert_eq!(
+            word(OperationState::ALL)("sleeping").unwrap_err().to_string(),
+            "write one of pending, running, succeeded, failed, cancelled, superseded"
+        );
     }
 }
