@@ -85,3 +85,38 @@ fn a_full_disk_and_a_closed_pipe_are_told_apart() {
     let closed = finish(desk.shell("podium workspace list | true"), "");
     assert_eq!((closed.code, closed.stderr.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn what_can_be_chosen_is_said() {
+    let desk = Desk::signed_in();
+    desk.refuses(
+        &["env", "create", "STAGE"],
+        2,
+        "podium: STAGE needs a value\n\
+         Give --value TEXT, or --secret NAME for the value of an environment variable here.\n",
+    );
+    let state = desk.run(&["operation", "list", "--state", "asleep"]);
+    assert_eq!(state.code, Some(2));
+    assert!(state.stderr.contains("write one of pending, running, succeeded, "), "{}", state.stderr);
+    let cluster = desk.run(&["cluster", "create", "main"]);
+    assert_eq!(cluster.code, Some(1));
+    let said =
+        "podium: 3 fields are not as they must be\n  cloudProvider: is required\n  region: is required\n";
+    assert!(cluster.stderr.starts_with(said), "{}", cluster.stderr);
+    assert!(cluster.stderr.contains("\nFlags: --provider, --region, --vpc. "), "{}", cluster.stderr);
+    desk.shown(&["init", "hello"]);
+    let file = desk.folder().join("hello/podium.yaml");
+    std::fs::write(&file, "deployment: hello\nlinks: warehouse\n").unwrap();
+    let listed = desk.run(&["deploy", "hello"]);
+    assert_eq!(listed.code, Some(2));
+    assert!(listed.stderr.contains(":2:8: this must be a list, such as [a, b]\n"), "{}", listed.stderr);
+}
+
+#[test]
+fn a_token_of_the_api_is_told_what_it_is() {
+    let desk = Desk::signed_in();
+    let token = desk.shown(&["token", "create", "ci", "--role", "owner"]);
+    let variables = [("PODIUM_URL", desk.url.as_str()), ("PODIUM_TOKEN", token.trim())];
+    let shown = desk.run_as(&variables, &["whoami", "--output", "name"]);
+    assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), "an API token\n"), "{}", shown.stderr);
+}
