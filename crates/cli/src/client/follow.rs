@@ -35,21 +35,27 @@ impl Session {
     /// Follows what the last change of an environment object does to deployments, if that is wanted. Of one that is gone
     /// the time of the change is not known: then what is under way is followed.
     pub(crate) async fn follow_roll_outs(&self, object: Option<&Value>) -> Outcome {
-        let own = match object.and_then(|object| object["updatedAt"].as_str()) {
-            Some(time) => json!({ "subjectId": "self", "since": time }),
-            None => json!({ "subjectId": "self", "states": ["PENDING", "RUNNING"] }),
-        };
-        self.follow_those(&own, |operation| text(&operation["cause"]) == "ENVIRONMENT_OBJECT").await
+        let since = object.and_then(|object| object["updatedAt"].as_str());
+        self.follow_own(since, |operation| text(&operation["cause"]) == "ENVIRONMENT_OBJECT").await
     }
 
-    /// Follows those operations of a list that are chosen, if that is wanted.
-    pub(crate) async fn follow_those(&self, own: &Value, is_chosen: impl Fn(&Value) -> bool) -> Outcome {
+    /// Follows the caller's own operations that are chosen, if that is wanted: those since a time, or else those that are
+    /// under way.
+    pub(crate) async fn follow_own(
+        &self,
+        since: Option<&str>,
+        is_chosen: impl Fn(&Value) -> bool,
+    ) -> Outcome {
         if !self.wait.is_wanted() || self.is_planning() {
             return Ok(());
         }
+        let own = match since {
+            Some(time) => json!({ "subjectId": "self", "since": time }),
+            None => json!({ "subjectId": "self", "states": ["PENDING", "RUNNING"] }),
+        };
         let organization = self.in_organization().await?;
-        let mut pages =
-            self.client.pages(Call::to::<operations::List>(&organization).query_params(own)?, None);
+        let call = Call::to::<operations::List>(&organization).query_params(&own)?;
+        let mut pages = self.client.pages(call, None);
         while let Some(page) = pages.next().await? {
             let ids = page.iter().filter(|operation| is_chosen(operation)).filter_map(id_of);
             let paths = ids.map(|id| operation_path(organization.organization_id, id));

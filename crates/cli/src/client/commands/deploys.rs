@@ -30,8 +30,8 @@ use sending::New;
 
 /// Deploy a folder with DAGs: pack it, upload it, and wait until it is live.
 ///
-/// Files that .gitignore or .podiumignore name are left out, and so are .git, .venv, .env, __pycache__ and podium-data. If there is a folder
-/// named dags, it becomes the DAGs' root. What podium.yaml says about the deployment is applied first.
+/// Files that .gitignore or .podiumignore name are left out, and so are .git, .venv, .env, __pycache__ and podium-data.
+/// If there is a folder named dags, it becomes the DAGs' root. What podium.yaml says about the deployment is applied first.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\

@@ -88,6 +88,9 @@ const VIEW: View = View {
     ],
 };
 
+/// Who a caller is that is no user.
+const API_TOKEN: &str = "an API token";
+
 impl Login {
     pub(crate) async fn run(self) -> Outcome {
         if self.invite && self.server.is_some() {
@@ -234,7 +237,7 @@ async fn identify(client: &Client) -> Outcome<(String, Option<OrganizationId>)> 
     let subject = match client.send::<Value>(Call::to::<users::GetSelf>(&())).await {
         Ok(user) => text(&user.body["username"]).to_owned(),
         // An API token is no user.
-        Err(error) if error.status() == Some(403) => "an API token".into(),
+        Err(error) if error.status() == Some(403) => API_TOKEN.into(),
         Err(error) => return Err(error.into()),
     };
     Ok((subject, only))
@@ -283,7 +286,7 @@ impl Whoami {
         let user = match session.get::<users::GetSelf>(&()).await {
             // An API token is no user.
             Err(failed) if failed.status() == Some(403) => {
-                json!({ "username": "an API token", "organizationId": session.organization().await? })
+                json!({ "username": API_TOKEN, "organizationId": session.organization().await? })
             }
             found => found?,
         };

@@ -172,8 +172,7 @@ async fn settle(session: &Session, applied: &Value) -> Outcome {
         let is_of_plan = |operation: &Value| {
             text(&operation["cause"]) == "ENVIRONMENT_OBJECT" || text(&operation["kind"]) == "DELETE"
         };
-        let own = json!({ "subjectId": "self", "states": ["PENDING", "RUNNING"] });
-        session.follow_those(&own, is_of_plan).await?;
+        session.follow_own(None, is_of_plan).await?;
     }
     Ok(())
 }
@@ -259,11 +258,10 @@ async fn apply(session: &Session, plan_id: PlanId) -> Outcome<Value> {
     }
 }
 
-/// Shows what is shown only once: the values of new tokens.
-/// Prints what is shown only once, of a plan whose calls are not known here.
+/// Shows what is shown only once, of a plan whose calls are not known here.
 fn show_secrets(applied: &Value) -> Outcome {
     let mut out = std::io::stdout().lock();
-    for result in applied["calls"].as_array().into_iter().flatten().map(|call| &call["result"]) {
+    for result in calls(applied).map(|call| &call["result"]) {
         for name in ["token", "secret"] {
             if let Some(value) = result[name].as_str().filter(|value| !value.is_empty()) {
                 writeln!(out, "{name} {}: {value}", one_line(text(&result["name"])))?;
@@ -276,9 +274,10 @@ fn show_secrets(applied: &Value) -> Outcome {
     Ok(())
 }
 
-fn show_values(calls: &[Planned], applied: &Value) -> Outcome {
+/// Shows what is shown only once: the values of new tokens.
+fn show_values(planned: &[Planned], applied: &Value) -> Outcome {
     let mut out = std::io::stdout().lock();
-    for (call, done) in calls.iter().zip(applied["calls"].as_array().into_iter().flatten()) {
+    for (call, done) in planned.iter().zip(calls(applied)) {
         let result = &done["result"];
         if let (Kind::Token, Some(value)) = (call.key.kind, result["token"].as_str()) {
             writeln!(out, "token {}: {value}", call.label)?;

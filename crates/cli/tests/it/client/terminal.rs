@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use super::Desk;
 use super::signing_in::decide;
 use crate::program::finish;
+use crate::terminals::Terminal;
 
 /// A command on a terminal of its own.
 fn on_terminal(desk: &Desk, command: &str) -> Command {
@@ -37,6 +38,29 @@ fn a_deletion_is_asked_about() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("Deleted workspace Old."), "{said}");
     assert_eq!(desk.run(&["workspace", "get", "Old"]).code, Some(3));
+}
+
+#[test]
+fn ctrl_c_ends_the_program_also_after_it_has_waited() {
+    let desk = Desk::signed_in();
+    let file = "\
+workspaces:
+  - { name: Big, defaultCluster: main }
+clusters:
+  - { name: main, type: DEDICATED, cloudProvider: AWS, region: us-east-1, vpcSubnetRange: 172.20.0.0/20 }
+deployments:
+  - { name: nightly, workspace: Big }
+";
+    std::fs::write(desk.folder().join("file.yaml"), file).unwrap();
+    let mut applying = Terminal::start(on_terminal(&desk, "apply -f file.yaml --in-parts"));
+    applying.sees("Apply this plan? [y/N] ");
+    applying.types("y\n");
+    // It has waited for the cluster before it asks again.
+    applying.sees("Applied: 2 created");
+    applying.sees("Apply this plan? [y/N] ");
+    applying.types("\u{3}");
+    assert_eq!(applying.ends(), Some(130), "{}", applying.all);
+    assert_eq!(desk.run(&["deployment", "get", "nightly"]).code, Some(3));
 }
 
 #[test]
