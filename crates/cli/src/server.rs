@@ -5,6 +5,8 @@ mod backup;
 mod confine;
 mod data_dir;
 mod data_plane;
+#[cfg(target_os = "linux")]
+mod environments;
 pub(crate) mod ip_range;
 mod joining;
 mod limits;
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     /// Create an installation from a backup, in an empty directory.
     #[cfg(target_os = "linux")]
     Restore(restore::Restore),
+    #[cfg(target_os = "linux")]
+    Stop(environments::StopEnvironments),
+    #[cfg(target_os = "linux")]
+    Start(environments::StartEnvironments),
     /// The machines that run environments.
     #[command(subcommand)]
     Node(node::Node),
@@ -94,6 +100,10 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Result<(), Failure
             Command::Backup(command) => command.run().await,
             #[cfg(target_os = "linux")]
             Command::Restore(command) => command.run(),
+            #[cfg(target_os = "linux")]
+            Command::Stop(command) => command.run().await,
+            #[cfg(target_os = "linux")]
+            Command::Start(command) => command.run().await,
             Command::Node(command) => command.run().await,
             Command::OwnerPassword(command) => command.run().await,
             Command::OwnerToken(command) => command.run().await,

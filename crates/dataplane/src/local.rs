@@ -50,6 +50,7 @@ mod socket;
 mod socket_directory;
 mod spool;
 mod state;
+mod stops;
 mod supervisor;
 mod tail;
 mod tasks;
@@ -87,6 +88,7 @@ pub use self::quota::half_of_disk;
 pub use self::server_url::BadUrl;
 pub use self::services::{Archive, Archives, Claims, Keys, Logs, Services};
 use self::state::State;
+pub use self::stops::{Stop, StoppableEnvironment, stoppable_environments};
 use self::supervisor::{Order, Supervisor};
 use self::timing::Timing;
 use crate::blocking::blocking;
@@ -148,6 +150,7 @@ impl Local {
         local.take_over().map_err(OpenError::NotTakenOver)?;
         tokio::spawn(unused_runtimes::sweep(Arc::downgrade(&local.plane)));
         tokio::spawn(quota::watch(Arc::downgrade(&local.plane)));
+        tokio::spawn(stops::watch(Arc::downgrade(&local.plane)));
         let plane = Arc::clone(&local.plane);
         tokio::spawn(async move {
             if let Err(lacking) = plane.host().await {
@@ -155,6 +158,11 @@ impl Local {
             }
         });
         Ok(local)
+    }
+
+    /// Stops the plane's own database server once no environment uses it.
+    pub async fn stop_unused_database(&self) {
+        self.plane.stop_unused_database().await;
     }
 
     /// Takes over existing environments. A broken one does not prevent the others from running.

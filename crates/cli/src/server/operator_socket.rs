@@ -69,6 +69,12 @@ pub(crate) async fn start(
     }
 }
 
+/// Whether a server runs on a data directory.
+pub(crate) fn is_served(directory: &Path) -> bool {
+    File::open(directory.join(LOCK))
+        .is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
 async fn attempt(app: &App, directory: &Path) -> Result<Option<OwnSocket>, Failure> {
     let (key, directory) = (app.world.secret(), directory.to_owned());
     let opened = tokio::task::spawn_blocking(move || OwnSocket::open(directory, key)).await;

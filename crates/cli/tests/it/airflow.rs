@@ -126,6 +126,7 @@ fn deployments_really_run() {
     assert_eq!(world.airflow(&second, "GET", "/dags/hello/dagRuns", None).json()["total_entries"], 4);
 
     let saved = operate::a_running_installation_is_saved(&world, &second);
+    operate::what_is_stopped_stays_stopped(&mut world, &second);
     world.say("nothing is left of a deleted deployment");
     world.remember_traces(&mut second);
     world.delete(&second);

@@ -52,6 +52,35 @@ fn the_log_names_the_user_and_what_became_of_deployments_and_leaves_out_probes()
 }
 
 #[test]
+fn environments_of_this_machine_are_stopped_and_started_by_name() {
+    let installation = Installation::new();
+    let program = installation.serve(&[]);
+    assert_eq!(installation.run(&["stop"]).stderr, "No environments run on this machine.\n");
+    let made = create(&program, &installation.read("owner-token"));
+    program.stop();
+    // One that is asleep: nothing has to be ended.
+    let place = installation.data_dir().join("local/environments").join(made["id"].as_str().expect("an id"));
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join("state.json"), json!({ "namespace": made["namespace"] }).to_string()).unwrap();
+    let said = |arguments: &[&str]| {
+        let ended = installation.run(arguments);
+        (ended.code, ended.stderr)
+    };
+    let unknown = "podium: \"nightly\" does not run on this machine. These do: Reports\n";
+    assert_eq!(said(&["stop", "nightly"]), (Some(1), unknown.into()));
+    let alone = "podium: without a server `podium stop` stops them itself: leave out --no-wait\n";
+    assert_eq!(said(&["stop", "--no-wait"]), (Some(1), alone.into()));
+    assert_eq!(said(&["start"]), (Some(0), "Nothing is stopped on this machine.\n".into()));
+    let stopped = "Stopping Reports, once running tasks have finished. To end them: podium stop --now\n\
+                   Stopped Reports. To start again: podium start\n";
+    assert_eq!(said(&["stop", "Reports"]), (Some(0), stopped.into()));
+    assert!(place.join("stopped").exists());
+    let started = "The server is not running. It starts Reports when it does: podium serve\n";
+    assert_eq!(said(&["start", made["namespace"].as_str().expect("text")]), (Some(0), started.into()));
+    assert!(!place.join("stopped").exists());
+}
+
+#[test]
 fn the_commands_of_the_operators_guide_work_as_they_are_written() {
     let installation = Installation::new();
     let program = installation.serve(&[]);
@@ -62,7 +91,15 @@ fn the_commands_of_the_operators_guide_work_as_they_are_written() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_podium"), directory.join("bin/podium")).unwrap();
     let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/operate.md");
     let commands = commands(&std::fs::read_to_string(guide).unwrap());
-    for command in ["podium backup", "podium restore", "podium node list", "podium work", "curl"] {
+    for command in [
+        "podium backup",
+        "podium restore",
+        "podium stop",
+        "podium start",
+        "podium node list",
+        "podium work",
+        "curl",
+    ] {
         assert!(commands.contains(command), "{command}");
     }
     let path = format!("{}:{}", directory.join("bin").display(), std::env::var("PATH").unwrap_or_default());
@@ -86,8 +123,8 @@ fn the_settings_that_the_operators_guide_names_are_there() {
     let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/operate.md");
     let guide = std::fs::read_to_string(guide).unwrap();
     let installation = Installation::new();
-    let help =
-        ["serve", "backup", "restore", "work"].map(|command| installation.run(&[command, "--help"]).stdout);
+    let help = ["serve", "backup", "restore", "stop", "work"]
+        .map(|command| installation.run(&[command, "--help"]).stdout);
     let help = format!("{}{}", help.concat(), installation.run(&["node", "forget", "--help"]).stdout);
     let flag =
         |word: &str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-').then(|| format!("--{word}"));

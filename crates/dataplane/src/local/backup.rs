@@ -1,7 +1,7 @@
 //! Which parts of the plane go into a backup, and what has to change before a restored plane can run elsewhere.
 //!
 //! Runtimes and tools are not backed up: they are installed again. Neither is anything that has a meaning only on the
-//! original machine: processes, ports, and the users that environments run as.
+//! original machine: processes, ports, the users that environments run as, and which of them its operator has stopped.
 
 use std::fs;
 use std::io;
@@ -63,7 +63,7 @@ fn find_contents(directory: &Path) -> io::Result<BackupContents> {
     };
     for id in known {
         let place = layout.environment(id);
-        contents.excluded.push(place.temporary());
+        contents.excluded.extend([place.temporary(), place.stopped()]);
         contents.offsets.push(place.offsets());
         let Ok(bytes) = fs::read(place.state()) else { continue };
         // A broken one is backed up as it is, and does not prevent the others from being backed up.

@@ -200,6 +200,11 @@ impl Place {
         self.root.join("state.json")
     }
 
+    /// The file that says that its operator has stopped it.
+    pub(super) fn stopped(&self) -> PathBuf {
+        self.root.join("stopped")
+    }
+
     /// Requests of its supervisor to its components.
     pub(super) fn control(&self) -> PathBuf {
         self.root.join("control")

@@ -19,7 +19,7 @@ pub enum OpenError {
     },
     /// It was restored, and the original still runs on this machine.
     #[error(
-        "this installation was restored from a backup, and the installation that the backup was taken from still runs on this machine (process {pid} belongs to deployment {id}): stop its environments first, or start the restored installation on another machine"
+        "this installation was restored from a backup, and the installation that the backup was taken from still runs on this machine (process {pid} belongs to deployment {id}): stop its environments first, with `podium stop --data-dir` and its data directory, or start the restored installation on another machine"
     )]
     StillRuns {
         /// A process of it.

@@ -154,13 +154,16 @@ impl Plane {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the plane's own database server once it holds no databases.
+    /// Stops the plane's own database server once no environment uses it.
     pub(super) async fn stop_unused_database(&self) {
         let layout = self.layout.clone();
         let is_needed = blocking(move || {
-            let is_on_it = |id: &DeploymentId| match State::read(&layout.environment(*id).state()) {
-                Ok(state) => state.is_some_and(|state| state.is_private),
-                Err(_) => true,
+            let is_on_it = |id: &DeploymentId| {
+                let place = layout.environment(*id);
+                match State::read(&place.state()) {
+                    Ok(state) => state.is_some_and(|state| state.is_private && !state.is_stopped(&place)),
+                    Err(_) => true,
+                }
             };
             layout.known().map_or(true, |known| known.iter().any(is_on_it))
         });

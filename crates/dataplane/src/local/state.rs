@@ -25,6 +25,8 @@ pub(super) struct State {
     pub(super) slot: u32,
     pub(super) namespace: String,
     pub(super) generation: i64,
+    /// The generation whose rollout has ended last.
+    pub(super) settled_generation: i64,
     pub(super) is_hibernating: bool,
     /// Whether it is being removed.
     pub(super) is_removed: bool,
@@ -90,6 +92,7 @@ impl State {
     pub(super) fn end_rollout(&mut self) {
         self.running = self.live().clone();
         self.are_dags_new = false;
+        self.settled_generation = self.generation;
     }
 
     /// Reads the state; `None` if there is none.

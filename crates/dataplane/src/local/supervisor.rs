@@ -17,7 +17,7 @@ mod strict;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_api::deploy_reports::ReportedImportError;
 use podium_api::{DeploymentId, Timestamp};
@@ -43,6 +43,7 @@ use super::services::Services;
 use super::socket::Socket;
 use super::spool;
 use super::state::{State, StateFile};
+use super::stops::Stop;
 use super::tail::Tail;
 use super::timing::Timing;
 use super::view::{Status, View};
@@ -73,6 +74,8 @@ pub(super) struct Handle {
     pub(super) generation: i64,
     /// Why the environment must not run, if it must not.
     stop_reason: Arc<Mutex<Option<UserText>>>,
+    /// Whether the operator has stopped it, and how.
+    operator_stop: Arc<Mutex<Option<Stop>>>,
     task: AbortHandle,
 }
 
@@ -84,14 +87,28 @@ impl Handle {
 
     /// Why its environment must not run, if it must not.
     pub(super) fn stop_reason(&self) -> Option<UserText> {
-        self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.stop_reason).clone()
     }
 
     /// Stops its environment for a reason, or lets it run again.
     pub(super) fn set_stop_reason(&self, why: Option<UserText>) {
-        *self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        *locked(&self.stop_reason) = why;
         // Wakes the supervisor with the same order.
         self.orders.send_modify(|_| {});
+    }
+
+    /// Stops its environment for the operator, or lets it run again.
+    pub(super) fn set_operator_stop(&self, stop: Option<Stop>) {
+        let before = std::mem::replace(&mut *locked(&self.operator_stop), stop);
+        if before == stop || self.is_removing() {
+            return;
+        }
+        if stop == Some(Stop::Now) {
+            self.force.send_replace(true);
+        }
+        if before.is_some() != stop.is_some() {
+            self.orders.send_modify(|_| {});
+        }
     }
 }
 
@@ -144,6 +161,8 @@ pub(super) struct Supervisor {
     last_programs: Vec<Program>,
     /// Why the environment must not run, if it must not.
     stop_reason: Arc<Mutex<Option<UserText>>>,
+    /// Whether the operator has stopped it, and how.
+    operator_stop: Arc<Mutex<Option<Stop>>>,
     /// The drain in progress.
     drain: Option<Drain>,
     /// Whether the order that is carried out waits for running tasks no longer.
@@ -185,6 +204,7 @@ impl Supervisor {
         let clean_ups = Arc::<CleanUps>::default();
         let generation = state.generation;
         let stop_reason = Arc::default();
+        let operator_stop = Arc::new(Mutex::new(Stop::read(&place)));
         let mut supervisor = Self {
             plane: Arc::clone(plane),
             id,
@@ -200,6 +220,7 @@ impl Supervisor {
             socket: None,
             last_programs: Vec::new(),
             stop_reason: Arc::clone(&stop_reason),
+            operator_stop: Arc::clone(&operator_stop),
             drain: None,
             force: Arc::clone(&force),
             clean_ups: Arc::clone(&clean_ups),
@@ -214,7 +235,7 @@ impl Supervisor {
         };
         supervisor.adopt();
         let task = tokio::spawn(supervisor.supervise()).abort_handle();
-        Handle { orders, view, state_file, force, clean_ups, generation, stop_reason, task }
+        Handle { orders, view, state_file, force, clean_ups, generation, stop_reason, operator_stop, task }
     }
 
     fn timing(&self) -> Timing {
@@ -236,7 +257,10 @@ impl Supervisor {
             self.interrupt_clean_up();
             let order = self.orders.borrow_and_update().clone();
             match order {
-                Order::Hold => self.follow_logs().await,
+                Order::Hold => {
+                    self.follow_logs().await;
+                    self.stop_if_ordered(None).await;
+                }
                 Order::Run(environment) => self.run(&environment).await,
                 Order::Remove(drains_until) => {
                     if self.remove(drains_until).await {
@@ -312,6 +336,9 @@ impl Supervisor {
         }
         if let Some(why) = self.stop_reason() {
             return self.stop_and_report(why).await;
+        }
+        if self.stop_if_ordered(Some(environment)).await {
+            return;
         }
         let mut orders = self.orders.clone();
         let mut failed_attempts = 0;
@@ -408,6 +435,10 @@ impl Supervisor {
             status.components = components;
         });
     }
+}
+
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Supervisor {

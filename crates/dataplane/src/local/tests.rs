@@ -8,6 +8,7 @@ mod counting;
 mod ending;
 mod fixture;
 mod forcing;
+mod halting;
 mod hanging;
 mod loopback;
 mod moving;

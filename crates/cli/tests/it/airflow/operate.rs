@@ -34,6 +34,26 @@ pub(super) fn a_running_installation_is_saved(world: &World, environment: &Envir
     Saved { world: restored, runs: runs(world, environment) }
 }
 
+/// The operator stops what runs on the machine without a server, and starts it again with one.
+pub(super) fn what_is_stopped_stays_stopped(world: &mut World, environment: &Environment) {
+    world.say("stopped without a server");
+    world.stop();
+    let stopped = world.command(&["stop"]);
+    assert_eq!(stopped.code, Some(0), "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("To start again: podium start"), "{}", stopped.stderr);
+    assert_eq!(world.processes(environment), json!({}));
+    assert_eq!(world.descendants(environment), Vec::<i32>::new());
+    assert!(!world.has_database_server());
+    world.serve();
+    let shown = world.wait_for_status(environment, "UNHEALTHY");
+    let why = shown["statusReason"].as_str().expect("text");
+    assert!(why.contains("stopped it with `podium stop`"), "{why}");
+    assert_eq!(world.descendants(environment), Vec::<i32>::new());
+    let started = world.command(&["start", &environment.namespace]);
+    assert_eq!(started.code, Some(0), "{}", started.stderr);
+    world.wait_for_status(environment, "HEALTHY");
+}
+
 /// The restored installation runs, knows what was before, and goes on from there.
 pub(super) fn what_was_saved_runs_elsewhere(saved: Saved, environment: &Environment) {
     let Saved { mut world, runs: before } = saved;

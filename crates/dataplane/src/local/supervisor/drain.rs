@@ -166,7 +166,7 @@ impl Supervisor {
     }
 
     /// The same for this long, or until a time that was set before a restart of the control plane.
-    async fn drain_within(
+    pub(super) async fn drain_within(
         &mut self,
         what: &'static str,
         grace: Duration,

@@ -1,18 +1,24 @@
-//! Environments that must not run, because they exceed their quota.
+//! Environments that must not run, because they exceed their quota, or because their operator has stopped them.
 
-use std::sync::PoisonError;
+use std::sync::Arc;
 
 use podium_domain::UserText;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 
-use super::Supervisor;
+use super::{Supervisor, locked};
+use crate::Environment;
 use crate::blocking::blocking;
+use crate::local::stops::Stop;
 use crate::local::trees::clear;
+
+/// Why an environment does not run that its operator has stopped.
+const BY_OPERATOR: &str =
+    "the operator of its machine stopped it with `podium stop`. It starts again with `podium start`";
 
 impl Supervisor {
     /// Why the environment must not run, if it must not.
     pub(super) fn stop_reason(&self) -> Option<UserText> {
-        self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.stop_reason).clone()
     }
 
     /// Stops all processes and removes temporary files.
@@ -35,5 +41,42 @@ impl Supervisor {
             status.running = running;
             status.web_port = None;
         });
+    }
+    /// Stops the environment if its operator has ordered that, once its running tasks have finished; returns whether it
+    /// must not run.
+    pub(super) async fn stop_if_ordered(&mut self, environment: Option<&Environment>) -> bool {
+        let Some(stop) = *locked(&self.operator_stop) else { return false };
+        tracing::info!(id = %self.id, "stopping an environment for its operator");
+        if let Err(why) = self.refresh_isolation().await {
+            tracing::warn!(id = %self.id, %why, "processes that its components have left behind may not be found");
+        }
+        if stop == Stop::Now {
+            self.force.send_replace(true);
+        }
+        let grace = environment.map_or(self.timing().drain, |environment| self.drain_grace(environment));
+        if !self.drain_within("stopping", grace, None).await || !self.finish_workers(grace).await {
+            return true;
+        }
+        let mut orders = self.orders.clone();
+        tokio::select! {
+            () = self.stop_all(self.stop_grace()) => {}
+            _ = orders.changed() => return true,
+        }
+        self.end_drain().await;
+        self.state.running = self.state.live().clone();
+        self.save_state().await;
+        let is_settled = self.state.settled_generation == self.state.generation;
+        let running = self.state.running.clone();
+        self.view.change(|status| {
+            // What was wanted meanwhile goes on waiting.
+            status.rollout = if is_settled { Rollout::Done } else { Rollout::Underway };
+            let health = Health::Down(BY_OPERATOR.into());
+            status.components = vec![Component { name: "environment".into(), health }];
+            status.running = running;
+            status.web_port = None;
+        });
+        let plane = Arc::clone(&self.plane);
+        tokio::spawn(async move { plane.stop_unused_database().await });
+        true
     }
 }
