@@ -1,4 +1,6 @@
 //! Where code comes from: the commit of a clean work tree.
+//!
+//! A folder may be somebody else's, with a `.git` that names programs for git to run. None of them is.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -28,7 +30,9 @@ impl std::fmt::Display for NoCommit {
 /// The commit of a folder, as the API takes it.
 pub(super) fn describe(folder: &Path) -> Result<Value, NoCommit> {
     let commit = git(folder, &["rev-parse", "HEAD"]).ok_or(NoCommit::NotInGit)?;
-    let changes = git(folder, &["status", "--porcelain", "--", "."]).ok_or(NoCommit::NotInGit)?;
+    // Of submodules only the commit counts: their settings are not looked at.
+    let status = ["status", "--porcelain", "--ignore-submodules=dirty", "--", "."];
+    let changes = git(folder, &status).ok_or(NoCommit::NotInGit)?;
     if !changes.is_empty() {
         return Err(NoCommit::Changed);
     }
@@ -46,10 +50,36 @@ pub(super) fn describe(folder: &Path) -> Result<Value, NoCommit> {
     })))
 }
 
+/// Settings of a repository that make git run a program while it is read, and what turns each off.
+const HARMLESS: &[(&str, &str)] =
+    &[("core.fsmonitor", "false"), ("core.hooksPath", "/dev/null"), ("log.showSignature", "false")];
+
 /// What git says, if it says anything without failing.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let all = say(folder, &[], &["config", "--show-scope", "--includes", "--name-only", "--list"])?;
+    // A filter is a program that files are compared through. Those in the settings of the user are the user's own.
+    let of_folder = |line| match str::split_once(line, '\t')? {
+        ("local" | "worktree", name) => name.strip_prefix("filter.")?.rsplit_once('.'),
+        _ => None,
+    };
+    let off = |(filter, _): (&str, &str)| {
+        [("clean", ""), ("process", ""), ("required", "false")]
+            .map(|(name, value)| (format!("filter.{filter}.{name}"), value))
+    };
+    let mut settings: Vec<(String, &str)> = all.lines().filter_map(of_folder).flat_map(off).collect();
+    settings.extend(HARMLESS.iter().map(|(name, value)| ((*name).to_owned(), *value)));
+    say(folder, &settings, arguments)
+}
+
+fn say(folder: &Path, settings: &[(String, &str)], arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments).stdin(Stdio::null()).env("GIT_OPTIONAL_LOCKS", "0");
+    // As variables: a name may hold any character.
+    command.env("GIT_CONFIG_COUNT", settings.len().to_string());
+    for (number, (name, value)) in settings.iter().enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{number}"), name);
+        command.env(format!("GIT_CONFIG_VALUE_{number}"), value);
+    }
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
@@ -98,6 +128,35 @@ mod tests {
         assert_eq!((&found["authorName"], found["commitSha"].as_str().unwrap().len()), (&json!("Ada"), 40));
         std::fs::write(path.join("project/b.py"), "").unwrap();
         assert_eq!(describe(path), Err(NoCommit::Changed));
+    }
+
+    #[test]
+    fn a_folder_cannot_make_git_run_its_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let (program, trace) = (path.join(".git/program"), path.join(".git/was-run"));
+        for (name, text) in [("a.py", "1"), (".gitattributes", "*.py filter=theirs=own\n")] {
+            std::fs::write(path.join(name), text).unwrap();
+        }
+        for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "First"]] {
+            run(path, arguments);
+        }
+        run(path, &["remote", "add", "origin", "https://git.example.com/a/b.git"]);
+        std::fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat\n", trace.display())).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).unwrap();
+        let program = program.to_str().unwrap();
+        for name in ["core.fsmonitor", "filter.theirs=own.clean", "filter.theirs=own.process", "gpg.program"]
+        {
+            run(path, &["config", name, program]);
+        }
+        run(path, &["config", "log.showSignature", "true"]);
+        // Git compares what was touched, and that through the filter.
+        std::fs::File::open(path.join("a.py"))
+            .and_then(|file| file.set_modified(std::time::SystemTime::UNIX_EPOCH))
+            .unwrap();
+        assert_eq!(describe(path).unwrap()["remoteUrl"], "https://git.example.com/a/b.git");
+        assert!(!trace.exists(), "a program of the folder was run");
     }
 
     #[test]
