@@ -24,10 +24,15 @@ pub(super) struct OwnBroker {
 }
 
 impl OwnBroker {
-    /// In the environment's own directory, or in a shorter one if that path is too long.
+    /// The broker of an environment.
     pub(super) fn of(place: &Place, user: Option<u32>, password: Secret) -> io::Result<Self> {
+        Ok(Self { socket: Self::socket(place, user)?, password })
+    }
+
+    /// Its socket: in the environment's own directory, or in a shorter one if that path is too long.
+    pub(super) fn socket(place: &Place, user: Option<u32>) -> io::Result<PathBuf> {
         let directory = Self::directory(place, user)?.unwrap_or_else(|| place.temporary());
-        Ok(Self { socket: directory.join(NAME), password })
+        Ok(directory.join(NAME))
     }
 
     /// Removes the socket directory if it is outside the environment's own directory.

@@ -9,6 +9,7 @@ mod one_shots;
 mod parse;
 mod prepare;
 mod processes;
+mod readiness;
 mod release;
 mod removal;
 mod replace;
@@ -31,6 +32,7 @@ use self::drain::Drain;
 use self::history::Failure;
 use self::parse::NewVersion;
 use self::prepare::Prepared;
+use self::readiness::Answering;
 use self::release::PrepareError;
 use super::clean_up::CleanUps;
 use super::isolation::Isolation;
@@ -177,8 +179,8 @@ pub(super) struct Supervisor {
     new_version: Option<NewVersion>,
     /// Whether a web server has responded.
     has_answered: bool,
-    /// The web server whose task API is initialized.
-    warmed_up: Option<i32>,
+    /// What of that which tasks need answers.
+    answering: Answering,
     orders: Receiver<Order>,
     view: Arc<View>,
 }
@@ -229,7 +231,7 @@ impl Supervisor {
             import_errors: Vec::new(),
             new_version: None,
             has_answered: false,
-            warmed_up: None,
+            answering: Answering::default(),
             orders: received,
             view: Arc::clone(&view),
         };

@@ -12,6 +12,7 @@ mod halting;
 mod hanging;
 mod loopback;
 mod moving;
+mod ordering;
 mod projects;
 mod releases;
 mod removing;

@@ -117,7 +117,6 @@ impl Supervisor {
             self.processes.insert(name, kept);
         }
         self.has_answered = self.web_server().is_some() && self.socket.is_some();
-        self.warmed_up = self.web_server();
         self.publish_web_server();
     }
 
@@ -179,6 +178,7 @@ impl Supervisor {
     pub(super) async fn remove_process(&mut self, name: &str) {
         self.processes.remove(name);
         self.state.processes.remove(name);
+        self.forget_answers_of(name);
         self.save_state().await;
         self.publish_web_server();
     }
@@ -227,6 +227,7 @@ impl Supervisor {
             for name in &group {
                 self.processes.remove(name);
                 self.state.processes.remove(name);
+                self.forget_answers_of(name);
             }
         }
         self.save_state().await;

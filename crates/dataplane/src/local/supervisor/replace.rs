@@ -21,13 +21,14 @@ use crate::local::program::{Program, ReplaceStrategy};
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
 
 /// The broker of an environment's workers.
-const BROKER: &str = "broker";
+pub(super) const BROKER: &str = "broker";
 
 fn is_worker(name: &str) -> bool {
     name.starts_with("worker-")
 }
 
-fn needs_broker(name: &str) -> bool {
+/// Whether a component starts tasks or runs them. Triggerers run no tasks, and ask nobody but the database.
+pub(super) fn runs_tasks(name: &str) -> bool {
     name == "scheduler" || is_worker(name)
 }
 
@@ -50,7 +51,7 @@ impl Supervisor {
             outdated.sort();
             outdated.dedup();
             let held = prepared.programs.iter().map(|program| &program.name);
-            let held = held.filter(|name| needs_broker(name) && !self.processes.contains_key(*name));
+            let held = held.filter(|name| runs_tasks(name) && !self.processes.contains_key(*name));
             waits.extend(held.map(|name| (name.clone(), "waiting for the broker to be replaced".into())));
         }
         let is_wanted = |name: &String| prepared.programs.iter().any(|program| program.name == *name);
@@ -115,12 +116,13 @@ impl Supervisor {
         waits
     }
 
-    /// Whether a program must not start yet: nothing that needs the broker starts until an outdated broker is replaced.
-    /// Otherwise the broker would always have a worker to wait for.
+    /// Whether a program must not start yet: nothing that runs tasks starts before what tasks need answers, nor until an
+    /// outdated broker is replaced. Otherwise the broker would always have a worker to wait for.
     pub(super) fn must_not_start_yet(&self, name: &str, programs: &[Program]) -> bool {
         // A new network is only created while preparing.
         name == HOLDER
-            || needs_broker(name)
+            || self.waits_for(name, programs).is_some()
+            || runs_tasks(name)
                 && self.processes.contains_key(BROKER)
                 && self.outdated(programs).iter().any(|outdated| outdated == BROKER)
     }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::Supervisor;
 use super::prepare::Prepared;
+use super::readiness::Answering;
 use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::components::{RETIRING, is_web};
@@ -27,8 +28,7 @@ struct HealthCheck {
     healths: Healths,
     /// Whether a web server responded.
     has_answered: bool,
-    /// The web server whose task API is initialized.
-    warmed_up: Option<i32>,
+    answering: Answering,
 }
 
 impl Supervisor {
@@ -67,8 +67,8 @@ impl Supervisor {
                 }
                 Err(None) => continue,
             };
-            (self.has_answered, self.warmed_up) =
-                (check_health.has_answered || self.has_answered, check_health.warmed_up.or(self.warmed_up));
+            self.has_answered |= check_health.has_answered;
+            self.answering = check_health.answering;
             self.publish_web_server();
             self.restart_hung(&check_health.healths).await;
             let healths: Healths = check_health
@@ -127,6 +127,10 @@ impl Supervisor {
             let ended = tokio::select! {
                 name = self.any_exit() => Some(name),
                 () = self.next_restart(&programs), if !programs.is_empty() => None,
+                answering = self.until_answered(&programs) => {
+                    self.answering = answering;
+                    None
+                }
                 () = tokio::time::sleep_until(until) => return,
                 _ = orders.changed() => return,
             };
@@ -219,7 +223,7 @@ impl Supervisor {
         }
         let web = self.web_server();
         let is_warm = match &heard {
-            Ok(_) if prepared.major >= 3 && self.warmed_up != web => {
+            Ok(_) if prepared.major >= 3 && !self.answering.task_api => {
                 self.plane.health_client.warm_up(base).await
             }
             _ => Ok(()),
@@ -231,10 +235,8 @@ impl Supervisor {
             let name = program.name.as_str();
             let Some(kept) = self.processes.get(name) else {
                 let failure = self.failures.get(name).map(|failure| failure.why.clone());
-                return (
-                    program.name.clone(),
-                    Err(failure.unwrap_or_else(|| "it has not started yet".into())),
-                );
+                let waits = self.waits_for(name, &prepared.programs).unwrap_or("it has not started yet");
+                return (program.name.clone(), Err(failure.unwrap_or_else(|| waits.into())));
             };
             let alive =
                 self.liveness(name, kept, heard.as_ref().ok(), &progress_times, prepared.is_sequential);
@@ -259,7 +261,10 @@ impl Supervisor {
         HealthCheck {
             healths: prepared.programs.iter().map(health).chain(database).chain(crowd).collect(),
             has_answered: heard.is_ok() && web.is_some(),
-            warmed_up: (heard.is_ok() && is_warm.is_ok()).then_some(web).flatten(),
+            answering: Answering {
+                task_api: prepared.major >= 3 && heard.is_ok() && is_warm.is_ok(),
+                broker: self.answering.broker || self.does_broker_answer(&prepared.programs).await,
+            },
         }
     }
 }

@@ -29,6 +29,10 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b'{"dags": [], "import_errors": [], "total_entries": 0}')
             return
+        if self.path.endswith("/execution/health") and (TOLD / "no-task-api").exists():
+            self.send_response(503)
+            self.end_headers()
+            return
         names = ("scheduler", "triggerer", "dag_processor")
         report = {name: {"status": "healthy", f"latest_{name}_heartbeat": now} for name in names}
         known = (BASE + "/api/v2/monitor/health", BASE + "/execution/health")

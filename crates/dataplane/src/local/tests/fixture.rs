@@ -112,6 +112,33 @@ impl Fixture {
         self
     }
 
+    /// Makes a broker that runs a shell script and then answers.
+    pub(crate) fn broker(&self, name: &str, script: &str) -> PathBuf {
+        let (journal, told) = (self.path("journal"), self.path("told"));
+        let text = format!(
+            r#"#!/bin/sh
+# It is started by a shell, which is the one that is kept.
+echo "$PPID|-|broker|||" >>'{}'
+told='{}'
+socket=$(sed -n 's/^unixsocket "\(.*\)"$/\1/p')
+{script}
+exec python3 -I -S -c '
+import os, socket, sys
+if os.path.lexists(sys.argv[1]): os.unlink(sys.argv[1])
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+while True: listener.accept()[0].close()
+' "$socket"
+"#,
+            journal.display(),
+            told.display()
+        );
+        let path = self.path(name);
+        program(&path, &text);
+        path
+    }
+
     pub(crate) fn airflow(&self, version: &str) -> PathBuf {
         self.plane().join("runtimes").join(version).join("bin/airflow")
     }

@@ -11,7 +11,7 @@ use podium_api::enums::Executor;
 use podium_domain::deployments::plan::{Observed, Rollout};
 use podium_domain::deployments::rollout::RolloutStep;
 
-use super::fixture::{Fixture, detail, eventually, program, trouble};
+use super::fixture::{Fixture, detail, eventually, trouble};
 use crate::local::tasks::tests::queue;
 use crate::local::{Broker, Local};
 use crate::{DataPlane as _, Environment, Secret, Setting};
@@ -165,12 +165,10 @@ async fn discarded_workers_finish_before_another_executor_runs_their_tasks() {
 #[tokio::test]
 async fn a_broker_is_replaced_once_all_its_workers_have_ended() {
     let fixture = Fixture::new().with_runtime("3.3.2");
-    // It is started by a shell, which is the one that is kept.
-    let noting = format!("echo \"$PPID|-|broker|||\" >>'{}'", fixture.path("journal").display());
-    for name in ["older-broker", "newer-broker"] {
-        program(&fixture.path(name), &format!("#!/bin/sh\n{noting}\ncat >/dev/null\nexec sleep 100000\n"));
-    }
-    let open = |name: &str| fixture.open_with(|options, _| options.broker = Broker::Own(fixture.path(name)));
+    let open = |name: &str| {
+        let broker = fixture.broker(name, "");
+        fixture.open_with(|options, _| options.broker = Broker::Own(broker))
+    };
     let wanted = |generation, city| {
         let mut environment = with_variable(&fixture, generation, "CITY", city);
         environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
