@@ -8,6 +8,7 @@ mod declare;
 
 pub mod agent_logs;
 pub mod agent_tokens;
+pub mod airflow_logs;
 pub mod alerts;
 pub mod allowed_ip_address_ranges;
 pub mod auth;

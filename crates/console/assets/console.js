@@ -333,12 +333,15 @@ function filtering() {
 const LEVELS = [["error", /ERROR|CRITICAL|Traceback|\[error/], ["warning", /WARN|\[warning/]];
 const MOST_LINES = 2000;
 
+/** A text of which the middle is left out if it is too long to show, as on the server. */
+const withoutMiddle = (text) => (text.length > 4096 ? `${text.slice(0, 1024)} … the middle is left out … ${text.slice(-3072)}` : text);
+
 /** A line of a log, as the server writes it. */
 function logLine({ raw, source, timestamp }) {
   const exact = new Date(timestamp).toISOString();
   const item = document.createElement("li");
   item.className = LEVELS.find(([, words]) => words.test(raw))?.[0] ?? "";
-  const parts = [["quiet", exact.slice(11, 19)], ["source", source], ["text", raw.replace(/^\[\d{4}-[^\]]{14,35}\] /, "").slice(0, 4096)]];
+  const parts = [["quiet", exact.slice(11, 19)], ["source", source], ["text", withoutMiddle(raw.replace(/^\[\d{4}-[^\]]{14,35}\] /, ""))]];
   item.append(...parts.map(([name, text]) => Object.assign(document.createElement("span"), { className: name, textContent: text })));
   item.firstChild.title = exact;
   return item;

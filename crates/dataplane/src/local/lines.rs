@@ -2,7 +2,7 @@
 //!
 //! Most are JSON objects; some stay plain text: the banner, access lines of older runtimes, a traceback.
 
-use podium_api::Timestamp;
+use podium_api::{Timestamp, airflow_logs};
 use serde_json::{Map, Value};
 
 /// A parsed line.
@@ -14,11 +14,57 @@ pub(super) struct Read {
     pub(super) text: String,
 }
 
-/// Members that are handled separately, or are of no use to a reader.
-const PLACED: &[&str] = &["timestamp", "level", "event", "logger", "filename", "lineno", "ti_id"];
-
 /// Members that identify the task, which the file name does as well.
 const TASK: &[&str] = &["dag_id", "run_id", "task_id", "map_index", "try_number"];
+
+/// The longest text of a traceback that is kept together, in bytes.
+const MOST_TOGETHER: usize = 16 * 1024;
+
+/// How a plain traceback begins, and what stands between those of a chain.
+const BEGINS: &str = "Traceback (most recent call last):";
+const BETWEEN: [&str; 2] =
+    ["The above exception was the direct cause of", "During handling of the above exception"];
+
+/// Where in a plain traceback a line stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Outside,
+    Frames,
+    /// After the exception, where the next one of the chain may follow.
+    Raised,
+}
+
+/// Parses the lines of a text. A plain traceback, which older runtimes write, is one line of several with the line of the
+/// log that it follows, so that it is found, shown and sorted as a whole.
+pub(super) fn all(text: &str, read: impl Fn(&str) -> Option<Read>) -> Vec<Read> {
+    let mut found: Vec<Read> = Vec::new();
+    let (mut part, mut is_after_record) = (Part::Outside, false);
+    for line in text.split('\n').map(str::trim_end) {
+        let is_first = line.starts_with(BEGINS);
+        let is_record = line.starts_with('{') || leading_time(line).is_some();
+        let (before, is_blank) = (part, line.is_empty());
+        part = match part {
+            _ if is_first => Part::Frames,
+            Part::Frames | Part::Raised if is_blank => part,
+            Part::Frames if line.starts_with([' ', '\t']) => part,
+            Part::Frames if !is_record => Part::Raised,
+            Part::Raised if BETWEEN.iter().any(|text| line.starts_with(text)) => part,
+            _ => Part::Outside,
+        };
+        let goes_on = part != Part::Outside && (before != Part::Outside || is_after_record);
+        is_after_record = is_record && !line.starts_with('{');
+        match found.last_mut() {
+            Some(last) if goes_on && last.text.len() + line.len() < MOST_TOGETHER => {
+                if !is_blank {
+                    last.text.push('\n');
+                    last.text.push_str(line);
+                }
+            }
+            _ => found.extend(read(line)),
+        }
+    }
+    found
+}
 
 /// Parses a line of a component; `None` for a blank line, or a task's line that is also in the task's own log.
 pub(super) fn of_component(line: &str) -> Option<Read> {
@@ -34,7 +80,7 @@ pub(super) fn of_component(line: &str) -> Option<Read> {
     if logger == "supervisor" || logger == "task" || logger.starts_with("task.") {
         return None;
     }
-    Some(read(&object))
+    Some(read(&object, ""))
 }
 
 /// Parses a line of a task's own log; `task` identifies the task.
@@ -43,18 +89,16 @@ pub(super) fn of_task(line: &str, task: &str) -> Option<Read> {
     if line.trim().is_empty() {
         return None;
     }
-    let mut read = match object(line) {
-        Some(mut object) => {
-            TASK.iter().for_each(|name| drop(object.remove(*name)));
-            read(&object)
-        }
-        None => Read { timestamp: leading_time(line), text: line.to_owned() },
-    };
-    if !task.is_empty() {
-        read.text.push(' ');
-        read.text.push_str(task);
+    if let Some(mut object) = object(line) {
+        TASK.iter().for_each(|name| drop(object.remove(*name)));
+        return Some(read(&object, task));
     }
-    Some(read)
+    let mut text = line.to_owned();
+    if !task.is_empty() {
+        text.push(' ');
+        text.push_str(task);
+    }
+    Some(Read { timestamp: leading_time(line), text })
 }
 
 fn object(line: &str) -> Option<Map<String, Value>> {
@@ -64,35 +108,9 @@ fn object(line: &str) -> Option<Map<String, Value>> {
     serde_json::from_str::<Map<String, Value>>(line).ok().filter(|object| object.contains_key("event"))
 }
 
-fn read(object: &Map<String, Value>) -> Read {
-    let member = |name: &str| object.get(name).and_then(Value::as_str);
-    let timestamp = member("timestamp").and_then(Timestamp::parse);
-    let mut text = String::new();
-    if let Some(level) = member("level") {
-        text.push_str(&level.to_uppercase());
-        text.push(' ');
-    }
-    match object.get("event") {
-        Some(Value::String(event)) => text.push_str(event.trim_end()),
-        Some(other) => text.push_str(&other.to_string()),
-        None => {}
-    }
-    for (name, value) in object.iter().filter(|(name, _)| !PLACED.contains(&name.as_str())) {
-        text.push_str(&match (name.as_str(), value) {
-            ("exception" | "error_detail", Value::Array(chain)) => thrown(chain),
-            (_, Value::String(value)) => format!(" {name}={value}"),
-            (_, other) => format!(" {name}={other}"),
-        });
-    }
-    Read { timestamp, text }
-}
-
-/// The chain of exceptions, the cause first: type and message, without the stack trace.
-fn thrown(chain: &[Value]) -> String {
-    let member =
-        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let one = |value: &Value| format!(" {}: {}", member(value, "exc_type"), member(value, "exc_value"));
-    chain.iter().rev().map(one).collect()
+fn read(object: &Map<String, Value>, task: &str) -> Read {
+    let timestamp = object.get("timestamp").and_then(Value::as_str).and_then(Timestamp::parse);
+    Read { timestamp, text: airflow_logs::text_of(object, task) }
 }
 
 /// The timestamp in brackets at the beginning of a plain line, as older runtimes write it.
@@ -127,16 +145,25 @@ mod tests {
         let line = r#"{"timestamp":"2026-11-15T14:25:55.739547Z","level":"info","event":"request finished","method":"GET","status_code":200,"logger":"http.access","filename":"a.py","lineno":130}"#;
         let read = of_component(line).unwrap();
         assert_eq!(read.timestamp, at("2026-11-15T14:25:55.739Z"));
-        assert_eq!(read.text, "INFO request finished method=GET status_code=200");
+        assert_eq!(
+            read.text,
+            "INFO request finished method=GET status_code=200 logger=http.access loc=a.py:130"
+        );
         let task =
             r#"{"timestamp":"2026-11-15T14:25:55Z","event":"hello","level":"info","logger":"task.stdout"}"#;
-        assert_eq!(of_task(task, "task_id=t").unwrap().text, "INFO hello task_id=t");
+        assert_eq!(of_task(task, "task_id=t").unwrap().text, "INFO hello logger=task.stdout task_id=t");
     }
 
+    /// What was found: only type and message of an exception were kept.
     #[test]
-    fn exceptions_are_shown_with_type_and_message() {
+    fn exceptions_are_shown_with_their_traceback() {
+        let line = r#"{"timestamp":"2026-11-15T14:25:55Z","level":"error","event":"Task failed with exception","logger":"task","filename":"task_runner.py","lineno":1254,"task_id":"t","error_detail":[{"exc_type":"ValueError","exc_value":"no","exc_notes":[],"syntax_error":null,"is_cause":false,"frames":[{"filename":"/dags/load.py","lineno":12,"name":"extract"}],"is_group":false,"exceptions":[]}]}"#;
+        let expected = "ERROR Task failed with exception logger=task loc=task_runner.py:1254 task_id=t\n\
+                        Traceback (most recent call last):\n  File \"/dags/load.py\", line 12, in extract\n\
+                        ValueError: no";
+        assert_eq!(of_task(line, "task_id=t").unwrap().text, expected);
         let line = r#"{"event":"Unhandled","level":"critical","exception":[{"exc_type":"KeyError","exc_value":"'x'","frames":[]}]}"#;
-        assert_eq!(of_component(line).unwrap().text, "CRITICAL Unhandled KeyError: 'x'");
+        assert_eq!(of_component(line).unwrap().text, "CRITICAL Unhandled\nKeyError: 'x'");
     }
 
     #[test]
@@ -147,6 +174,37 @@ mod tests {
             assert!(of_task(&line, "").is_some());
         }
         assert!(of_component(r#"{"event":"x","logger":"taskmaster"}"#).is_some());
+    }
+
+    #[test]
+    fn a_plain_traceback_stays_with_its_line() {
+        let log = "[2026-11-15T14:25:55.739+0000] {taskinstance.py:3313} ERROR - Task failed with exception\n\
+            Traceback (most recent call last):\n  File \"/dags/load.py\", line 12, in extract\n    raise KeyError()\n\
+            KeyError\n\n\
+            During handling of the above exception, another exception occurred:\n\n\
+            Traceback (most recent call last):\n  File \"/dags/load.py\", line 14, in extract\n\
+            ValueError: no\n\
+            [2026-11-15T14:25:56.000+0000] {local_task_job_runner.py:266} INFO - Task exited\n\
+            127.0.0.1 - - GET\n\
+            Traceback (most recent call last):\n  File \"x\"\nValueError: other\nmore\n";
+        let texts: Vec<String> =
+            all(log, |line| of_task(line, "task_id=t")).into_iter().map(|read| read.text).collect();
+        let expected = [
+            "[2026-11-15T14:25:55.739+0000] {taskinstance.py:3313} ERROR - Task failed with exception task_id=t\n\
+             Traceback (most recent call last):\n  File \"/dags/load.py\", line 12, in extract\n    raise KeyError()\n\
+             KeyError\n\
+             During handling of the above exception, another exception occurred:\n\
+             Traceback (most recent call last):\n  File \"/dags/load.py\", line 14, in extract\n\
+             ValueError: no",
+            "[2026-11-15T14:25:56.000+0000] {local_task_job_runner.py:266} INFO - Task exited task_id=t",
+            "127.0.0.1 - - GET task_id=t",
+            "Traceback (most recent call last): task_id=t\n  File \"x\"\nValueError: other",
+            "more task_id=t",
+        ];
+        assert_eq!(texts, expected);
+        let endless = format!("{BEGINS}\n{}", "  File \"x\"\n".repeat(10_000));
+        let parts = all(&endless, of_component);
+        assert!(parts.len() > 5 && parts.iter().all(|read| read.text.len() < MOST_TOGETHER));
     }
 
     #[test]

@@ -142,7 +142,7 @@ fn lines(id: DeploymentId, chunk: &Chunk, now: podium_api::Timestamp) -> Vec<Log
     };
     let mut time = None;
     let text = String::from_utf8_lossy(&chunk.bytes);
-    let found = text.split('\n').filter_map(read).map(|line| {
+    let found = lines::all(&text, read).into_iter().map(|line| {
         time = line.timestamp.or(time);
         (time, line.text)
     });

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use clap::{Args, Subcommand};
+use podium_api::airflow_logs;
 use serde_json::{Value, json};
 
 use crate::client::airflow::{Airflow, AirflowFlags};
@@ -233,8 +234,10 @@ async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> O
         let path = ["dags", dag, "dagRuns", run, "taskInstances", id, "logs", &tries];
         let call = airflow.call("GET", &path)?;
         let call = call.query_params(&json!({ "full_content": true, "map_index": index }))?;
-        for line in lines(airflow, call).await? {
-            writeln!(out, "{} {}", one_line(&label), one_line(&line))?;
+        for entry in entries(airflow, call).await? {
+            for line in entry.lines() {
+                writeln!(out, "{} {}", one_line(&label), one_line(line))?;
+            }
         }
     }
     Ok(())
@@ -255,29 +258,24 @@ fn without_task(run: &str, task: &str, names: &mut Vec<String>) -> Failed {
     }
 }
 
-async fn lines(airflow: &Airflow<'_>, call: podium_client::Call) -> Outcome<Vec<String>> {
+async fn entries(airflow: &Airflow<'_>, call: podium_client::Call) -> Outcome<Vec<String>> {
     let call = call.accept(if airflow.is_old() { "text/plain" } else { "application/json" });
     let (_, bytes) = airflow.session.client.send_for_bytes(&call).await?;
     let plain = || String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect();
     match serde_json::from_slice::<Value>(&bytes) {
         Ok(Value::Object(body)) if body.get("content").is_some_and(Value::is_array) => {
-            Ok(body["content"].as_array().into_iter().flatten().map(log_line).collect())
+            Ok(body["content"].as_array().into_iter().flatten().map(log_entry).collect())
         }
         _ => Ok(plain()),
     }
 }
 
-/// A line of a structured log.
-fn log_line(entry: &Value) -> String {
-    if let Some(line) = entry.as_str() {
-        return line.to_owned();
-    }
-    let words = ["timestamp", "level", "event"].into_iter().map(|field| text(&entry[field]));
-    let mut line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    for error in entry["error_detail"].as_array().into_iter().flatten() {
-        line += &format!(" {}: {}", text(&error["exc_type"]), text(&error["exc_value"]));
-    }
-    line
+/// An entry of a structured log: a line, and what belongs below it.
+fn log_entry(entry: &Value) -> String {
+    let Some(members) = entry.as_object() else { return text(entry).to_owned() };
+    let at = text(&entry["timestamp"]);
+    let said = airflow_logs::text_of(members, "");
+    if at.is_empty() { said } else { format!("{at} {said}") }
 }
 
 #[cfg(test)]
@@ -285,11 +283,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structured_lines_become_text() {
+    fn structured_entries_become_text() {
         let entry = json!({ "timestamp": "t", "event": "Hello", "level": "info", "logger": "task" });
-        assert_eq!(log_line(&entry), "t info Hello");
-        let failed = json!({ "event": "Task failed", "error_detail": [{ "exc_type": "ValueError", "exc_value": "no" }] });
-        assert_eq!(log_line(&failed), "Task failed ValueError: no");
-        assert_eq!(log_line(&json!("::group::x")), "::group::x");
+        assert_eq!(log_entry(&entry), "t INFO Hello logger=task");
+        let frame = json!({ "filename": "/dags/load.py", "lineno": 12, "name": "extract" });
+        let failed = json!({
+            "event": "Task failed",
+            "error_detail": [{ "exc_type": "ValueError", "exc_value": "no", "frames": [frame] }],
+        });
+        let traceback = "Traceback (most recent call last):\n  File \"/dags/load.py\", line 12, in extract\nValueError: no";
+        assert_eq!(log_entry(&failed), format!("Task failed\n{traceback}"));
+        assert_eq!(log_entry(&json!("::group::x")), "::group::x");
     }
 }

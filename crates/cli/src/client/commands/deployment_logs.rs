@@ -189,12 +189,13 @@ impl Lines<'_> {
     }
 }
 
-/// A line for people: time, source and text.
+/// A line for people: time, source and text. What goes on below it is indented, so that it does not look like a line of
+/// its own.
 pub(crate) fn line_of(line: &Value, is_styled: bool) -> String {
     let at = Timestamp::from_millis(line["timestamp"].as_i64().unwrap_or_default());
     let source = format!("{:<13}", text(&line["source"]));
     let source = if is_styled { colored(&source) } else { source };
-    format!("{at} {source} {}", printable(text(&line["raw"])))
+    format!("{at} {source} {}", printable(text(&line["raw"])).replace('\n', "\n    "))
 }
 
 /// A colour for each source.

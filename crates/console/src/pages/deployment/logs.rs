@@ -172,7 +172,7 @@ pub(crate) async fn download(visit: &OrganizationVisit<'_>, id: DeploymentId) ->
             " ",
             entry.source.as_str(),
             " ",
-            &entry.raw,
+            &entry.raw.replace('\n', "\n    "),
             "\n",
         ];
         text.extend(parts);

@@ -97,7 +97,7 @@ async fn logs_of_tasks_are_found_in_new_and_in_old_runs() {
     let (tail, _) = fixture.tail().step().await;
     assert_eq!(
         fixture.taken(),
-        [pair("worker", "INFO hello dag_id=d run_id=r task_id=t try_number=1")],
+        [pair("worker", "INFO hello logger=task.stdout dag_id=d run_id=r task_id=t try_number=1")],
         "and not twice"
     );
     fixture.write("tasks/dag_id=d/run_id=r2/task_id=t/map_index=0/attempt=1.log", "mapped\n");

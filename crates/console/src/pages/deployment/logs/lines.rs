@@ -1,13 +1,18 @@
 //! Lines of a log, as a page shows them.
 
+use std::borrow::Cow;
+
 use podium_api::Timestamp;
 use podium_api::deployment_logs::{DeploymentLogEntry, LogLevel};
 
 use crate::view;
 use crate::visit::OrganizationVisit;
 
-/// How much of a line is shown, and how often what is searched for is marked in it.
+/// How many characters of a line are shown: of a longer one so many of its beginning, and the rest of its end, which is
+/// where a traceback says what happened.
 const LONGEST: usize = 4096;
+const BEGINNING: usize = 1024;
+/// How often what is searched for is marked in a line.
 const MARKS: usize = 50;
 /// What a link to a line shows around it, in milliseconds before and after.
 const AROUND: (i64, i64) = (600_000, 5000);
@@ -80,10 +85,7 @@ fn level(text: &str) -> &'static str {
 
 /// The text in pieces; what is searched for is marked, whatever its case.
 fn highlighted(text: &str, search: &str) -> Vec<(bool, String)> {
-    let (text, is_cut) = match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => (&text[..end], true),
-        None => (text, false),
-    };
+    let text = &*without_middle(text);
     let (folded, wanted) = (text.to_ascii_lowercase(), search.to_ascii_lowercase());
     let mut pieces = Vec::new();
     let mut from = 0;
@@ -96,10 +98,17 @@ fn highlighted(text: &str, search: &str) -> Vec<(bool, String)> {
         from = at + wanted.len();
     }
     pieces.push((false, text[from..].to_owned()));
-    if is_cut {
-        pieces.push((false, " … the rest of the line is cut".to_owned()));
-    }
     pieces
+}
+
+/// A text of which the middle is left out if it is too long to show.
+fn without_middle(text: &str) -> Cow<'_, str> {
+    if text.char_indices().nth(LONGEST).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let begins = text.char_indices().nth(BEGINNING).map_or(text.len(), |(at, _)| at);
+    let ends = text.char_indices().rev().nth(LONGEST - BEGINNING - 1).map_or(0, |(at, _)| at);
+    Cow::Owned(format!("{} … the middle is left out … {}", &text[..begins], &text[ends..]))
 }
 
 #[cfg(test)]
@@ -129,5 +138,8 @@ mod tests {
         let long = highlighted(&"ä".repeat(100_000), "ä");
         let shown: usize = long.iter().map(|(_, text)| text.chars().count()).sum();
         assert!(long.len() < 200 && shown < 5000, "{} pieces, {shown} characters", long.len());
+        let traceback = format!("Traceback:\n{}ValueError: no", "  File \"é.py\"\n".repeat(1000));
+        let shown = without_middle(&traceback);
+        assert!(shown.starts_with("Traceback:\n") && shown.ends_with("\nValueError: no"), "{shown}");
     }
 }
