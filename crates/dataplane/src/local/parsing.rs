@@ -3,6 +3,10 @@
 //! A DAG is read once it is at the new version (3.1 and later say so) and was parsed after the version went live (all
 //! versions say so; files are parsed every few seconds whether they have changed or not). A file without DAGs leaves no
 //! trace: it is read once Airflow has come around to another file for the second time, because files take turns.
+//!
+//! Airflow goes on with the files of the version before until it notices the new one, several seconds after it went live,
+//! and keeps the import errors of both in the same place. An error is of the version that the paths in its traceback
+//! name. Where they name none, it counts once Airflow has certainly moved on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -17,6 +21,8 @@ use podium_domain::deploys::reports;
 use super::airflow_api::{KnownDag, KnownError};
 use crate::blocking::assert_may_block;
 
+/// Where the versions of an environment are, and a link to the current one.
+const DAGS: &str = "/code/dags/";
 /// How many files of a version are looked at.
 const MOST_FILES: usize = 20_000;
 /// How much of a file is searched for the words that make Airflow read it.
@@ -30,7 +36,10 @@ pub(super) struct Parsing {
     files: BTreeSet<String>,
     /// When each file was first seen to be read.
     first: BTreeMap<String, Timestamp>,
-    /// How long to wait for files that leave no trace if no other file is read.
+    /// When the first error of each file was found after the version went live.
+    first_errors: BTreeMap<String, Timestamp>,
+    /// How long to wait for files that leave no trace if no other file is read, and for Airflow to leave the version
+    /// before.
     settles_after: Duration,
 }
 
@@ -46,7 +55,8 @@ pub(super) struct Parsed {
 
 impl Parsing {
     pub(super) fn new(version: &str, files: BTreeSet<String>, settles_after: Duration) -> Self {
-        Self { version: version.to_owned(), files, first: BTreeMap::new(), settles_after }
+        let (version, first, first_errors) = (version.to_owned(), BTreeMap::new(), BTreeMap::new());
+        Self { version, files, first, first_errors, settles_after }
     }
 
     /// What is known, given what Airflow says about a version that went live at this time.
@@ -58,6 +68,7 @@ impl Parsing {
         now: Timestamp,
     ) -> Parsed {
         let time = |text: &Option<String>| text.as_deref().and_then(Timestamp::parse);
+        let current_errors = self.errors_of_version(errors, live_at);
         let mut read: BTreeMap<String, Timestamp> = BTreeMap::new();
         let mut note = |file: &str, at: Option<Timestamp>| {
             if let Some(at) = at.filter(|at| *at >= live_at) {
@@ -65,12 +76,14 @@ impl Parsing {
                 *last = (*last).max(at);
             }
         };
-        let is_current =
-            |dag: &KnownDag| dag.bundle_version.as_ref().is_none_or(|version| *version == self.version);
+        let is_current = |dag: &KnownDag| {
+            let version = dag.bundle_version.as_deref().or_else(|| version_in(&dag.fileloc));
+            version.is_none_or(|version| version == self.version)
+        };
         for dag in dags.iter().filter(|dag| is_current(dag)) {
             note(&relative(&dag.fileloc), time(&dag.last_parsed_time));
         }
-        for error in errors {
+        for error in &current_errors {
             note(&relative(&error.filename), time(&error.timestamp));
         }
         let mut has_come_around = false;
@@ -80,14 +93,15 @@ impl Parsing {
         }
         let settled = now.millis() - live_at.millis()
             >= i64::try_from(self.settles_after.as_millis()).unwrap_or(i64::MAX);
-        // A DAG whose file was read without it is gone from the file.
-        let waits_for = |dag: &KnownDag| {
-            let file = relative(&dag.fileloc);
+        // A DAG whose file was read without it is gone from the file; so is an error.
+        let waits_for = |path: &str| {
+            let file = relative(path);
             self.files.contains(&file) && !read.contains_key(&file)
         };
         let left = self.files.iter().filter(|file| !read.contains_key(*file)).count() as u64;
-        let all_dags_are_read = !dags.iter().any(waits_for);
-        let is_complete = left == 0 || all_dags_are_read && (has_come_around || read.is_empty() && settled);
+        let is_nothing_stale = !dags.iter().any(|dag| waits_for(&dag.fileloc))
+            && !errors.iter().any(|error| waits_for(&error.filename));
+        let is_complete = left == 0 || is_nothing_stale && (has_come_around || read.is_empty() && settled);
         let is_read =
             |dag: &&KnownDag| is_current(dag) && time(&dag.last_parsed_time).is_some_and(|at| at >= live_at);
         let total = self.files.len() as u64;
@@ -97,14 +111,54 @@ impl Parsing {
                 .filter(is_read)
                 .map(|dag| (dag.dag_id.clone(), relative(&dag.fileloc)))
                 .collect(),
-            errors: errors
-                .iter()
-                .filter(|error| time(&error.timestamp).is_some_and(|at| at >= live_at))
-                .map(described)
-                .collect(),
+            errors: current_errors.into_iter().map(described).collect(),
             done: (total - left, total),
             is_complete,
         }
+    }
+
+    /// The errors that are certainly of this version.
+    fn errors_of_version<'a>(&mut self, errors: &'a [KnownError], live_at: Timestamp) -> Vec<&'a KnownError> {
+        let moved_on = live_at + self.settles_after;
+        let mut found = Vec::new();
+        for error in errors {
+            let Some(at) = error.timestamp.as_deref().and_then(Timestamp::parse).filter(|at| *at >= live_at)
+            else {
+                continue;
+            };
+            let first = *self.first_errors.entry(error.filename.clone()).or_insert(at);
+            let is_of_version = match origin(error) {
+                Origin::Version(version) => version == self.version,
+                // It was read through the link, but possibly before the link was moved.
+                Origin::Link => at > first,
+                Origin::Unknown => at >= moved_on,
+            };
+            if is_of_version {
+                found.push(error);
+            }
+        }
+        found
+    }
+}
+
+/// What the traceback of an import error says about the version it is of.
+enum Origin<'a> {
+    /// It names files of this version.
+    Version(&'a str),
+    /// It names files by the link to the current version, as Airflow 2 finds them.
+    Link,
+    /// It names no file of the DAGs.
+    Unknown,
+}
+
+/// The version an error is of, by its own file if the traceback names that, or else by any file of the DAGs.
+fn origin(error: &KnownError) -> Origin<'_> {
+    let file = relative(&error.filename);
+    let paths = || traced(&error.stack_trace).map(|(path, _)| path).filter(|path| path.contains(DAGS));
+    let named = { paths() }.find(|path| relative(path) == file).or_else(|| paths().next());
+    match named {
+        None => Origin::Unknown,
+        Some(path) => version_in(path).map_or(Origin::Link, Origin::Version),
     }
 }
 
@@ -130,9 +184,20 @@ fn names_file(names: &[String], file: &str) -> bool {
     names.iter().any(|name| name == file || name.strip_prefix("dags/") == Some(file))
 }
 
+/// The version whose folder a path is in.
+fn version_in(path: &str) -> Option<&str> {
+    let (_, below) = path.rsplit_once(DAGS)?;
+    below.strip_prefix("versions/")?.split('/').next()
+}
+
+/// The files that a traceback names, each with what follows `line`.
+fn traced(trace: &str) -> impl Iterator<Item = (&str, &str)> {
+    trace.lines().filter_map(|text| text.trim_start().strip_prefix("File \"")?.split_once("\", line "))
+}
+
 /// A path of Airflow's relative to the DAGs.
 pub(super) fn relative(path: &str) -> String {
-    let Some((_, below)) = path.rsplit_once("/code/dags/") else { return path.to_owned() };
+    let Some((_, below)) = path.rsplit_once(DAGS) else { return path.to_owned() };
     let below = match below.split_once('/') {
         Some(("versions", rest)) => rest.split_once('/').map_or(rest, |(_, file)| file),
         Some(("current", rest)) => return rest.to_owned(),
@@ -145,12 +210,7 @@ pub(super) fn relative(path: &str) -> String {
 pub(super) fn described(error: &KnownError) -> ReportedImportError {
     let file = relative(&error.filename);
     let mut line = None;
-    for text in error.stack_trace.lines() {
-        let Some((path, rest)) =
-            text.trim_start().strip_prefix("File \"").and_then(|text| text.split_once("\", line "))
-        else {
-            continue;
-        };
+    for (path, rest) in traced(&error.stack_trace) {
         if relative(path) == file {
             line = rest
                 .split(|c: char| !c.is_ascii_digit())

@@ -134,6 +134,8 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     all.airflow("core", "executor", executor);
     all.secret("core", "fernet_key", &context.keys.fernet);
     all.airflow("core", "dags_folder", text(&code::dags(place).join("current")));
+    // Deep enough to name the file of the DAG, which says where to look and of which version the error is.
+    all.airflow("core", "dagbag_import_error_traceback_depth", "20");
     all.secret("database", "sql_alchemy_conn", context.database);
     all.airflow("database", "load_default_connections", "False");
     if context.database.reveal().starts_with("postgresql") {

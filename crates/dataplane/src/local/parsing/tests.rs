@@ -106,6 +106,70 @@ fn import_errors_have_their_file_line_and_message() {
     );
 }
 
+fn broken_in(version: &str, seen: i64) -> KnownError {
+    let trace = format!(
+        "Traceback (most recent call last):\n  File \"{ROOT}/{version}/a.py\", line 7, in <module>\n    x\n\
+         NameError: {version}\n"
+    );
+    error("a.py", seen, &trace)
+}
+
+/// What was found: until Airflow notices a new version it reads the files of the one before, also after the new one went
+/// live, and its error was reported of the new one.
+#[test]
+fn an_error_is_reported_of_the_version_that_has_it() {
+    let mut parsing = parsing(&["a.py"]);
+    let stale = parsing.look(&[], &[broken_in("versions/v1/dags", 12)], at(10), at(13));
+    assert_eq!((stale.is_complete, stale.errors.len(), stale.done), (false, 0, (0, 1)));
+    let seen = parsing.look(&[], &[broken_in("versions/v2/dags", 17)], at(10), at(18));
+    assert!(seen.is_complete);
+    assert_eq!(seen.errors[0].message, "NameError: versions/v2/dags");
+}
+
+#[test]
+fn a_file_that_is_right_again_is_waited_for() {
+    let mut parsing = parsing(&["a.py"]);
+    let stale = parsing.look(
+        &[dag("a", "versions/v1/dags/a.py", 3, Some("v1"))],
+        &[broken_in("versions/v1/dags", 12)],
+        at(10),
+        at(60),
+    );
+    assert_eq!((stale.is_complete, stale.errors.len()), (false, 0), "however long it takes");
+    let alone = parsing.look(&[], &[broken_in("versions/v1/dags", 12)], at(10), at(61));
+    assert_eq!((alone.is_complete, alone.errors.len()), (false, 0), "Airflow hides DAGs of a broken file");
+    let seen = parsing.look(&[dag("a", "versions/v2/dags/a.py", 62, Some("v2"))], &[], at(10), at(63));
+    assert_eq!((seen.is_complete, seen.errors.len()), (true, 0));
+    let unversioned = dag("a", "versions/v1/dags/a.py", 12, None);
+    assert!(!self::parsing(&["a.py"]).look(&[unversioned], &[], at(10), at(13)).is_complete);
+}
+
+#[test]
+fn an_error_through_the_link_is_believed_when_the_file_was_read_again() {
+    let mut parsing = parsing(&["a.py"]);
+    for second in [11, 12] {
+        let seen = parsing.look(&[], &[broken_in("current", 11)], at(10), at(second));
+        assert_eq!(
+            (seen.is_complete, seen.errors.len()),
+            (false, 0),
+            "it may have been read before the switch"
+        );
+    }
+    let seen = parsing.look(&[], &[broken_in("current", 16)], at(10), at(17));
+    assert_eq!((seen.is_complete, seen.errors.len()), (true, 1));
+}
+
+#[test]
+fn an_error_that_names_no_file_is_believed_when_airflow_has_moved_on() {
+    let mut parsing = parsing(&["a.py"]);
+    let timeout = |second| [error("a.py", second, "AirflowTaskTimeout: DagBag import timeout for a.py")];
+    for second in [12, 24] {
+        assert_eq!(parsing.look(&[], &timeout(second), at(10), at(second)).errors.len(), 0);
+    }
+    let seen = parsing.look(&[], &timeout(25), at(10), at(26));
+    assert_eq!((seen.is_complete, seen.errors.len()), (true, 1));
+}
+
 #[test]
 fn files_are_compared_by_content() {
     let (before, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

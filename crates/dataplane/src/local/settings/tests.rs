@@ -83,6 +83,7 @@ fn value<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
 const BOTH: &[&str] = &[
     "AIRFLOW_CONFIG",
     "AIRFLOW_HOME",
+    "AIRFLOW__CORE__DAGBAG_IMPORT_ERROR_TRACEBACK_DEPTH",
     "AIRFLOW__CORE__DAGS_FOLDER",
     "AIRFLOW__CORE__EXECUTOR",
     "AIRFLOW__CORE__FERNET_KEY",
@@ -209,6 +210,7 @@ fn processes_that_run_code_get_connections_and_variables_and_all_get_configurati
 
 /// What people may set although the platform sets it, too.
 const HONOURED: &[&str] = &[
+    "AIRFLOW__CORE__DAGBAG_IMPORT_ERROR_TRACEBACK_DEPTH",
     "AIRFLOW__CORE__LOAD_EXAMPLES",
     "AIRFLOW__CORE__PARALLELISM",
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL",

@@ -29,7 +29,7 @@ pub(super) async fn show(session: &Session, path: &OfDeploy) -> Outcome {
         writeln!(out, "{}", printable(text(&report["reason"])))?;
     }
     let changes = changes("Files", &report["files"]).into_iter().chain(changes("DAGs", &report["dags"]));
-    for line in changes.chain(tracebacks(&report, usize::MAX)) {
+    for line in changes.chain(tracebacks(&report, usize::MAX)).chain(unread(&report)) {
         writeln!(out, "{line}")?;
     }
     for step in report["steps"].as_array().into_iter().flatten() {
@@ -49,7 +49,15 @@ pub(crate) fn lines(report: &Value) -> Vec<String> {
 pub(super) fn lines_of_dags(report: &Value) -> Vec<String> {
     let mut lines = changes("DAGs", &report["dags"]);
     lines.extend(errors(report).map(|error| format!("Broken: {}", summary(error))));
+    lines.extend(unread(report));
     lines
+}
+
+/// Says so if Airflow had not read every file when the report was made.
+fn unread(report: &Value) -> Option<String> {
+    let why =
+        "Airflow has not read every file of this version yet: DAGs and broken files may be missing here.";
+    (report["isParsed"] == false).then(|| why.to_owned())
 }
 
 /// Files that cannot be imported, at most so many, each with the end of its traceback below it.
@@ -118,6 +126,9 @@ mod tests {
             ["Files added: a.py, b.py and 3 more", "DAGs changed: hello", "Broken: bad.py:3: SyntaxError: x"];
         assert_eq!(lines(&report), expected);
         assert_eq!(lines_of_dags(&report), expected[1..]);
+        let incomplete = lines_of_dags(&json!({ "isParsed": false }));
+        assert!(incomplete[0].starts_with("Airflow has not read every file"), "{incomplete:?}");
+        assert_eq!(lines_of_dags(&json!({ "isParsed": true })), [""; 0]);
         assert_eq!(lines(&json!({})), [""; 0]);
     }
 
