@@ -4,6 +4,8 @@ use podium_api::FieldError;
 use podium_db::Fault;
 use podium_domain::{Reason, Refusal};
 
+use crate::streams::WhoseStreams;
+
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -19,6 +21,14 @@ pub enum Error {
     /// Too many calls; retry after this many seconds.
     #[error("too many requests")]
     TooMany {
+        /// Seconds to wait.
+        retry_after: u64,
+    },
+    /// Too many streams are open; retry after this many seconds.
+    #[error("too many streams")]
+    TooManyStreams {
+        /// Whose.
+        whose: WhoseStreams,
         /// Seconds to wait.
         retry_after: u64,
     },

@@ -27,6 +27,7 @@ pub mod secrets;
 pub mod shared_capacity;
 mod signing;
 pub mod start;
+pub mod streams;
 mod system;
 mod throttle;
 pub mod work;
@@ -136,12 +137,12 @@ pub struct Shared {
     pub(crate) system: system::Vault,
     pub(crate) disk: disk::Disk,
     pub(crate) node: OnceLock<nodes::Node>,
-    pub(crate) log_streams: log_events::Streams,
+    pub(crate) log_streams: streams::Streams,
     /// Wakes those who follow operations.
     pub(crate) operation_notifier: operation_events::OperationNotifier,
     pub(crate) webhook_notifier: webhooks::WebhookNotifier,
     pub(crate) event_wakes: events::wakes::Wakes,
-    pub(crate) event_streams: shared_capacity::SharedCapacity<Id>,
+    pub(crate) event_streams: streams::Streams,
     pub(crate) uploading: shared_capacity::SharedCapacity<Id>,
     pub(crate) file_lists: deploy_files::FileLists,
     pub(crate) uploads_refused: std::sync::atomic::AtomicU64,

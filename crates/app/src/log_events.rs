@@ -2,13 +2,11 @@
 //!
 //! A stream buffers no lines: it is woken when there are new ones, and reads them from the store at the reader's pace.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use podium_api::DeploymentId;
 use podium_api::deployment_logs::{self as api, DeploymentLogEntry};
-use podium_api::{DeploymentId, SubjectId};
 use podium_domain::{Refusal, deployment_logs as rules};
 use podium_logs::{Follow, Follower, Query};
 use podium_store::{Scope, deployments};
@@ -17,48 +15,10 @@ use tokio::time::Instant;
 use crate::authority::Watch;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
+use crate::streams::OpenStream;
 
 /// How often a keep-alive is sent when there are no lines.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
-const MOST_OF_ONE_SUBJECT: usize = 10;
-const MOST: usize = 1000;
-/// When to try again where there are too many streams.
-const RETRY_AFTER: u64 = 5;
-
-/// How many streams are open, by subject.
-#[derive(Clone, Default)]
-pub struct Streams(Arc<Mutex<HashMap<SubjectId, usize>>>);
-
-/// A stream that is open.
-pub(crate) struct Open {
-    streams: Streams,
-    subject_id: SubjectId,
-}
-
-impl Streams {
-    pub(crate) fn open(&self, subject_id: SubjectId) -> Result<Open> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = open.values().sum();
-        let own = open.entry(subject_id).or_default();
-        if *own >= MOST_OF_ONE_SUBJECT || all >= MOST {
-            return Err(Error::TooMany { retry_after: RETRY_AFTER });
-        }
-        *own += 1;
-        Ok(Open { streams: self.clone(), subject_id })
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        let mut open = self.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = open.get_mut(&self.subject_id) {
-            *own -= 1;
-            if *own == 0 {
-                open.remove(&self.subject_id);
-            }
-        }
-    }
-}
 
 /// A stream of events.
 pub struct LogEvents {
@@ -68,7 +28,7 @@ pub struct LogEvents {
     watch: Watch,
     /// When it ends.
     end: Option<Instant>,
-    _open: Open,
+    _open: OpenStream,
 }
 
 /// Follows the logs of a deployment, after the event that `Last-Event-ID` names; only new lines where it names none.
@@ -78,7 +38,7 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<LogEvents>
     let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
     let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
     cx.app().require_local(deployment_id).await?;
-    let open = cx.app().log_streams.open(cx.subject_id())?;
+    let open = cx.app().log_streams.open(&cx)?;
     let search = Follow {
         deployment_id,
         sources: rules::present(&query.sources, &deployment.spec.runtime_version),

@@ -17,8 +17,9 @@ use tokio::time::Instant;
 use crate::authority::Watch;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
-use crate::log_events::{HEARTBEAT, Open};
+use crate::log_events::HEARTBEAT;
 use crate::operations::{find, shown};
+use crate::streams::OpenStream;
 
 /// How many notices wait for a slow stream; one that has missed some reads again.
 const NOTICES: usize = 256;
@@ -67,7 +68,7 @@ pub struct OperationEvents {
     /// When it ends.
     end: Option<Instant>,
     is_over: bool,
-    _open: Open,
+    _open: OpenStream,
 }
 
 /// Follows an operation, after the event that `Last-Event-ID` names.
@@ -77,7 +78,7 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<OperationE
     // Before the first read: whatever changes after it is noticed.
     let notices = cx.app().operation_notifier.0.subscribe();
     let row = cx.read(move |cx, conn| find(cx, conn, id)).await?;
-    let open = cx.app().log_streams.open(cx.subject_id())?;
+    let open = cx.app().log_streams.open(&cx)?;
     let end = call.query.wait_seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let (watch, target_id) = (cx.watch(), row.target.id().to_string());
     let read_at = Instant::now();

@@ -28,6 +28,21 @@ pub struct CapacityPermit<K: Eq + Hash> {
     keys: Vec<K>,
 }
 
+/// Who has taken what somebody else asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The key at this place has all that it may have.
+    ByKey(usize),
+    /// All together.
+    ByAll,
+}
+
+impl<K> Clone for SharedCapacity<K> {
+    fn clone(&self) -> Self {
+        Self { room: self.room, usage: Arc::clone(&self.usage) }
+    }
+}
+
 impl<K: Clone + Eq + Hash> SharedCapacity<K> {
     /// This much capacity.
     pub fn new(room: usize) -> Self {
@@ -37,23 +52,35 @@ impl<K: Clone + Eq + Hash> SharedCapacity<K> {
     /// Takes one unit. Keys go from the outside to the inside, such as organization, user, resource: each has a share
     /// of the one before it, at most half of what that one may have.
     pub fn take(&self, keys: &[K]) -> Option<CapacityPermit<K>> {
+        let keys: Vec<(K, usize)> = keys.iter().map(|key| (key.clone(), usize::MAX)).collect();
+        self.take_within(&keys).ok()
+    }
+
+    /// The same where each key also has a bound of its own.
+    pub fn take_within(&self, keys: &[(K, usize)]) -> Result<CapacityPermit<K>, Taken> {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         if usage.all >= self.room.saturating_mul(2) {
-            return None;
+            return Err(Taken::ByAll);
+        }
+        let of = |key: &K| usage.by_key.get(key).copied().unwrap_or_default();
+        // What a caller can mend itself comes first: the innermost bound.
+        if let Some(index) = keys.iter().rposition(|(key, most)| of(key) >= *most) {
+            return Err(Taken::ByKey(index));
         }
         let (mut room, mut outside) = (self.room, usage.all);
-        for key in keys {
-            let own = usage.by_key.get(key).copied().unwrap_or_default();
+        for (index, (key, _)) in keys.iter().enumerate() {
+            let own = of(key);
             if own > 0 && own >= room.saturating_sub(outside) {
-                return None;
+                return Err(Taken::ByKey(index));
             }
             (room, outside) = (room.div_ceil(2), own);
         }
         usage.all += 1;
-        for key in keys {
+        for (key, _) in keys {
             *usage.by_key.entry(key.clone()).or_default() += 1;
         }
-        Some(CapacityPermit { usage: Arc::clone(&self.usage), keys: keys.to_vec() })
+        let keys = keys.iter().map(|(key, _)| key.clone()).collect();
+        Ok(CapacityPermit { usage: Arc::clone(&self.usage), keys })
     }
 }
 
@@ -107,6 +134,19 @@ mod tests {
         assert!(capacity.take(&["bob"]).is_none(), "there is an end to it");
         drop(last);
         assert!(capacity.take(&["bob"]).is_some());
+    }
+
+    #[test]
+    fn a_key_has_a_bound_of_its_own() {
+        let capacity = SharedCapacity::new(1000);
+        let take = |user| capacity.take_within(&[("org", 5), (user, 3)]);
+        let ada: Vec<_> = std::iter::from_fn(|| take("ada").ok()).collect();
+        assert_eq!((ada.len(), take("ada").unwrap_err()), (3, Taken::ByKey(1)));
+        let bob: Vec<_> = std::iter::from_fn(|| take("bob").ok()).collect();
+        assert_eq!((bob.len(), take("bob").unwrap_err()), (2, Taken::ByKey(0)));
+        assert!(capacity.take_within(&[("other", 5), ("eve", 3)]).is_ok());
+        drop(ada);
+        assert!(take("bob").is_ok());
     }
 
     #[test]

@@ -31,6 +31,7 @@ use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, unhex};
 use crate::shared_capacity::SharedCapacity;
 use crate::signing::Keys;
+use crate::streams::Streams;
 use crate::system::Vault;
 use crate::webhooks::WebhookNotifier;
 use crate::work::WorkNotifier;
@@ -43,8 +44,6 @@ const KEY_CHECK: &str = "secret_key_check";
 const FIRST_START: &str = "first_start";
 /// How many uploads are received at once; further ones are refused and can be retried.
 const MOST_UPLOADING: usize = 128;
-/// How many streams of events are open; a single subject may have a quarter of them.
-const MOST_EVENT_STREAMS: usize = 8192;
 /// How many times larger an archive may be once it is unpacked.
 const MOST_EXPANSION: u64 = 4;
 
@@ -110,10 +109,10 @@ impl App {
             calls: Default::default(),
             observer: Default::default(),
             logs: Arc::new(logs),
-            log_streams: Default::default(),
+            log_streams: Streams::of_logs_and_operations(),
             webhook_notifier,
             event_wakes,
-            event_streams: SharedCapacity::new(MOST_EVENT_STREAMS),
+            event_streams: Streams::of_events(),
             authorities,
             work_notifier,
             operation_notifier,

@@ -23,7 +23,8 @@ use tokio::sync::Notify;
 use activity::Activity;
 pub(crate) use activity::{AwaitedBody, Shed};
 pub(crate) use stalled::{CloseReason, PendingRequest, ResponseWatch};
-pub(crate) use waiting::{ByteReservation, LimitExceeded, with_guard};
+use waiting::BufferedBytes;
+pub(crate) use waiting::{Buffer, ByteReservation, LimitExceeded, with_guard};
 pub(crate) use watched::WatchedStream;
 
 use crate::settings::{Settings, Waiting};
@@ -37,7 +38,7 @@ pub(crate) struct Connections {
     started: Instant,
     open: Mutex<Open>,
     next: AtomicU64,
-    waiting: AtomicUsize,
+    waiting: BufferedBytes,
     /// Whether the accept loop waits for a connection to become idle.
     is_full: AtomicBool,
     became_idle: Notify,
@@ -79,7 +80,7 @@ struct Address {
     key: IpAddr,
     is_crowd: bool,
     connections: AtomicUsize,
-    waiting: AtomicUsize,
+    waiting: BufferedBytes,
 }
 
 /// One connection.
@@ -94,7 +95,7 @@ pub(crate) struct Connection {
     idle_at: AtomicU64,
     /// Whether the peer does not read what is written.
     is_stalled: AtomicBool,
-    waiting: AtomicUsize,
+    waiting: BufferedBytes,
     go: Notify,
     /// Cancelled requests minus completed ones.
     abandoned: AtomicU32,
@@ -134,7 +135,7 @@ impl Connections {
             started: Instant::now(),
             open: Mutex::default(),
             next: AtomicU64::new(0),
-            waiting: AtomicUsize::new(0),
+            waiting: BufferedBytes::default(),
             is_full: AtomicBool::new(false),
             became_idle: Notify::new(),
             counts: Counts::default(),
@@ -148,7 +149,7 @@ impl Connections {
 
     /// How many bytes wait to be read.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.waiting.sum()
     }
 
     /// Counts a connection from an address; `None` if it has too many, and none of them is idle. It can be asked
@@ -174,7 +175,7 @@ impl Connections {
             idle_since: AtomicU64::new(self.next.fetch_add(1, Ordering::Relaxed)),
             idle_at: AtomicU64::new(self.now()),
             is_stalled: AtomicBool::new(false),
-            waiting: AtomicUsize::new(0),
+            waiting: BufferedBytes::default(),
             go: Notify::new(),
             abandoned: AtomicU32::new(0),
             gives_up: Notify::new(),
@@ -215,7 +216,7 @@ impl Connections {
 
     fn address(&self, key: IpAddr) -> Address {
         let is_crowd = key.is_loopback() || self.bounds.crowds.iter().any(|range| range.contains(&key));
-        Address { key, is_crowd, connections: AtomicUsize::new(0), waiting: AtomicUsize::new(0) }
+        Address { key, is_crowd, connections: AtomicUsize::new(0), waiting: BufferedBytes::default() }
     }
 
     fn now(&self) -> u64 {
@@ -231,7 +232,7 @@ impl Open {
     /// Drops an address without connections or buffered bytes.
     fn forget(&mut self, address: &Arc<Address>) {
         let is_gone = address.connections.load(Ordering::Relaxed) == 0
-            && address.waiting.load(Ordering::Relaxed) == 0
+            && address.waiting.sum() == 0
             && self.addresses.get(&address.key).is_some_and(|known| Arc::ptr_eq(known, address));
         if is_gone {
             self.addresses.remove(&address.key);

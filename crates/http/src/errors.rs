@@ -4,6 +4,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 use podium_api::{ErrorBody, FieldError};
 use podium_app::Error;
+use podium_app::streams::WhoseStreams;
 use podium_domain::{Given, Refusal, UserText};
 
 use crate::body::{Body, whole};
@@ -111,6 +112,19 @@ impl From<Error> for Failure {
             Error::Unauthenticated(why) => Self::new(StatusCode::UNAUTHORIZED, why.message()),
             Error::TooMany { retry_after } => {
                 let message = UserText::filled("Too many requests: try again in {} s.", &[&retry_after]);
+                Self::later(StatusCode::TOO_MANY_REQUESTS, message, retry_after)
+            }
+            Error::TooManyStreams { whose, retry_after } => {
+                let whose = match whose {
+                    WhoseStreams::Caller => {
+                        "You have too many streams open: close one, or try again in {} s."
+                    }
+                    WhoseStreams::Organization => {
+                        "The members and tokens of your organization have too many streams open: close some, or try again in {} s."
+                    }
+                    WhoseStreams::Everybody => "Too many streams are open on this server: try again in {} s.",
+                };
+                let message = UserText::filled(whose, &[&retry_after]);
                 Self::later(StatusCode::TOO_MANY_REQUESTS, message, retry_after)
             }
             Error::StillRunning => {

@@ -17,7 +17,7 @@ use podium_app::operations::OperationEvents;
 use crate::bind::Env;
 use crate::body;
 use crate::errors::Failure;
-use crate::respond::{ReplyOutput, WriteReply};
+use crate::respond::{EventsBody, ReplyOutput, WriteReply};
 
 /// Tells proxies to forward each event at once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -68,6 +68,7 @@ where
             Some((next.map(Bytes::from).map_err(body::BodyError::new), (events, stopping)))
         });
         let mut response = Response::new(body::stream(chunks));
+        response.extensions_mut().insert(EventsBody);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -10,10 +10,10 @@ use hyper::body::{Body as _, Frame, SizeHint};
 
 use crate::body::{Body, BodyError};
 use crate::connections::{
-    ByteReservation, Connection, LimitExceeded, PendingRequest, ResponseWatch, with_guard,
+    Buffer, ByteReservation, Connection, LimitExceeded, PendingRequest, ResponseWatch, with_guard,
 };
 use crate::errors::Failure;
-use crate::respond::StaticBody;
+use crate::respond::{EventsBody, StaticBody};
 
 /// The largest chunk that is handed to the HTTP library, which buffers beyond our control.
 const PIECE: usize = 8 * 1024;
@@ -25,6 +25,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) struct Outgoing {
     body: Body,
     watched: Watch,
+    /// Where the events of a stream are counted.
+    events: Option<Arc<Connection>>,
     begun: PendingRequest,
 }
 
@@ -49,10 +51,13 @@ pub(crate) fn send(
 ) -> Response<Outgoing> {
     let (parts, body) = response.into_parts();
     let is_kept = parts.extensions.get::<StaticBody>().is_some();
+    let is_events = parts.extensions.get::<EventsBody>().is_some();
     let held = match &body {
         Body::Whole(_) if is_kept => Ok(None),
         Body::Whole(bytes) if bytes.len() <= UNCOUNTED && !asked.is_multiplexed => Ok(None),
-        Body::Whole(bytes) => connection.reserve(bytes.len(), !asked.is_read).map(Some),
+        Body::Whole(bytes) => connection.reserve(Buffer::Response, bytes.len(), !asked.is_read).map(Some),
+        // Its events are counted one by one, while they wait to be read.
+        Body::Streamed(_) if is_events => Ok(None),
         Body::Streamed(_) => connection.reserve_stream(!asked.is_read).map(Some),
     };
     let held = match held {
@@ -62,7 +67,7 @@ pub(crate) fn send(
             let refused = refusal(id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default());
             let (mut parts, body) = refused.into_parts();
             parts.headers.extend(id.map(|id| (REQUEST_ID, id)));
-            return Response::from_parts(parts, Outgoing { body, watched: None, begun });
+            return Response::from_parts(parts, Outgoing { body, watched: None, events: None, begun });
         }
     };
     let stalled = asked.is_multiplexed.then(|| connection.watch());
@@ -77,7 +82,28 @@ pub(crate) fn send(
     if body.is_end_stream() {
         begun.answered();
     }
-    Response::from_parts(parts, Outgoing { body, watched, begun })
+    let events = is_events.then(|| Arc::clone(connection));
+    Response::from_parts(parts, Outgoing { body, watched, events, begun })
+}
+
+/// A piece of a stream that is watched and counted while it is in memory. Where too many events wait to be read, the stream
+/// breaks off: its reader continues after the last one that it has.
+fn held(
+    frame: Frame<Bytes>,
+    watched: &Watch,
+    events: Option<&Arc<Connection>>,
+) -> Result<Frame<Bytes>, BodyError> {
+    let length = frame.data_ref().map_or(0, Bytes::len);
+    let counted = events.map(|connection| connection.reserve(Buffer::Events, length, false)).transpose();
+    let guards =
+        (counted.map_err(|LimitExceeded| BodyError::new("too many events wait to be read"))?, watched);
+    Ok(match guards {
+        (None, None) => frame,
+        (counted, watched) => {
+            let guards = (counted, watched.clone());
+            frame.map_data(|bytes| with_guard(bytes, guards))
+        }
+    })
 }
 
 fn refusal(request_id: &str) -> Response<Body> {
@@ -99,12 +125,12 @@ impl hyper::body::Body for Outgoing {
         let frame = match &mut this.body {
             Body::Whole(bytes) if bytes.is_empty() => return Poll::Ready(None),
             Body::Whole(bytes) => Frame::data(bytes.split_to(bytes.len().min(PIECE))),
-            Body::Streamed(stream) => match (ready!(Pin::new(stream).poll_frame(cx)), &this.watched) {
-                (Some(Ok(frame)), Some(watched)) => {
-                    frame.map_data(|bytes| with_guard(bytes, Arc::clone(watched)))
-                }
-                (Some(Ok(frame)), None) => frame,
-                (end, _) => {
+            Body::Streamed(stream) => match ready!(Pin::new(stream).poll_frame(cx)) {
+                Some(Ok(frame)) => match held(frame, &this.watched, this.events.as_ref()) {
+                    Ok(frame) => frame,
+                    Err(too_much) => return Poll::Ready(Some(Err(too_much))),
+                },
+                end => {
                     if end.is_none() {
                         this.begun.answered();
                     }

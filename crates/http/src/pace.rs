@@ -14,7 +14,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
 use crate::body::{BodyError, RequestBody};
-use crate::connections::{Connection, LimitExceeded, with_guard};
+use crate::connections::{Buffer, Connection, LimitExceeded, with_guard};
 
 /// The least that a body has to bring.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,9 @@ impl Paced {
         let (Some(connection), Some(length)) = (&self.connection, frame.data_ref().map(Bytes::len)) else {
             return Ok(frame);
         };
-        let held = connection.reserve(length, false).map_err(|LimitExceeded| BodyError::too_much())?;
+        let held = connection
+            .reserve(Buffer::RequestBody, length, false)
+            .map_err(|LimitExceeded| BodyError::too_much())?;
         Ok(frame.map_data(|bytes| with_guard(bytes, held)))
     }
 }

@@ -25,6 +25,10 @@ pub(crate) struct Passthrough;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StaticBody;
 
+/// Marks a stream of events, which mostly waits for something to happen: only what it sends is buffered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventsBody;
+
 /// The head of a response, for HEAD requests.
 pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();

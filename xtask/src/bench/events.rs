@@ -15,6 +15,7 @@ use crate::outcome::{Outcome, While};
 use crate::system::{directory_of, install};
 
 const FOLLOWERS: usize = 1000;
+const FOLLOWERS_OF_ONE: usize = 100;
 /// How often creates are measured with them and without them, by turns.
 const TURNS: u64 = 6;
 const TURN: &str = "3s";
@@ -81,8 +82,16 @@ impl Bench {
     fn followers(&self) -> Outcome {
         let alone = self.idle()?;
         let (sender, arrived) = mpsc::channel();
-        for _ in 0..FOLLOWERS {
-            let mut stream = self.follow().doing("following events")?;
+        let mut client = Client::connect(self.port, &self.token)?;
+        let mut token = String::new();
+        for number in 0..FOLLOWERS {
+            // One caller may have so many streams.
+            if number % FOLLOWERS_OF_ONE == 0 {
+                let body = json!({ "name": format!("follower {number}"), "scope": "ORGANIZATION", "role": "ORGANIZATION_OWNER" });
+                let made = client.post(&format!("{}/tokens", self.root()), &body)?;
+                token = made["token"].as_str().unwrap_or_default().to_owned();
+            }
+            let mut stream = self.follow(&token).doing("following events")?;
             let sender = sender.clone();
             let reader = move || {
                 let (mut buffer, mut unread) = ([0; 16 * 1024], Vec::new());
@@ -106,7 +115,6 @@ impl Bench {
             IDLE.as_secs(),
             self.memory()?
         );
-        let mut client = Client::connect(self.port, &self.token)?;
         let path = format!("{}/workspaces", self.root());
         let mut last = Vec::new();
         for number in 1..=EVENTS {
@@ -137,12 +145,11 @@ impl Bench {
     }
 
     /// Follows the events of the organization; the stream is open once its head has come.
-    fn follow(&self) -> std::io::Result<TcpStream> {
+    fn follow(&self, token: &str) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         let request = format!(
-            "GET {}/events/follow HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\n\r\n",
-            self.root(),
-            self.token
+            "GET {}/events/follow HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n",
+            self.root()
         );
         stream.write_all(request.as_bytes())?;
         let mut head = [0; 4096];

@@ -8,7 +8,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use podium_api::Id;
 use podium_api::events as api;
 use podium_domain::events::{Cursor, Visibility};
 use podium_domain::{Permission, Target};
@@ -24,7 +23,7 @@ use crate::authority::Authority;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
 use crate::sessions::OpenSession;
-use crate::shared_capacity::CapacityPermit;
+use crate::streams::OpenStream;
 
 /// What a follower must hold.
 const READ: Permission = Permission::known("organization.get");
@@ -36,8 +35,6 @@ const REFRESH: Duration = Duration::from_hours(1);
 const BOUNDS: Bounds = Bounds { limit: 100, window: 500 };
 /// How often a read is repeated because rights changed meanwhile.
 const ATTEMPTS: usize = 8;
-/// When to try again where there are too many streams.
-const RETRY_AFTER: u64 = 5;
 
 /// A stream of events.
 pub struct EventStream {
@@ -52,7 +49,7 @@ pub struct EventStream {
     end: Option<Instant>,
     /// When it looks at the database again though there is no news.
     refresh: Instant,
-    _permit: CapacityPermit<Id>,
+    _open: OpenStream,
 }
 
 /// What a look at the database came to.
@@ -83,8 +80,7 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<EventStrea
         None => ("cursor", wanted.cursor.as_deref()),
     };
     let start = start(cursor, wanted.since, Start::Newest)?;
-    let keys = [cx.organization_id().id(), cx.subject_id().id()];
-    let permit = cx.app().event_streams.take(&keys).ok_or(Error::TooMany { retry_after: RETRY_AFTER })?;
+    let open = cx.app().event_streams.open(&cx)?;
     let rights = cx.app().rights_changes();
     let follower = cx.app().follow_events(cx.organization_id());
     let position = cx.read(move |cx, conn| {
@@ -111,7 +107,7 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<EventStrea
         rights,
         end,
         refresh,
-        _permit: permit,
+        _open: open,
     })
 }
 

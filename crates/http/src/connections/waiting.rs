@@ -1,5 +1,9 @@
 //! Buffered bytes, of responses to be read and of requests that are still arriving: counted for as long as they are in
 //! memory. No address may have more of them than are left for others.
+//!
+//! Streams of events and the bodies of requests are counted apart from other responses, so that whoever lets responses
+//! wait keeps nobody from signing in or changing something
+//! ([decision 65](../../../../docs/decisions/0065-streams-cost-others-nothing.md)).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +13,43 @@ use bytes::Bytes;
 use super::Connection;
 
 /// What a streamed response counts as: it buffers a chunk or two.
-pub(super) const STREAM: usize = 64 * 1024;
+const STREAM: usize = 64 * 1024;
+
+/// What bytes are buffered for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Buffer {
+    /// A response.
+    Response,
+    /// Events of a stream that a reader has not read yet.
+    Events,
+    /// The body of a request.
+    RequestBody,
+}
+
+impl Buffer {
+    /// Its share of a bound. They are apart, and add up to more than the bound of responses.
+    const fn share(self, bound: usize) -> usize {
+        match self {
+            Self::Response => bound,
+            Self::Events => bound / 4,
+            Self::RequestBody => bound / 2,
+        }
+    }
+}
+
+/// How many bytes are buffered, by what for.
+#[derive(Debug, Default)]
+pub(super) struct BufferedBytes([AtomicUsize; 3]);
+
+impl BufferedBytes {
+    fn of(&self, buffer: Buffer) -> &AtomicUsize {
+        &self.0[buffer as usize]
+    }
+
+    pub(super) fn sum(&self) -> usize {
+        self.0.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
+    }
+}
 
 /// Too many bytes are already buffered.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +58,7 @@ pub(crate) struct LimitExceeded;
 /// Bytes that count as buffered until this is dropped.
 pub(crate) struct ByteReservation {
     connection: Arc<Connection>,
+    buffer: Buffer,
     bytes: usize,
 }
 
@@ -26,22 +67,24 @@ impl Connection {
     /// responses that cannot be taken back.
     pub(crate) fn reserve(
         self: &Arc<Self>,
+        buffer: Buffer,
         bytes: usize,
         must: bool,
     ) -> Result<ByteReservation, LimitExceeded> {
         let bounds = &self.all.bounds.waiting;
-        let of_address = if self.address.is_crowd { bounds.all - bounds.all / 8 } else { bounds.address };
-        let exceeds = |counter: &AtomicUsize, bound: usize| {
-            let before = counter.fetch_add(bytes, Ordering::Relaxed);
+        let all = buffer.share(bounds.all);
+        let of_address = if self.address.is_crowd { all - all / 8 } else { buffer.share(bounds.address) };
+        let exceeds = |counter: &BufferedBytes, bound: usize| {
+            let before = counter.of(buffer).fetch_add(bytes, Ordering::Relaxed);
             before > 0 && before + bytes > bound
         };
-        let left = bounds.all.saturating_sub(self.all.waiting());
+        let left = all.saturating_sub(self.all.waiting.of(buffer).load(Ordering::Relaxed));
         let is_too_much = [
             exceeds(&self.waiting, bounds.connection),
             exceeds(&self.address.waiting, of_address.min(left)),
-            exceeds(&self.all.waiting, bounds.all),
+            exceeds(&self.all.waiting, all),
         ];
-        let held = ByteReservation { connection: Arc::clone(self), bytes };
+        let held = ByteReservation { connection: Arc::clone(self), buffer, bytes };
         if !must && is_too_much.contains(&true) {
             self.all.counts.too_much.fetch_add(1, Ordering::Relaxed);
             return Err(LimitExceeded);
@@ -51,7 +94,7 @@ impl Connection {
 
     /// Counts a streamed response.
     pub(crate) fn reserve_stream(self: &Arc<Self>, must: bool) -> Result<ByteReservation, LimitExceeded> {
-        self.reserve(STREAM, must)
+        self.reserve(Buffer::Response, STREAM, must)
     }
 }
 
@@ -59,10 +102,10 @@ impl Drop for ByteReservation {
     fn drop(&mut self) {
         let Connection { waiting, address, all, .. } = &*self.connection;
         for counter in [waiting, &address.waiting, &all.waiting] {
-            counter.fetch_sub(self.bytes, Ordering::Relaxed);
+            counter.of(self.buffer).fetch_sub(self.bytes, Ordering::Relaxed);
         }
         // On HTTP/2 a response may outlive its connection.
-        if address.waiting.load(Ordering::Relaxed) == 0 && address.connections.load(Ordering::Relaxed) == 0 {
+        if address.waiting.sum() == 0 && address.connections.load(Ordering::Relaxed) == 0 {
             all.lock().forget(address);
         }
     }
@@ -91,14 +134,22 @@ mod tests {
         let connections = Arc::new(Connections::new(&Settings { waiting, ..Settings::default() }));
         let [one, two, other, third] = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3"]
             .map(|text| connections.admit(text.parse().unwrap()).unwrap());
-        let large = one.connection().reserve(120, false).expect("one answer may always wait");
-        assert!(one.connection().reserve(1, false).is_err(), "the connection has enough");
-        assert!(two.connection().reserve(31, false).is_err(), "the address has enough");
-        let more = two.connection().reserve(30, false).unwrap();
-        let others = [100, 40].map(|bytes| other.connection().reserve(bytes, true).unwrap());
-        assert!(third.connection().reserve(120, false).is_err(), "all together have enough");
-        let less = third.connection().reserve(30, false).unwrap();
-        assert!(third.connection().reserve(51, false).is_err(), "that is more than is left");
+        let large =
+            one.connection().reserve(Buffer::Response, 120, false).expect("one answer may always wait");
+        assert!(one.connection().reserve(Buffer::Response, 1, false).is_err(), "the connection has enough");
+        assert!(two.connection().reserve(Buffer::Response, 31, false).is_err(), "the address has enough");
+        let more = two.connection().reserve(Buffer::Response, 30, false).unwrap();
+        let others =
+            [100, 40].map(|bytes| other.connection().reserve(Buffer::Response, bytes, true).unwrap());
+        assert!(
+            third.connection().reserve(Buffer::Response, 120, false).is_err(),
+            "all together have enough"
+        );
+        let less = third.connection().reserve(Buffer::Response, 30, false).unwrap();
+        assert!(
+            third.connection().reserve(Buffer::Response, 51, false).is_err(),
+            "that is more than is left"
+        );
         assert_eq!(connections.waiting(), 320, "what is refused does not count");
         let bytes = with_guard(Bytes::from_static(b"answer"), large);
         let part = bytes.slice(1..2);
@@ -106,7 +157,17 @@ mod tests {
         assert_eq!(connections.waiting(), 320, "a part of it still waits");
         drop((part, more, others, less));
         assert_eq!(connections.waiting(), 0);
-        let outlives = other.connection().reserve(10, false).unwrap();
+        let bodies = one.connection().reserve(Buffer::RequestBody, 60, false).unwrap();
+        let full = one.connection().reserve(Buffer::Response, 100, false).unwrap();
+        assert!(one.connection().reserve(Buffer::Response, 1, false).is_err());
+        assert!(one.connection().reserve(Buffer::RequestBody, 10, false).is_ok(), "bodies are counted apart");
+        assert!(two.connection().reserve(Buffer::RequestBody, 20, false).is_err(), "and have a bound");
+        let events = two.connection().reserve(Buffer::Events, 30, false).unwrap();
+        assert!(two.connection().reserve(Buffer::Events, 10, false).is_err(), "so have events");
+        assert!(other.connection().reserve(Buffer::Response, 50, false).is_ok());
+        drop((bodies, full, events));
+        assert_eq!(connections.waiting(), 0);
+        let outlives = other.connection().reserve(Buffer::Response, 10, false).unwrap();
         drop((one, two, other, third));
         assert_eq!(connections.lock().addresses.len(), 1, "something of it waits");
         drop(outlives);

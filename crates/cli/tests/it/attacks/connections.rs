@@ -133,6 +133,49 @@ fn half_sent_public_bodies_make_room() {
     assert!(shed >= READS, "they were closed to make room, not by their deadline: {shed}");
 }
 
+/// What was found: two thousand streams of one member, all of them read, and the server refused everybody's changes and
+/// sign-ins.
+#[test]
+fn streams_of_events_cost_others_nothing() {
+    const MOST_OF_ONE_TOKEN: usize = 100;
+    let (_installation, program, token) = target(&[]);
+    let organization = program.organization(&token);
+    let follow = |token: &str| {
+        let ask = format!(
+            "GET {organization}/events/follow HTTP/1.1\r\nHost: podium\r\nAuthorization: Bearer {token}\r\n\r\n"
+        );
+        let mut stream = send(&program, ask.as_bytes());
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).expect("an answer");
+        (stream, head)
+    };
+    let mut held = Vec::new();
+    let readers = strength(1, 10);
+    for number in 0..readers {
+        let body = json!({ "name": format!("reader {number}"), "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" });
+        let made = program.call("POST", &format!("{organization}/tokens"), &token, Some(&body)).json();
+        let reader = made["token"].as_str().expect("a token").to_owned();
+        for _ in 0..MOST_OF_ONE_TOKEN {
+            let (stream, head) = follow(&reader);
+            assert_eq!(&head, b"HTTP/1.1 200");
+            held.push(stream);
+        }
+        for _ in 0..strength(5, 200) {
+            assert_eq!(&follow(&reader).1, b"HTTP/1.1 429", "one caller has so many");
+        }
+    }
+    is_served(&program, &token);
+    for number in 0..READS {
+        let body = json!({ "name": format!("workspace {number}") });
+        let made = program.call("POST", &format!("{organization}/workspaces"), &token, Some(&body));
+        assert_eq!(made.status, 200, "{}", String::from_utf8_lossy(&made.body));
+        let body = json!({ "email": "nobody@example.com", "password": "wrong wrong wrong" });
+        let refused = program.call("POST", "/v1/auth/sign-in", "", Some(&body)).status;
+        assert_ne!(refused, 503, "the server has room for it");
+    }
+    assert_eq!(held.len(), readers * MOST_OF_ONE_TOKEN);
+}
+
 #[test]
 fn readers_who_do_not_read_take_no_memory() {
     let (_installation, program, token) = target(&[]);

@@ -307,6 +307,47 @@ fn half_sent_bodies_of_one_address_are_bounded_together() {
     });
 }
 
+/// What was found: every stream counted as 64 KiB of responses that wait, also one with nothing to say, until nothing else
+/// was admitted.
+#[test]
+fn streams_of_events_take_no_room_of_changes_and_sign_ins() {
+    block_on(async {
+        let few = Waiting { connection: 100_000, address: 100_000, all: 100_000 };
+        let served = serve(|settings| settings.waiting = few).await;
+        let app = &served.app;
+        let ask = |path: String| {
+            let token = &app.owner.token;
+            format!("GET {path} HTTP/1.1\r\nHost: podium\r\nAuthorization: Bearer {token}\r\n\r\n")
+                .into_bytes()
+        };
+        let mut open = Vec::new();
+        for _ in 0..20 {
+            let (stream, said) = say(connect(&served), ask(app.path("/events/follow")), "\r\n\r\n").await;
+            assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+            open.push(stream);
+        }
+        let waiting = app.call("GET", "/metrics").send().await.text();
+        assert!(waiting.contains("\npodium_answers_waiting_bytes 0\n"), "{waiting}");
+        let post = |path: &str, more: &str, body: &str| {
+            let length = body.len();
+            let head = format!("POST {path} HTTP/1.1\r\nHost: podium\r\nConnection: close\r\n{more}");
+            format!("{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")
+                .into_bytes()
+        };
+        let bearer = format!("Authorization: Bearer {}\r\n", app.owner.token);
+        let (_, made) =
+            say(connect(&served), post(&app.path("/workspaces"), &bearer, r#"{"name":"Data"}"#), "").await;
+        assert!(made.starts_with("HTTP/1.1 200"), "{made}");
+        let (_, sign_in) = say(connect(&served), post("/v1/auth/sign-in", "", "{}"), "").await;
+        assert!(sign_in.starts_with("HTTP/1.1 400"), "{sign_in}");
+        // The event of the change reaches all of them.
+        for stream in open {
+            let (_, event) = say(stream, Vec::new(), "workspace.created").await;
+            assert!(event.contains("workspace.created"), "{event}");
+        }
+    });
+}
+
 #[test]
 fn a_connection_without_a_request_ends_on_http_2_too() {
     block_on(async {
