@@ -39,6 +39,7 @@ mod postgres;
 mod process;
 mod program;
 mod project;
+mod psql;
 mod python;
 mod quota;
 mod requirements;
@@ -130,9 +131,12 @@ impl Local {
         blocking(move || Self::open_at(Timing::default(), options, services)).await
     }
 
-    fn open_at(timing: Timing, options: Options, services: Services) -> Result<Self, OpenError> {
+    fn open_at(timing: Timing, mut options: Options, services: Services) -> Result<Self, OpenError> {
+        let layout = Layout::make(&options.directory)
+            .map_err(|error| OpenError::unusable(&options.directory, error))?;
+        // Absolute, as it is passed on to programs with another working directory.
+        layout.root().clone_into(&mut options.directory);
         let broken = |error| OpenError::unusable(&options.directory, error);
-        let layout = Layout::make(&options.directory).map_err(broken)?;
         backup::check_first_start(&options.directory, &layout)?;
         for (name, text) in SUPPORT {
             layout.write_support(name, text).map_err(broken)?;

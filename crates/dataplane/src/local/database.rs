@@ -135,6 +135,11 @@ pub(super) fn name_of(namespace: &str) -> String {
     format!("podium_{}", namespace.replace('-', "_"))
 }
 
+/// The name under which a database on a server is made: no environment's contains a hyphen.
+pub(super) fn draft_of(name: &str) -> String {
+    format!("{name}-draft")
+}
+
 impl Database<'_> {
     /// The URL for Airflow.
     pub(super) fn url(&self) -> Secret {
@@ -188,7 +193,7 @@ impl Database<'_> {
         if output.stdout.starts_with(b"there") {
             return Ok(());
         }
-        let url = server_url::of_database(admin, &format!("{name}_draft"));
+        let url = server_url::of_database(admin, &draft_of(name));
         let mut migrate = readable_by_all(runtime.program("airflow"));
         migrate
             .args(["db", "migrate"])

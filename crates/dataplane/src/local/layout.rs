@@ -44,6 +44,11 @@ impl Layout {
         Self { root: root.to_owned(), users: 0..0 }
     }
 
+    /// The directory of the plane, absolute.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The base of the user ids of environments. The range is unique to this plane: killing the processes of a user
     /// must not hit another plane on the same machine.
     pub(super) fn first_user(&self) -> u32 {

@@ -2,6 +2,10 @@
 
 Told by environment variables, because they hold secrets: ADMIN_URL, DATABASE, PASSWORD, TEMPLATE, CONNECTIONS. The environment's role
 owns its database and can connect to no other.
+
+Whoever owns a database decides what statements in it mean: with functions, triggers and settings. So the administrator never
+connects to one that an environment can connect to. A database is made under another name, closed to everybody else, and gets
+its name and its owner once nothing is left to do in it.
 """
 
 import os
@@ -9,7 +13,7 @@ import sys
 from contextlib import closing
 
 import psycopg2
-from psycopg2 import sql
+from psycopg2 import errors, sql
 
 OWN = """
 DO $$ DECLARE thing record; BEGIN
@@ -31,6 +35,8 @@ def connect(database=None):
     options = {"dbname": database} if database else {}
     connection = psycopg2.connect(os.environ["ADMIN_URL"], **options)
     connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("SET search_path = pg_catalog")
     return connection
 
 
@@ -47,25 +53,45 @@ def has_role(cursor, name):
     return exists(cursor, "SELECT 1 FROM pg_roles WHERE rolname = %s", name)
 
 
+def draft_of(name):
+    """No environment has a database of this name: there is no hyphen in theirs."""
+    return name + "-draft"
+
+
+def run(cursor, statement, *names):
+    cursor.execute(sql.SQL(statement).format(*(sql.Identifier(name) for name in names)))
+
+
+def make_draft(cursor, name, template):
+    """Creates a database that only its administrator can connect to, at no time anybody else."""
+    draft = draft_of(name)
+    run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", draft)
+    run(cursor, "CREATE DATABASE {} TEMPLATE {} ALLOW_CONNECTIONS false", draft, template)
+    run(cursor, "REVOKE ALL ON DATABASE {} FROM PUBLIC", draft)
+    run(cursor, "ALTER DATABASE {} ALLOW_CONNECTIONS true", draft)
+    return draft
+
+
 def template():
     """Creates an empty database for a template, which the caller migrates. Prints whether the template exists already."""
     name = os.environ["TEMPLATE"]
-    draft = sql.Identifier(name + "_draft")
     with closing(connect()) as connection, connection.cursor() as cursor:
-        if has_database(cursor, name):
+        # One that could be connected to is of an earlier version, and may hold whatever anybody has put there.
+        if exists(cursor, "SELECT 1 FROM pg_database WHERE datname = %s AND NOT datallowconn", name):
             print("there")
             return
-        cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(draft))
-        cursor.execute(sql.SQL("CREATE DATABASE {}").format(draft))
+        for earlier in (name, name + "_draft"):
+            run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", earlier)
+        make_draft(cursor, name, "template0")
         print("new")
 
 
 def keep():
-    """Renames a migrated draft to the template, atomically."""
+    """Closes a migrated draft for good and renames it to the template, atomically."""
     name = os.environ["TEMPLATE"]
-    statement = sql.SQL("ALTER DATABASE {} RENAME TO {}")
     with closing(connect()) as connection, connection.cursor() as cursor:
-        cursor.execute(statement.format(sql.Identifier(name + "_draft"), sql.Identifier(name)))
+        run(cursor, "ALTER DATABASE {} ALLOW_CONNECTIONS false", draft_of(name))
+        run(cursor, "ALTER DATABASE {} RENAME TO {}", draft_of(name), name)
 
 
 def ensure():
@@ -77,21 +103,29 @@ def ensure():
         statement = sql.SQL(verb + " ROLE {} LOGIN PASSWORD {} CONNECTION LIMIT {}")
         cursor.execute(statement.format(role, sql.Literal(password), most))
         if not has_database(cursor, name):
-            statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-            cursor.execute(statement.format(role, sql.Identifier(os.environ["TEMPLATE"])))
+            draft = make_draft(cursor, name, os.environ["TEMPLATE"])
+            with closing(connect(draft)) as inside, inside.cursor() as there:
+                run(there, "ALTER SCHEMA public OWNER TO {}", name)
+                there.execute(sql.SQL(OWN).format(role=role))
+            run(cursor, "ALTER DATABASE {} RENAME TO {}", draft, name)
         # Every time: an earlier run may have been interrupted here.
-        cursor.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(role))
-        cursor.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(role, role))
-    with closing(connect(name)) as connection, connection.cursor() as cursor:
-        cursor.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(role))
-        cursor.execute(sql.SQL(OWN).format(role=role))
+        run(cursor, "ALTER DATABASE {} OWNER TO {}", name, name)
 
 
 def drop():
-    name = sql.Identifier(os.environ["DATABASE"])
+    name = os.environ["DATABASE"]
     with closing(connect()) as connection, connection.cursor() as cursor:
-        cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
-        cursor.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(name))
+        for database in (name, draft_of(name)):
+            run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", database)
+        if not has_role(cursor, name):
+            return
+        # What others let it do with their databases.
+        run(cursor, "DROP OWNED BY {}", name)
+        try:
+            run(cursor, "DROP ROLE {}", name)
+        except errors.DependentObjectsStillExist:
+            # It has left something in another environment's database, where only that one may look.
+            run(cursor, "ALTER ROLE {} NOLOGIN PASSWORD NULL", name)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 //! user if the control plane runs as root, and it listens on a Unix socket only. Like the environments it outlives the
 //! control plane; the next start takes it over.
 
+mod closing;
 mod create;
 mod programs;
 #[cfg(test)]
@@ -233,6 +234,7 @@ impl Cluster {
                     unreachable.stop(self.timing.short_grace).await;
                 }
                 let (cluster, socket) = (Arc::clone(self), socket.clone());
+                let programs = programs.clone();
                 let started = blocking(move || cluster.start(&programs, &socket)).await;
                 started.map_err(|error| Reason::of_io("the database server cannot be started", &error))?
             }
@@ -245,7 +247,10 @@ impl Cluster {
         tokio::select! {
             () = process.ended() => Err(self.last_error_line().await),
             ready = tokio::time::timeout(STARTING, ready) => match ready {
-                Ok(()) => Ok(process),
+                Ok(()) => {
+                    self.close_to_environments(&programs).await;
+                    Ok(process)
+                }
                 Err(_) => Err("the database server does not start".into()),
             },
         }

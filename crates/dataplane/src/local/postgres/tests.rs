@@ -45,7 +45,11 @@ fn ask(cluster: &Cluster, password: &str, statement: &str) -> Result<String, Str
 }
 
 fn pid(cluster: &Cluster) -> i32 {
-    allow_blocking(|| cluster.running()).expect("it runs").identity.pid
+    find_pid(cluster).expect("it runs")
+}
+
+pub(crate) fn find_pid(cluster: &Cluster) -> Option<i32> {
+    allow_blocking(|| cluster.running()).map(|process| process.identity.pid)
 }
 
 async fn eventually(what: impl Fn() -> bool) {
