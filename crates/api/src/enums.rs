@@ -349,6 +349,7 @@ wire_enum! {
         DagRunSucceeded = "podium.dag_run.succeeded",
         DagRunFailed = "podium.dag_run.failed",
         TaskFailed = "podium.task.failed",
+        TaskInterrupted = "podium.task.interrupted",
         DeployCreated = "podium.deploy.created",
         DeployUpdated = "podium.deploy.updated",
         DeployFinalized = "podium.deploy.finalized",

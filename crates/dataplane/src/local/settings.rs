@@ -148,6 +148,8 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
         all.airflow("database", "sql_alchemy_conn_async", url);
     }
     all.airflow("logging", "base_log_folder", text(&place.task_logs()));
+    // There is one scheduler: what an earlier one left behind is soon started again.
+    all.airflow("scheduler", "orphaned_tasks_check_interval", "30");
     all.airflow("usage_data_collection", "enabled", "False");
     if let Some(celery) = &context.tasks.celery {
         all.secret("celery", "broker_url", &celery.broker);
@@ -192,6 +194,12 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
         all.airflow("dag_processor", "refresh_interval", "5");
         all.airflow("dag_processor", "min_file_process_interval", "5");
         all.airflow("workers", "min_heartbeat_interval", "1");
+        // Tasks wait for a web server that is being replaced: connections wait in its socket, and those that are lost or
+        // refused are tried again for five minutes at least. Its tasks are not given up meanwhile.
+        all.airflow("workers", "execution_api_timeout", "120");
+        all.airflow("workers", "execution_api_retries", "60");
+        all.airflow("workers", "execution_api_retry_wait_max", "10");
+        all.airflow("scheduler", "task_instance_heartbeat_timeout", "600");
     }
     all.0
 }

@@ -50,6 +50,8 @@ enum Kind {
     DagRunFailed,
     #[serde(rename = "task.failed")]
     TaskFailed,
+    #[serde(rename = "task.interrupted")]
+    TaskInterrupted,
 }
 
 impl Claim {
@@ -80,6 +82,7 @@ impl Claim {
             (Kind::DagRunSucceeded, None) => EventType::DagRunSucceeded,
             (Kind::DagRunFailed, None) => EventType::DagRunFailed,
             (Kind::TaskFailed, Some(_)) => EventType::TaskFailed,
+            (Kind::TaskInterrupted, Some(_)) => EventType::TaskInterrupted,
             _ => return Err(Unreadable),
         };
         Ok(Self { event_type, dag_run, task })

@@ -55,7 +55,7 @@ fn every_type_is_made_by_an_endpoint_or_by_a_change_of_status() {
     made.extend([T::DeploySucceeded, T::DeployFailed, T::WebhookDisabled, T::UserRemoved]);
     made.extend([T::AlertFiring, T::AlertResolved]);
     // What environments say, and what they could not say.
-    made.extend([T::DagRunStarted, T::DagRunSucceeded, T::DagRunFailed, T::TaskFailed]);
+    made.extend([T::DagRunStarted, T::DagRunSucceeded, T::DagRunFailed, T::TaskFailed, T::TaskInterrupted]);
     made.insert(T::DeploymentEventsDropped);
     assert_eq!(made, EventType::ALL.iter().copied().collect());
 }

@@ -1,11 +1,12 @@
-"""Airflow's own executors with support for draining: while the supervisor requests it they accept no further tasks.
+"""Airflow's own executors with support for draining: while the supervisor requests it they accept no further tasks. A task that
+ended with an earlier scheduler, because the machine restarted, does not lose an attempt by that.
 
 They have the names of the executors that they replace, because tasks may name theirs.
 """
 
 from airflow.executors.local_executor import LocalExecutor as AirflowLocalExecutor
 
-from podium_airflow import signals
+from podium_airflow import listener, signals
 
 
 class _Drains:
@@ -31,8 +32,9 @@ class _Drains:
         return super().change_state(key, *args, **kwargs)
 
     def heartbeat(self):
-        super().heartbeat()
+        # Before the first tasks start: without this mark there are none to wait for.
         signals.progress("scheduler")
+        super().heartbeat()
         request = signals.drain_request()
         if not request:
             return
@@ -41,6 +43,21 @@ class _Drains:
             signals.waiting(request, [name for name in map(_name, left) if name])
         else:
             signals.drained(request)
+
+    def try_adopt_task_instances(self, tis):
+        """Called with the tasks of earlier schedulers, which have ended with them; those that are returned are started again."""
+        lost = super().try_adopt_task_instances(tis)
+        for instance in lost:
+            _make_up_for(instance)
+        return lost
+
+
+def _make_up_for(instance):
+    """Gives an attempt back for the one that another start takes: the task did nothing wrong, or had not even begun."""
+    if instance.state in ("running", "restarting"):
+        listener.interrupted(instance)
+    if isinstance(instance.max_tries, int):
+        instance.max_tries += 1
 
 
 def _key(workload):

@@ -1,5 +1,5 @@
-"""Tells the control plane which DAG runs have started and ended and which tasks have failed: a line of JSON for each, in the
-environment's spool directory, which the control plane reads at its own pace.
+"""Tells the control plane which DAG runs have started and ended and which tasks have failed or were interrupted: a line of JSON
+for each, in the environment's spool directory, which the control plane reads at its own pace.
 
 Nothing here may slow down or break what it listens to: a line is one write that is not waited for, a full spool drops it and
 counts it, and every error is swallowed. The plugins of the environment are left alone, and so is whether it has listeners,
@@ -108,6 +108,12 @@ def _listener():
             _tell("task.failed", _of_task, task_instance)
 
     return Listener()
+
+
+def interrupted(task_instance) -> None:
+    """Tells that the process that ran a task is gone, and that the task is started again."""
+    if _SPOOL:
+        _tell("task.interrupted", _of_task, task_instance)
 
 
 def _of_run(run):

@@ -231,6 +231,13 @@ async fn an_environment_that_says_too_much_is_read_later() {
     assert_eq!((claims.join(""), dropped), ("3456789".to_owned(), 2));
 }
 
+/// As Airflow's own, which never adopts tasks.
+const LOCAL_EXECUTOR: &str = "
+class LocalExecutor:
+    def try_adopt_task_instances(self, tis):
+        return tis
+";
+
 /// Runs the listener in a process with stand-ins for Airflow and its plugin framework.
 fn listen(spool: &Path, script: &str) -> String {
     let modules = tempfile::tempdir().unwrap();
@@ -241,6 +248,10 @@ fn listen(spool: &Path, script: &str) -> String {
     };
     write("podium_airflow/__init__.py", include_str!("../podium_airflow/__init__.py"));
     write("podium_airflow/listener.py", include_str!("../podium_airflow/listener.py"));
+    write("podium_airflow/signals.py", include_str!("../podium_airflow/signals.py"));
+    write("podium_airflow/executors.py", include_str!("../podium_airflow/executors.py"));
+    write("airflow/executors/__init__.py", "");
+    write("airflow/executors/local_executor.py", LOCAL_EXECUTOR);
     write("pluggy.py", include_str!("../tests/fake_pluggy.py"));
     write("airflow/__init__.py", "");
     write("airflow/listeners/__init__.py", "");
@@ -288,6 +299,29 @@ print(manager.has_listeners)"
     );
     assert_eq!(said, "False\nTrue\n", "it does not count as a listener of the environment");
     assert_eq!(fixture.read().await, (vec!["one".to_owned(), "two".to_owned()], 3));
+}
+
+#[tokio::test]
+async fn tasks_that_ended_with_their_scheduler_lose_no_attempt_and_those_that_had_begun_are_told_of() {
+    let fixture = Fixture::new();
+    let said = listen(
+        fixture.directory.path(),
+        "
+import types
+from podium_airflow.executors import LocalExecutor
+def task(run, state):
+    return types.SimpleNamespace(
+        dag_id='daily', run_id=run, task_id='load', map_index=-1, try_number=1, max_tries=0, state=state
+    )
+tasks = [task('had_begun', 'running'), task('had_not', 'queued')]
+lost = LocalExecutor().try_adopt_task_instances(tasks)
+print(lost == tasks, [task.max_tries for task in tasks])",
+    );
+    assert_eq!(said, "True [1, 1]\n");
+    let mut segments = fs::read_dir(fixture.directory.path()).unwrap();
+    let text = fs::read_to_string(segments.next().unwrap().unwrap().path()).unwrap();
+    assert!(text.contains("\"event\":\"task.interrupted\""), "{text}");
+    assert_eq!(fixture.read().await, (vec!["had_begun".to_owned()], 0));
 }
 
 #[tokio::test]
