@@ -92,7 +92,7 @@ use self::state::State;
 pub use self::stops::{Stop, StoppableEnvironment, stoppable_environments};
 use self::supervisor::{Order, Supervisor};
 use self::timing::Timing;
-use crate::blocking::blocking;
+use crate::blocking::{allow_blocking, blocking};
 use crate::simulated::Simulated;
 use crate::{
     Changes, CleanUp, CleanUpState, Cluster, DataPlane, Environment, EnvironmentMetrics, Fault, Observed,
@@ -260,9 +260,12 @@ impl Local {
 }
 
 impl Drop for Local {
-    /// Ends the supervisors, but not the processes that they supervise.
+    /// Ends the supervisors, but not the processes that they supervise, unless these are being removed.
     fn drop(&mut self) {
-        self.plane.supervisors().clear();
+        let mut supervisors = std::mem::take(&mut *self.plane.supervisors());
+        supervisors.retain(|_, handle| handle.is_ending());
+        let ending: Vec<DeploymentId> = supervisors.into_keys().collect();
+        allow_blocking(|| ending.into_iter().for_each(|id| self.plane.kill_processes(id)));
         self.plane.databases.cluster.stop_supervising();
         if let Some(Network::Filtered(filter, _)) = self.plane.detected_host().map(|host| &host.network) {
             filter.remove_if_unused();

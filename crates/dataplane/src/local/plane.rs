@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use podium_api::{DeploymentId, Id};
 use podium_domain::Reason;
@@ -17,6 +18,7 @@ use super::host::Host;
 use super::isolation::Mode;
 use super::layout::Layout;
 use super::options::Options;
+use super::orphans::{LOOK_AGAIN, OrphanProcesses, VANISHING};
 use super::packages::Packages;
 use super::postgres::Cluster;
 use super::runtimes::Runtimes;
@@ -168,6 +170,27 @@ impl Plane {
             layout.known().map_or(true, |known| known.iter().any(is_on_it))
         });
         self.databases.cluster.stop_unless(is_needed).await;
+    }
+
+    /// Kills what runs of an environment whose removal is interrupted by the end of this process: the next start removes the
+    /// rest, and may be far away.
+    pub(super) fn kill_processes(&self, id: DeploymentId) {
+        let place = self.layout.environment(id);
+        let slot = State::read(&place.state()).ok().flatten().map(|state| state.slot);
+        let user = slot.and_then(|slot| self.detected_host()?.isolation.user_of(slot));
+        let mut orphans = OrphanProcesses::of(id, user, &self.cgroups);
+        if user.is_none() {
+            orphans = orphans.using(place.root);
+        }
+        let until = Instant::now() + VANISHING;
+        // A killed process may have started another one in the meantime.
+        while orphans.kill(|_| true) > 0 {
+            if Instant::now() > until {
+                tracing::warn!(%id, "killed processes of an environment have not exited");
+                return;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Removes the supervisor of a removed environment.

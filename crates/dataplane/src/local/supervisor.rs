@@ -18,6 +18,7 @@ mod strict;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_api::deploy_reports::ReportedImportError;
@@ -78,6 +79,8 @@ pub(super) struct Handle {
     stop_reason: Arc<Mutex<Option<UserText>>>,
     /// Whether the operator has stopped it, and how.
     operator_stop: Arc<Mutex<Option<Stop>>>,
+    /// Whether its removal no longer waits for tasks.
+    is_ending: Arc<AtomicBool>,
     task: AbortHandle,
 }
 
@@ -85,6 +88,11 @@ impl Handle {
     /// Whether its environment is being removed.
     pub(super) fn is_removing(&self) -> bool {
         matches!(*self.orders.borrow(), Order::Remove(_))
+    }
+
+    /// Whether it is being removed and waits for no task: nothing of it has to keep running.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(*self.orders.borrow(), Order::Remove(None)) || self.is_ending.load(Ordering::Relaxed)
     }
 
     /// Why its environment must not run, if it must not.
@@ -165,6 +173,8 @@ pub(super) struct Supervisor {
     stop_reason: Arc<Mutex<Option<UserText>>>,
     /// Whether the operator has stopped it, and how.
     operator_stop: Arc<Mutex<Option<Stop>>>,
+    /// Whether its removal no longer waits for tasks.
+    is_ending: Arc<AtomicBool>,
     /// The drain in progress.
     drain: Option<Drain>,
     /// Whether the order that is carried out waits for running tasks no longer.
@@ -207,6 +217,7 @@ impl Supervisor {
         let generation = state.generation;
         let stop_reason = Arc::default();
         let operator_stop = Arc::new(Mutex::new(Stop::read(&place)));
+        let is_ending = Arc::<AtomicBool>::default();
         let mut supervisor = Self {
             plane: Arc::clone(plane),
             id,
@@ -223,6 +234,7 @@ impl Supervisor {
             last_programs: Vec::new(),
             stop_reason: Arc::clone(&stop_reason),
             operator_stop: Arc::clone(&operator_stop),
+            is_ending: Arc::clone(&is_ending),
             drain: None,
             force: Arc::clone(&force),
             clean_ups: Arc::clone(&clean_ups),
@@ -237,7 +249,18 @@ impl Supervisor {
         };
         supervisor.adopt();
         let task = tokio::spawn(supervisor.supervise()).abort_handle();
-        Handle { orders, view, state_file, force, clean_ups, generation, stop_reason, operator_stop, task }
+        Handle {
+            orders,
+            view,
+            state_file,
+            force,
+            clean_ups,
+            generation,
+            stop_reason,
+            operator_stop,
+            is_ending,
+            task,
+        }
     }
 
     fn timing(&self) -> Timing {

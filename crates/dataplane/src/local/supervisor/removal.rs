@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use podium_api::Timestamp;
 use podium_domain::Reason;
@@ -27,6 +28,8 @@ impl Supervisor {
         if let Some(until) = drains_until {
             self.drain_before_removal(until).await;
         }
+        // From now on a shutdown need not leave anything running.
+        self.is_ending.store(true, Ordering::Relaxed);
         self.end_following();
         let _ = self.refresh_isolation().await;
         self.stop_all(self.timing().short_grace).await;

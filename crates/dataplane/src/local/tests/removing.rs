@@ -58,6 +58,21 @@ async fn an_interrupted_removal_continues_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_removal_that_a_shutdown_interrupts_leaves_no_process() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    fixture.set_script("scheduler", "trap '' TERM; while :; do sleep 0.1; done");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    let processes = fixture.processes();
+    plane.remove(fixture.id).await.unwrap();
+    fixture.until(&plane, |seen| trouble(seen, "removal").is_some()).await;
+    drop(plane);
+    assert_eq!(processes.values().find(|identity| identity.is_alive()), None);
+    let plane = fixture.open();
+    fixture.until_gone(&plane).await;
+}
+
+#[tokio::test]
 async fn nested_directories_are_removed_however_deep() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
