@@ -163,6 +163,25 @@ pub(super) fn group_of(pid: i32) -> Option<i32> {
     if is_dead { None } else { fields.nth(1)?.parse().ok() }
 }
 
+/// How much the processes of a group have worked: the time that they had a processor, and that they waited for one. It
+/// goes down when one of them exits.
+pub(super) fn work_of_group(group: i32) -> Duration {
+    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+    let work = |pid: i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        // User and system time, of its own and of the children that it has waited for.
+        let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+        let waited = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+        let waited = waited.split(' ').nth(1).and_then(|nanos| nanos.parse().ok()).unwrap_or(0);
+        Some(
+            Duration::from_millis(ticks.saturating_mul(1000) / ticks_per_second)
+                + Duration::from_nanos(waited),
+        )
+    };
+    pids().filter(|pid| group_of(*pid) == Some(group)).filter_map(work).sum()
+}
+
 /// The pids of all processes.
 pub(super) fn pids() -> impl Iterator<Item = i32> {
     assert_may_block();

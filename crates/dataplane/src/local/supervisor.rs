@@ -31,6 +31,7 @@ use tokio::time::Instant;
 
 use self::drain::Drain;
 use self::history::Failure;
+use self::liveness::GotOn;
 use self::parse::NewVersion;
 use self::prepare::Prepared;
 use self::readiness::Answering;
@@ -142,8 +143,12 @@ struct SupervisedProcess {
     log_start: u64,
     /// Whether it has been healthy since its start.
     was_healthy: bool,
+    /// Whether it may have started tasks: it has done its work since its start.
+    has_worked: bool,
     /// Since when it has been unhealthy.
     unhealthy_since: Option<Instant>,
+    /// When it last got on since then.
+    got_on: Option<GotOn>,
     /// When it is killed after SIGTERM.
     kill_at: Option<Instant>,
 }

@@ -173,7 +173,9 @@ impl Supervisor {
         ends_at: Option<Timestamp>,
     ) -> bool {
         let scheduler = self.processes.get("scheduler").filter(|kept| kept.kill_at.is_none());
-        if scheduler.is_none_or(|kept| kept.strategy != ReplaceStrategy::Drain) {
+        if scheduler.is_none_or(|kept| kept.strategy != ReplaceStrategy::Drain)
+            || !self.may_run_tasks("scheduler").await
+        {
             return true;
         }
         let mut until = self.begin_drain(grace).await;

@@ -13,12 +13,32 @@ use crate::blocking::blocking;
 use crate::local::health::HealthReport;
 use crate::local::identity::is_stopped;
 use crate::local::network::is_uplink;
+use crate::local::process::{log_length, work_of_group};
 
 /// How old a component's last progress mark may be: it is renewed every second or two.
 const PROGRESS: Duration = Duration::from_secs(45);
 
+/// What part of its time a component that gets on works, or waits for a processor, at least.
+const LEAST_WORK: u32 = 128;
+
 /// When components last reported progress, by name.
 pub(super) type ProgressTimes = HashMap<String, SystemTime>;
+
+/// How far a component that is unhealthy had come at a time.
+#[derive(Clone, Copy)]
+pub(super) struct GotOn {
+    at: Instant,
+    work: Duration,
+    log_length: u64,
+}
+
+impl GotOn {
+    /// Whether it has come further since then than one that only waits would in this time.
+    fn is_beyond(&self, last: &Self, patience: Duration) -> bool {
+        let least = (patience / LEAST_WORK).max(Duration::from_nanos(1));
+        self.work >= last.work + least || self.work < last.work || self.log_length != last.log_length
+    }
+}
 
 impl Supervisor {
     /// The health of a running process, judged by whether it does its work.
@@ -78,7 +98,16 @@ impl Supervisor {
         Some(Duration::from_millis(u64::try_from(now.millis() - at.millis()).unwrap_or(0)))
     }
 
-    /// Kills components that have been unhealthy for too long, so that they are restarted.
+    /// Whether a component may have started tasks since its start: one that has not come so far has none to wait for.
+    pub(super) async fn may_run_tasks(&self, name: &str) -> bool {
+        let Some(kept) = self.processes.get(name) else { return false };
+        let last_progress = self.progress_times().await.get(name).copied();
+        kept.has_worked || self.progress(last_progress, kept.started_at).is_some()
+    }
+
+    /// Kills components that have been unhealthy for too long, so that they are restarted. One that gets on is given time: on
+    /// an overloaded machine another start would make that worse. One that was healthy and works, but does not respond,
+    /// may be caught in a loop: it gets as long as a start may take.
     pub(super) async fn restart_hung(&mut self, healths: &[(String, Result<(), Reason>)]) {
         let timing = self.timing();
         for (name, health) in healths {
@@ -86,14 +115,24 @@ impl Supervisor {
                 continue;
             };
             let Err(why) = health else {
-                (kept.was_healthy, kept.unhealthy_since) = (true, None);
+                (kept.was_healthy, kept.unhealthy_since, kept.got_on) = (true, None, None);
                 continue;
             };
-            let since = *kept.unhealthy_since.get_or_insert_with(Instant::now);
             let patience = if kept.was_healthy { timing.hang_timeout } else { timing.startup_timeout };
-            if since.elapsed() < patience {
+            let (group, log) = (kept.process.identity.pid, self.place.component_log(name));
+            let (work, log_length) = blocking(move || (work_of_group(group), log_length(&log))).await;
+            let got_on = GotOn { at: Instant::now(), work, log_length };
+            let last = *kept.got_on.get_or_insert(got_on);
+            if got_on.is_beyond(&last, patience) {
+                kept.got_on = Some(got_on);
+            }
+            let (since, idle) =
+                (*kept.unhealthy_since.get_or_insert_with(Instant::now), kept.got_on.unwrap_or(got_on).at);
+            let is_caught = kept.was_healthy && since.elapsed() >= timing.startup_timeout.max(patience);
+            if idle.elapsed() < patience && !is_caught {
                 continue;
             }
+            let patience = if is_caught { timing.startup_timeout.max(patience) } else { patience };
             let killed = UserText::filled("it was killed after {} s", &[&patience.as_secs_f32()]);
             self.kill_and_record(name, why.clone().within(killed)).await;
         }

@@ -28,7 +28,9 @@ impl SupervisedProcess {
             strategy,
             log_start,
             was_healthy: false,
+            has_worked: false,
             unhealthy_since: None,
+            got_on: None,
             kill_at: None,
         }
     }
@@ -112,6 +114,7 @@ impl Supervisor {
             let kept = SupervisedProcess {
                 started_at: Timestamp::from_millis(0),
                 was_healthy: true,
+                has_worked: true,
                 ..SupervisedProcess::new(process, fingerprint, strategy, log_start)
             };
             self.processes.insert(name, kept);

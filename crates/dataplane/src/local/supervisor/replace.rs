@@ -90,6 +90,9 @@ impl Supervisor {
                 ReplaceStrategy::Overlap if prepared.programs.iter().any(|program| program.name == name) => {
                     self.retire_for_newer(&name).await
                 }
+                ReplaceStrategy::Drain if !self.may_run_tasks(&name).await => {
+                    self.terminate_within(&name, self.stop_grace())
+                }
                 ReplaceStrategy::Drain => {
                     let until = self.begin_drain(self.drain_grace(environment)).await;
                     if self.is_drained().await {

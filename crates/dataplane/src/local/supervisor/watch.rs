@@ -16,6 +16,7 @@ use super::readiness::Answering;
 use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::components::{RETIRING, is_web};
+use crate::local::health::HealthReport;
 use crate::local::process::last_error_line;
 use crate::local::program::Program;
 use crate::local::settings;
@@ -29,6 +30,8 @@ struct HealthCheck {
     /// Whether a web server responded.
     has_answered: bool,
     answering: Answering,
+    /// Whether the scheduler has sent a heartbeat since its start.
+    has_scheduled: bool,
 }
 
 impl Supervisor {
@@ -70,6 +73,9 @@ impl Supervisor {
             self.has_answered |= check_health.has_answered;
             self.answering = check_health.answering;
             self.publish_web_server();
+            if let Some(scheduler) = self.processes.get_mut("scheduler") {
+                scheduler.has_worked |= check_health.has_scheduled;
+            }
             self.restart_hung(&check_health.healths).await;
             let healths: Healths = check_health
                 .healths
@@ -258,7 +264,12 @@ impl Supervisor {
             );
             ("processes".to_owned(), Err(why.into()))
         });
+        let scheduler = self.processes.get("scheduler");
+        let has_beaten = |heard: &HealthReport| {
+            scheduler.is_some_and(|kept| heard.of("scheduler", kept.started_at).is_ok())
+        };
         HealthCheck {
+            has_scheduled: heard.as_ref().is_ok_and(has_beaten),
             healths: prepared.programs.iter().map(health).chain(database).chain(crowd).collect(),
             has_answered: heard.is_ok() && web.is_some(),
             answering: Answering {

@@ -7,6 +7,7 @@ use podium_domain::deployments::plan::Health;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::fixture::{Fixture, eventually, trouble};
+use crate::DataPlane as _;
 use crate::local::Local;
 
 /// A plane that waits only so long for what does not answer.
@@ -56,4 +57,30 @@ async fn a_web_server_that_does_not_respond_is_restarted() {
     fixture.until(&plane, |seen| seen.components.iter().all(|one| one.health == Health::Up)).await;
     let scheduler = &fixture.starts("scheduler");
     assert_eq!(scheduler.len(), 1, "the others are not disturbed");
+}
+
+#[tokio::test]
+async fn a_slow_start_is_given_time_while_it_gets_on() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    fixture.set_script(
+        "api-server",
+        "for line in $(seq 200); do echo \"line $line\"; sleep 0.01; done
+         end=$(($(date +%s) + 3)); while [ \"$(date +%s)\" -lt \"$end\" ]; do :; done",
+    );
+    let plane = fixture.open_with(|_, timing| timing.startup_timeout = Duration::from_secs(1));
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    assert_eq!(fixture.starts("api-server").len(), 1);
+}
+
+#[tokio::test]
+async fn a_start_that_does_not_get_on_is_restarted() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    fixture.set_script(
+        "api-server",
+        "if [ ! -e \"$told/hung\" ]; then touch \"$told/hung\"; exec sleep 100000; fi",
+    );
+    let plane = fixture.open_with(|_, timing| timing.startup_timeout = Duration::from_millis(300));
+    plane.apply(&fixture.environment(1)).await.unwrap();
+    eventually(|| fixture.starts("api-server").len() == 2).await;
+    fixture.until(&plane, |seen| seen.components.iter().all(|one| one.health == Health::Up)).await;
 }

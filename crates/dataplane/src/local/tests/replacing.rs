@@ -52,6 +52,23 @@ async fn a_scheduler_restarts_once_its_tasks_have_ended() {
 }
 
 #[tokio::test]
+async fn a_scheduler_that_has_not_begun_has_nothing_to_drain() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    // It has so much to do that it answers nobody yet.
+    fixture.set_script("scheduler", "while :; do sleep 0.02; done");
+    fs::write(fixture.path("told").join("no-heartbeat"), "").unwrap();
+    let plane = fixture.open_with(|_, timing| timing.drain *= 10);
+    plane.apply(&fixture.environment(1)).await.unwrap();
+    eventually(|| fixture.starts("scheduler").len() == 1).await;
+    plane.apply(&with_variable(&fixture, 2, "CITY", "Oslo")).await.unwrap();
+    eventually(|| fixture.starts("scheduler").len() == 2).await;
+    let asleep = Environment { is_hibernating: true, ..fixture.environment(3) };
+    plane.apply(&asleep).await.unwrap();
+    fixture.until(&plane, |seen| seen.is_hibernating && seen.rollout == Rollout::Done).await;
+    assert!(!fixture.place().drain().exists(), "nobody was asked");
+}
+
+#[tokio::test]
 async fn a_drain_names_the_tasks_that_it_waits_for() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
