@@ -17,6 +17,7 @@ use tar::EntryType;
 use crate::failure::Failure;
 use crate::server::backup::archive::{CHECKSUMS, Checksums, Hashing, MANIFEST, Manifest};
 use crate::server::data_dir::{DATABASE, LOCAL, RESTORING, SECRET_KEY};
+use crate::server::settings::absolute;
 
 /// The maximum size of a manifest.
 const LONGEST_MANIFEST: u64 = 1 << 20;
@@ -31,7 +32,7 @@ pub(crate) struct Restore {
     /// The file that `podium backup` wrote.
     file: PathBuf,
     /// The directory to restore to: one that does not exist, or is empty.
-    #[arg(long, env = "PODIUM_DATA_DIR")]
+    #[arg(long, env = "PODIUM_DATA_DIR", value_parser = absolute())]
     data_dir: PathBuf,
 }
 

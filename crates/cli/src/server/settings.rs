@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config, Started};
@@ -13,14 +14,19 @@ use podium_store::System;
 use crate::failure::Failure;
 use crate::server::data_dir::{DATABASE, DataDir, LOGS, OBJECTS};
 
+/// A path, made absolute: programs with another working directory are told it, too.
+pub(crate) fn absolute() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(std::path::absolute)
+}
+
 /// The location of an installation.
 #[derive(Args)]
 pub(crate) struct Installation {
     /// Directory for the database, keys and files.
-    #[arg(long, env = "PODIUM_DATA_DIR", default_value = "./podium-data")]
+    #[arg(long, env = "PODIUM_DATA_DIR", default_value = "./podium-data", value_parser = absolute())]
     pub(crate) data_dir: PathBuf,
     /// Directory for uploaded archives; the default is below the data directory. Several nodes share one.
-    #[arg(long, env = "PODIUM_OBJECTS_DIR")]
+    #[arg(long, env = "PODIUM_OBJECTS_DIR", value_parser = absolute())]
     pub(crate) objects_dir: Option<PathBuf>,
     /// Database, such as postgres://user@host/podium; the default is SQLite in the data directory.
     #[arg(long, env = "PODIUM_DATABASE_URL", hide_env_values = true)]

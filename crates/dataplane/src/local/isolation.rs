@@ -22,8 +22,8 @@ use std::process::{Command, Stdio};
 
 pub use self::confinement::Confinement;
 pub(super) use self::confinement::MOUNTED;
-use self::probe::ProbeResult;
 pub(super) use self::probe::is_transient;
+use self::probe::{Mounts, ProbeResult};
 use super::options::Options;
 use super::settings::Variables;
 
@@ -144,8 +144,9 @@ impl HostIsolation {
                 "{apart}. However, programs can gain privileges and take ports, because there is no launcher"
             );
         }
+        let apart = format!("{apart}{}", self.probed.own());
         let but = self.probed.limitations(matches!(self.mode, Mode::Landlock));
-        if but.is_empty() { apart.into() } else { format!("{apart}. However, {}", but.join("; ")) }
+        if but.is_empty() { apart } else { format!("{apart}. However, {}", but.join("; ")) }
     }
 
     /// The user of an environment, if each has its own.
@@ -168,7 +169,7 @@ impl HostIsolation {
     ) -> (PathBuf, Vec<OsString>) {
         let mut told: Vec<OsString> = vec!["confine".into()];
         let mut tell = |flag: &str, value: OsString| told.extend([flag.into(), value]);
-        if self.probed.has_own_temporary {
+        if self.probed.mounts == Mounts::Own {
             tell("--temporary", access.temporary.clone().into());
         }
         for (flag, paths) in

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use super::strength;
-use crate::program::Installation;
+use crate::program::{Installation, Program};
 
 /// Users that are nobody's, for those that environments run under.
 pub(super) const USER: u32 = 1_999_990_001;
@@ -168,13 +168,7 @@ fn the_start_reports_a_data_directory_below_a_world_readable_one_correctly() {
         let data = root.path().join("data");
         installation.set("PODIUM_DATA_DIR", data.to_str().expect("text"));
         let program = installation.serve(&[]);
-        let told = loop {
-            let said = program.said();
-            if let Some(line) = said.lines().find(|line| line.contains(" isolated")) {
-                break line.to_owned();
-            }
-            std::thread::yield_now();
-        };
+        let told = isolation_of(&program);
         program.stop();
         let has_users = is_root() && mode == 0o755;
         assert!(!told.contains(data.to_str().expect("text")), "{told}");
@@ -184,6 +178,54 @@ fn the_start_reports_a_data_directory_below_a_world_readable_one_correctly() {
             assert!(told.contains(how), "{told}");
         }
         assert!(!data.join("local/proof").exists(), "what was tried is cleared away");
+    }
+}
+
+/// What a server says about isolation, once it is known.
+fn isolation_of(program: &Program) -> String {
+    loop {
+        let said = program.said();
+        if let Some(line) = said.lines().find(|line| line.contains(" isolated")) {
+            return line.to_owned();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_server_in_the_current_directory_isolates_environments_like_any_other() {
+    let root = place_that_is_read();
+    fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let mut installation = Installation::new();
+    installation.set("PODIUM_DATA_PLANE", "local");
+    installation.set("PODIUM_LISTEN", "127.0.0.1:0");
+    // As the README says: `podium serve`, and nothing else.
+    let plain = format!("cd '{}' && unset PODIUM_DATA_DIR", root.path().display());
+    let program = installation.serve_after(&plain, Stdio::null());
+    let told = isolation_of(&program);
+    program.stop();
+    assert!(root.path().join("podium-data/local/environments").is_dir(), "the data is where it was started");
+    let is_own = has_own_mounts() && (is_root() || confines_files());
+    assert_eq!(told.contains("with private mounts"), is_own, "{told}");
+    assert_eq!(told.contains("private mounts do not work here ("), !has_own_mounts(), "{told}");
+    assert!(!told.contains("No such file"), "{told}");
+}
+
+#[test]
+fn a_data_directory_below_tmp_costs_nothing_else_and_is_reported() {
+    let directory = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o711))
+        .tempdir_in("/tmp")
+        .expect("a directory");
+    let mut installation = Installation::new();
+    installation.set("PODIUM_DATA_PLANE", "local");
+    installation.set("PODIUM_DATA_DIR", directory.path().join("data").to_str().expect("text"));
+    let program = installation.serve(&[]);
+    let told = isolation_of(&program);
+    program.stop();
+    if has_own_mounts() && (is_root() || confines_files()) {
+        assert!(told.contains("with private mounts"), "{told}");
+        assert!(told.contains("they share /tmp, because the data directory is there"), "{told}");
     }
 }
 
@@ -222,12 +264,16 @@ fn a_confined_root_is_nobody_special() {
 
 /// A port that is free, and none that the kernel picks.
 fn free_port() -> u16 {
+    free_ports().next().expect("some port is free")
+}
+
+pub(super) fn free_ports() -> impl Iterator<Item = u16> {
     let range =
         fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").expect("Linux says which it picks");
     let ends: Vec<u16> = range.split_whitespace().filter_map(|number| number.parse().ok()).collect();
     let first = 10_000 + u16::try_from(std::process::id() % 10_000).expect("it is small");
-    let mut ports = (first..24_000).filter(|port| !(ends[0]..=ends[1]).contains(port));
-    ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("some port is free")
+    let ports = (first..24_000).filter(move |port| !(ends[0]..=ends[1]).contains(port));
+    ports.filter(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
 }
 
 #[test]

@@ -34,7 +34,7 @@ const LANDLOCK_ABI: ABI = ABI::V6;
 const INNER_SOCKET: &str = "PODIUM_INNER_SOCKET";
 
 /// World-writable directories, of which the program gets private ones if the kernel allows it.
-const SHARED_DIRECTORIES: &[&str] = &["/tmp", "/var/tmp"];
+pub(super) const SHARED_DIRECTORIES: &[&str] = &["/tmp", "/var/tmp"];
 /// The same in memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 const QUEUES: &str = "/dev/mqueue";

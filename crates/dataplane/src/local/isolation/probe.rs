@@ -7,22 +7,28 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use super::confinement::SHARED_DIRECTORIES;
 use super::{FileAccess, HostIsolation, Mode, confinement};
 use crate::local::settings::Variables;
 
 /// A file that is visible in `/tmp` to a process with a private one.
 const MARK: &str = "podium-proof";
 
-/// Prints whether `/tmp` is private, and which of the given paths are readable.
-const SCRIPT: &str = "[ ! -e /tmp/podium-proof ] || echo own; \
+/// Prints which directories for temporary files are private, the IPC namespace, and which of the given paths are readable.
+const SCRIPT: &str = "for place in /tmp /var/tmp; do [ ! -e $place/podium-proof ] || echo \"own $place\"; done; \
+                      echo \"ipc $(readlink /proc/self/ns/ipc)\"; \
                       for path; do if [ -d \"$path\" ]; then ls \"$path\"; else cat \"$path\"; fi >/dev/null 2>&1 \
                       && printf 'reads %s\\n' \"$path\"; done; :";
 
 /// What the test of an environment's process has shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProbeResult {
-    /// Whether each has private directories for temporary files.
-    pub(super) has_own_temporary: bool,
+    /// Whether each has private mounts.
+    pub(super) mounts: Mounts,
+    /// Directories for temporary files that they share in spite of that: the data directory is below them.
+    pub(super) shared: Vec<&'static str>,
+    /// Whether each has its own message queues and shared memory.
+    pub(super) has_own_ipc: bool,
     /// Whether the ports that it can listen on are restricted.
     pub(super) keeps_ports: bool,
     /// Protected paths that it can read.
@@ -31,19 +37,50 @@ pub(super) struct ProbeResult {
     pub(super) own_port: Option<u16>,
 }
 
+/// Whether environments have private mounts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mounts {
+    Own,
+    /// They cannot be created, and why.
+    Shared(String),
+}
+
+impl Default for Mounts {
+    fn default() -> Self {
+        Self::Shared("they were not tested".into())
+    }
+}
+
 impl ProbeResult {
+    /// What each environment has of its own, as text that follows another.
+    pub(super) fn own(&self) -> &'static str {
+        match (&self.mounts, self.has_own_ipc) {
+            (Mounts::Own, true) => ", with private mounts and IPC",
+            (Mounts::Own, false) => ", with private mounts",
+            (Mounts::Shared(_), _) => "",
+        }
+    }
+
     /// The limitations, as text.
     pub(super) fn limitations(&self, is_landlock: bool) -> Vec<String> {
         let mut but = Vec::new();
-        if !self.has_own_temporary {
+        if let Mounts::Shared(why) = &self.mounts {
             let shared = if is_landlock { "/dev/shm" } else { "/tmp, /var/tmp and /dev/shm" };
-            but.push(format!("they share {shared}, because namespaces cannot be created on this machine"));
+            but.push(format!("they share {shared} and IPC, because private mounts do not work here ({why})"));
             if is_landlock {
                 but.push(
                     "they can reach your user's sockets, such as those of its session and of a key agent"
                         .into(),
                 );
             }
+        } else if !self.has_own_ipc {
+            but.push("they share System V message queues and memory, because IPC namespaces cannot be created on this machine".into());
+        }
+        if !self.shared.is_empty() {
+            let shared = self.shared.join(" and ");
+            but.push(format!(
+                "they share {shared}, because the data directory is there: choose another with --data-dir"
+            ));
         }
         if !self.keeps_ports {
             but.push("a task can listen on any free port: Linux 6.7 and later can prevent that".into());
@@ -67,11 +104,14 @@ impl HostIsolation {
         let place = directory.join("proof");
         let made = make(&place).map_err(|error| io::Error::other(format!("{}: {error}", place.display())));
         let tried = made.and_then(|()| {
-            let with_own = ProbeResult { has_own_temporary: true, ..ProbeResult::default() };
-            match (Self { probed: with_own, ..self.clone() }).run_probe(access, &place) {
+            let with = |mounts: Mounts| Self {
+                probed: ProbeResult { mounts, ..ProbeResult::default() },
+                ..self.clone()
+            };
+            match with(Mounts::Own).run_probe(access, &place) {
                 Err(why) if !is_transient(&why.to_string()) => {
                     // Not every kernel allows private mounts.
-                    Self { probed: ProbeResult::default(), ..self.clone() }.run_probe(access, &place)
+                    with(Mounts::Shared(why.to_string())).run_probe(access, &place)
                 }
                 tried => tried,
             }
@@ -100,8 +140,20 @@ impl HostIsolation {
         }
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let is_apart = !matches!(self.mode, Mode::Trusted(_));
+        let has_own = |place: &str| said.lines().any(|line| line.strip_prefix("own ") == Some(place));
+        let is_directory = |place: &str| fs::symlink_metadata(place).is_ok_and(|found| found.is_dir());
+        // Under Landlock nothing else is written to.
+        let places = if self.mode == Mode::Landlock { &SHARED_DIRECTORIES[..1] } else { SHARED_DIRECTORIES };
+        let is_shared = |place: &&&str| is_directory(place) && !has_own(place);
+        let ours = fs::read_link("/proc/self/ns/ipc")?;
+        let ipc = said.lines().find_map(|line| line.strip_prefix("ipc ")).unwrap_or_default();
         Ok(ProbeResult {
-            has_own_temporary: said.lines().any(|line| line == "own"),
+            shared: match &self.probed.mounts {
+                Mounts::Own => places.iter().filter(is_shared).copied().collect(),
+                Mounts::Shared(_) => Vec::new(),
+            },
+            mounts: self.probed.mounts.clone(),
+            has_own_ipc: !ipc.is_empty() && Path::new(ipc) != ours,
             keeps_ports: confinement::confines_ports(),
             own_port: None,
             readable: said

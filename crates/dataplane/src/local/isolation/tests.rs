@@ -36,7 +36,7 @@ fn every_program_of_an_environment_is_started_by_the_launcher() {
     let launcher =
         Launcher { program: "/bin/echo".into(), protected: vec!["/data".into()], ports: Some(20000..=20009) };
     let started = |mode: Mode| {
-        let probed = ProbeResult { has_own_temporary: true, ..ProbeResult::default() };
+        let probed = ProbeResult { mounts: Mounts::Own, ..ProbeResult::default() };
         HostIsolation { mode, launcher: Some(launcher.clone()), probed }.of_environment(7, &access)
     };
     let rest = "-- /bin/sh -c umask";
@@ -73,9 +73,9 @@ fn the_start_up_message_names_the_limitations() {
         HostIsolation { mode, launcher: launcher.clone(), probed }.describe()
     };
     let all =
-        ProbeResult { has_own_temporary: true, keeps_ports: true, readable: Vec::new(), own_port: None };
+        ProbeResult { mounts: Mounts::Own, has_own_ipc: true, keeps_ports: true, ..ProbeResult::default() };
     let users = Mode::Users { first: 1 };
-    let plain = "environments are isolated: each runs as its own user";
+    let plain = "environments are isolated: each runs as its own user, with private mounts and IPC";
     assert_eq!(says(users.clone(), all.clone()), plain);
     let less = ProbeResult { keeps_ports: false, readable: vec!["/etc/tls.key".into()], ..all.clone() };
     let said = says(users, less);
@@ -83,9 +83,14 @@ fn the_start_up_message_names_the_limitations() {
         said.starts_with(plain) && said.contains("any free port") && said.contains("/etc/tls.key"),
         "{said}"
     );
-    let shared = says(Mode::Landlock, ProbeResult { has_own_temporary: false, ..all.clone() });
-    assert!(shared.contains("they share /dev/shm"), "{shared}");
+    let mounts = Mounts::Shared("mount: Operation not permitted".into());
+    let shared = says(Mode::Landlock, ProbeResult { mounts, ..all.clone() });
+    assert!(shared.contains("they share /dev/shm") && !shared.contains("with private"), "{shared}");
+    assert!(shared.contains("mount: Operation not permitted"), "{shared}");
     assert!(shared.contains("your user's sockets"), "{shared}");
+    let below = says(Mode::Landlock, ProbeResult { shared: vec!["/tmp"], has_own_ipc: false, ..all.clone() });
+    assert!(below.contains("they share /tmp, because the data directory is there"), "{below}");
+    assert!(below.contains("confines each to its own files, with private mounts. However"), "{below}");
     let open = says(Mode::Landlock, ProbeResult { own_port: Some(40_000), ..all.clone() });
     assert!(open.contains("can take port 40000 while this server restarts"), "{open}");
     let unconfined = HostIsolation { mode: Mode::Users { first: 1 }, launcher: None, probed: all.clone() };
@@ -127,14 +132,14 @@ fn a_test_that_could_not_run_does_not_count_as_lack_of_support() {
 
 #[test]
 fn private_mounts_are_requested_only_if_they_work() {
-    let apart = |has_own_temporary| HostIsolation {
+    let apart = |mounts| HostIsolation {
         mode: Mode::Landlock,
         launcher: Some(Launcher { program: "/bin/echo".into(), protected: Vec::new(), ports: None }),
-        probed: ProbeResult { has_own_temporary, ..ProbeResult::default() },
+        probed: ProbeResult { mounts, ..ProbeResult::default() },
     };
     let access = FileAccess { temporary: "/own/tmp".into(), ..FileAccess::default() };
-    let tells = |has: bool| run(&apart(has).of_environment(1, &access), "true").contains("--temporary");
-    assert!(tells(true) && !tells(false));
+    let tells = |mounts| run(&apart(mounts).of_environment(1, &access), "true").contains("--temporary");
+    assert!(tells(Mounts::Own) && !tells(Mounts::default()));
 }
 
 #[test]
