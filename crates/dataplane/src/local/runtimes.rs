@@ -10,6 +10,7 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use podium_domain::options::Version;
 use podium_domain::{Given, Reason, UserText};
+use rustix::fs::{AtFlags, FileType, Mode, chmodat};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
 
 use super::command::run;
@@ -18,12 +19,16 @@ use super::layout::{Layout, write_whole};
 use super::locks;
 use super::packages::normalized;
 use super::python::{Python, installer, readable_by_all};
+use super::trees::Walk;
 use super::unused_runtimes;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 
 /// Written last: a runtime without it is incomplete.
 pub(super) const READY: &str = "podium-ready";
 pub(super) const TEMPLATE: &str = "template.db";
+/// The installer's own.
+const LOCK: &str = ".lock";
+const WRITTEN_BY_OTHERS: u32 = 0o022;
 
 /// An installed runtime.
 #[derive(Clone, Debug)]
@@ -200,12 +205,30 @@ impl Runtimes {
         installed.map_err(|error| Reason::new(failed(), error))?;
         say(told("installing Apache Airflow {}: preparing the database").into());
         prepare_template(runtime).await.map_err(|why| why.within(failed()))?;
-        let (ready, seal) = (runtime.directory.join(READY), seal(lock, &host.python));
-        blocking(move || write_whole(&ready, seal.as_bytes(), 0o644)).await.map_err(broken)
+        let (directory, seal) = (runtime.directory.clone(), seal(lock, &host.python));
+        let sealed = blocking(move || {
+            close(&directory)?;
+            write_whole(&directory.join(READY), seal.as_bytes(), 0o644)
+        });
+        sealed.await.map_err(broken)
     }
 }
 
 impl Runtimes {
+    /// Closes those that earlier versions have installed.
+    pub(super) async fn close_installed(&self) {
+        let runtimes = self.layout.runtimes();
+        for version in blocking(move || unused_runtimes::installed(&runtimes)).await {
+            let known = self.known(version);
+            // It is being installed.
+            let Ok(_turn) = known.turn.try_lock() else { continue };
+            let directory = self.layout.runtimes().join(version.to_string());
+            if let Err(error) = blocking(move || close(&directory)).await {
+                tracing::warn!(%version, %error, "environments may be able to write to a runtime");
+            }
+        }
+    }
+
     /// Removes runtimes that have been unused for longer than this, and marks those in use.
     pub(super) async fn remove_unused(&self, in_use: &BTreeSet<Version>, kept_for: Duration) {
         let runtimes = self.layout.runtimes();
@@ -237,6 +260,25 @@ impl Runtimes {
         let new = || Arc::new(Known { turn: AsyncMutex::default(), progress: watch::Sender::default() });
         Arc::clone(all.entry(version).or_insert_with(new))
     }
+}
+
+/// Lets nobody else write to a runtime, which environments share outside of their quotas: the installer leaves a lock in it
+/// that everybody may write to.
+fn close(directory: &Path) -> io::Result<()> {
+    assert_may_block();
+    match fs::remove_file(directory.join(LOCK)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let closed = Walk::new(directory)?.advance(usize::MAX, |seen| {
+        let mode = seen.stat.st_mode;
+        if FileType::from_raw_mode(mode) == FileType::Symlink || mode & WRITTEN_BY_OTHERS == 0 {
+            return Ok(());
+        }
+        let mode = Mode::from_raw_mode(mode & 0o7777 & !WRITTEN_BY_OTHERS);
+        chmodat(seen.above, seen.name, mode, AtFlags::empty())
+    });
+    Ok(closed.map(drop)?)
 }
 
 /// Migrates an empty database once; environments start with a copy.

@@ -2,6 +2,7 @@
 
 mod applying;
 mod aside;
+mod attacks;
 mod bounding;
 mod cleaning;
 mod counting;

@@ -71,6 +71,9 @@ pub(super) fn installed(runtimes: &Path) -> Vec<Version> {
 
 /// Removes unused runtimes periodically, as long as the plane exists.
 pub(super) async fn sweep(plane: Weak<Plane>) {
+    if let Some(plane) = plane.upgrade() {
+        plane.runtimes.close_installed().await;
+    }
     loop {
         tokio::time::sleep(EVERY).await;
         let Some(plane) = plane.upgrade() else { return };
