@@ -39,13 +39,13 @@ pub struct GetClusterOptions {
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetDeploymentOptions {
-    /// Only what this deployment can have: its type, and the runtimes that it may move to.
+    /// Only the runtimes that this deployment may move to.
     pub deployment_id: Option<String>,
-    /// Only what deployments of this type can have.
+    /// The type of deployment that is thought of; it narrows nothing.
     pub deployment_type: Option<DeploymentType>,
-    /// Only what goes with this executor.
+    /// The executor that is thought of; it narrows nothing.
     pub executor: Option<Executor>,
-    /// Only what there is at this provider.
+    /// The provider that is thought of; machines are the same at every one.
     pub cloud_provider: Option<CloudProvider>,
 }
 

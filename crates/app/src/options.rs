@@ -1,10 +1,10 @@
 //! The options for clusters and deployments.
 
 use podium_api::Many;
-use podium_api::options::{self as api, ClusterOptions, DeploymentOptions, GetDeploymentOptions};
+use podium_api::options::{self as api, ClusterOptions, DeploymentOptions};
 use podium_db::Conn;
 use podium_domain::Refusal;
-use podium_domain::options::{self, DeploymentQuestion};
+use podium_domain::options;
 use podium_store::Scope;
 use podium_store::deployments::{self, DeploymentRow};
 
@@ -16,16 +16,17 @@ pub async fn cluster(_: Cx<Scope>, call: Call<api::ForClusters>) -> Result<Many<
     Ok(Many(options::cluster_options(call.query.provider)))
 }
 
-/// Reads what can be chosen for deployments, or for one of them.
+/// Reads what can be chosen for deployments, or for one of them. Forms let people change their minds about type, executor
+/// and provider, so these narrow nothing.
 pub async fn deployment(cx: Cx<Scope>, call: Call<api::ForDeployments>) -> Result<Many<DeploymentOptions>> {
-    let GetDeploymentOptions { deployment_id, deployment_type, executor, cloud_provider: _ } = call.query;
-    let mut question = DeploymentQuestion { deployment_type, executor, oldest: None };
-    if let Some(id) = deployment_id.filter(|id| !id.is_empty()) {
-        let deployment = cx.read(move |cx, conn| find(conn, cx, &id)).await?;
-        question.deployment_type = deployment_type.or(Some(deployment.spec.kind));
-        question.oldest = deployment.spec.runtime_version.parse().ok();
-    }
-    Ok(Many(options::deployment_options(question)))
+    let oldest = match call.query.deployment_id.filter(|id| !id.is_empty()) {
+        Some(id) => {
+            let deployment = cx.read(move |cx, conn| find(conn, cx, &id)).await?;
+            deployment.spec.runtime_version.parse().ok()
+        }
+        None => None,
+    };
+    Ok(Many(options::deployment_options(oldest)))
 }
 
 /// A deployment that the caller may see.

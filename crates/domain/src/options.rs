@@ -10,7 +10,7 @@ mod runtimes;
 mod sizes;
 
 pub use amounts::{Cpu, Memory};
-pub use offers::{DeploymentQuestion, cluster_options, deployment_options};
+pub use offers::{cluster_options, deployment_options};
 pub use providers::{NodeCounts, Provider, Ranges, node_counts, provider, providers, region};
 pub use runtimes::{Runtime, Version, newest_stable, runtime, runtimes};
 pub use sizes::{

@@ -1,6 +1,6 @@
-//! The catalogue as the options endpoints return it: only the entries that match the query.
+//! The catalogue as the options endpoints return it.
 
-use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize};
+use podium_api::enums::{CloudProvider, Executor, SchedulerSize};
 use podium_api::options::{
     ClusterOptions, DeploymentOptions, MachineSpec, ProviderInstanceType, Range, ResourceOption,
     ResourceQuotaOptions, ResourceRange, RuntimeRelease, SchedulerMachine, WorkerMachine, WorkerQueueOptions,
@@ -10,7 +10,7 @@ use super::providers::{Provider, node_counts, providers};
 use super::runtimes::{Runtime, Version, runtimes};
 use super::sizes::{
     Bounds, DEFAULT_STORAGE, MAX_WORKERS, MIN_WORKERS, Machine, POD, QUOTA, Resources, Size,
-    WORKER_CONCURRENCY, executors, machines, scheduler,
+    WORKER_CONCURRENCY, machines, scheduler,
 };
 
 /// The options for a cluster, for each requested provider.
@@ -41,34 +41,18 @@ fn offer(provider: &Provider) -> ClusterOptions {
     }
 }
 
-/// The query for deployment options.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DeploymentQuestion {
-    /// Only what deployments of this type can have.
-    pub deployment_type: Option<DeploymentType>,
-    /// Only what goes with this executor.
-    pub executor: Option<Executor>,
-    /// No runtimes older than this.
-    pub oldest: Option<Version>,
-}
-
-/// What can be chosen for a deployment; machines are the same at every provider.
-pub fn deployment_options(question: DeploymentQuestion) -> DeploymentOptions {
-    let DeploymentQuestion { deployment_type, executor, oldest } = question;
-    let is_hybrid = deployment_type == Some(DeploymentType::Hybrid);
-    let mut known = deployment_type.map_or(Executor::ALL, executors).to_vec();
-    known.retain(|one| executor.is_none_or(|requested| requested == *one));
-    let has_queues = known.iter().any(|executor| *executor != Executor::Kubernetes);
-    let schedulers = SchedulerSize::ALL.iter().filter(|_| !is_hybrid);
-    let workers = machines().iter().filter(|_| !is_hybrid && has_queues);
+/// What can be chosen for a deployment: all that there is, whatever its type and executor, and no runtimes older than
+/// the one that it has.
+pub fn deployment_options(oldest: Option<Version>) -> DeploymentOptions {
     let newer = |runtime: &&Runtime| oldest.is_none_or(|oldest| runtime.version >= oldest);
     DeploymentOptions {
         runtime_releases: runtimes().iter().filter(newer).map(release).collect(),
-        executors: known.iter().map(Executor::to_string).collect(),
-        scheduler_machines: schedulers
+        executors: Executor::ALL.iter().map(Executor::to_string).collect(),
+        scheduler_machines: SchedulerSize::ALL
+            .iter()
             .map(|name| SchedulerMachine { name: *name, spec: spec(scheduler(*name)) })
             .collect(),
-        worker_machines: workers.map(worker).collect(),
+        worker_machines: machines().iter().map(worker).collect(),
         worker_queues: WorkerQueueOptions {
             min_workers: range(MIN_WORKERS),
             max_workers: range(MAX_WORKERS),
@@ -132,34 +116,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_options_that_fit_the_type_and_the_executor_are_offered() {
-        use DeploymentType::{Dedicated, Hybrid, Standard};
-        use Executor::{Celery, Kubernetes, Platform};
-        let all = ["CELERY", "KUBERNETES", "PLATFORM"].as_slice();
-        let table = [
-            (None, None, all, 4, 7),
-            (Some(Standard), None, all, 4, 7),
-            (Some(Dedicated), None, all, 4, 7),
-            (Some(Hybrid), None, &all[..2], 0, 0),
-            (None, Some(Celery), &all[..1], 4, 7),
-            (None, Some(Kubernetes), &all[1..2], 4, 0),
-            (Some(Dedicated), Some(Platform), &all[2..], 4, 7),
-            (Some(Hybrid), Some(Platform), &[], 0, 0),
-        ];
-        for (deployment_type, executor, executors, schedulers, workers) in table {
-            let options = deployment_options(DeploymentQuestion { deployment_type, executor, oldest: None });
-            assert_eq!(options.executors, executors, "{deployment_type:?} {executor:?}");
-            assert_eq!(options.scheduler_machines.len(), schedulers, "{deployment_type:?} {executor:?}");
-            assert_eq!(options.worker_machines.len(), workers, "{deployment_type:?} {executor:?}");
-            assert_eq!(options.runtime_releases.len(), runtimes().len());
-        }
+    fn everything_is_offered() {
+        let options = deployment_options(None);
+        assert_eq!(options.executors, ["CELERY", "KUBERNETES", "PLATFORM"]);
+        assert_eq!((options.scheduler_machines.len(), options.worker_machines.len()), (4, 7));
+        assert_eq!(options.runtime_releases.len(), runtimes().len());
     }
 
     #[test]
     fn a_deployment_is_not_offered_an_older_runtime() {
         let names = |oldest: &str| {
-            let oldest = oldest.parse().ok();
-            let options = deployment_options(DeploymentQuestion { oldest, ..DeploymentQuestion::default() });
+            let options = deployment_options(oldest.parse().ok());
             options.runtime_releases.into_iter().map(|release| release.version).collect::<Vec<_>>()
         };
         assert_eq!(names("3.3.1"), ["3.3.2", "3.3.1"]);
