@@ -31,7 +31,7 @@ SECRET = re.compile(
     r"prox(y|ies)$|args$|_parameters$|_settings$"
 )
 PLACE = re.compile(
-    r"^public_|(_path|_file|_url|_uri|_endpoint|_expiration|_timeout|_seconds|_type|_method|_version|_name)$"
+    r"^public_|(_path|_file|_url|_uri|_endpoint|_expiration|_timeout|_seconds|_type|_method|_version|_name|_project_id|_role)$"
 )
 
 

@@ -224,7 +224,8 @@ pub struct MetricsAccess {
     pub sig_v4_assume_arn: Option<String>,
     /// The region of the token service, for SIGV4.
     pub sig_v4_sts_region: Option<String>,
-    /// Headers to send along; values are secrets.
+    /// Headers to send along. Values are secrets, but those of headers that are known to be plain, such as `X-Scope-OrgID`,
+    /// `User-Agent` or `Content-Type`.
     pub headers: Option<BTreeMap<String, Secret>>,
     /// Labels to add to every metric.
     pub labels: Option<BTreeMap<String, String>>,

@@ -4,7 +4,9 @@
 //! secrets. It helps people and forms; a connection without one works the same, with all of `extra` secret.
 //!
 //! `data/auth-types.json` is written by hand. `data/auth-types-of-providers.json` has every connection type that a
-//! provider package on PyPI registers, under Airflow's id for it; `cargo xtask auth-types` regenerates it.
+//! provider package on PyPI registers, under Airflow's id for it; `cargo xtask auth-types` regenerates it. Members of
+//! `extra` that the packages document without registering them are in `data/auth-type-members.json`, written by hand.
+//! Every connection type that takes a user and a password also has the auth type `<type>-password`.
 
 use std::sync::LazyLock;
 
@@ -18,9 +20,16 @@ pub const LISTED_AT: &str = "/docs/connection-auth-types.json";
 pub type AuthType = ConnectionAuthType;
 
 static CATALOGUE: LazyLock<Vec<AuthType>> = LazyLock::new(|| {
-    let files =
-        [include_str!("../../data/auth-types.json"), include_str!("../../data/auth-types-of-providers.json")];
-    files.into_iter().flat_map(read).collect()
+    let mut all = read(include_str!("../../data/auth-types.json"));
+    let registered = read(include_str!("../../data/auth-types-of-providers.json"));
+    let by_password: Vec<AuthType> = registered
+        .iter()
+        .filter_map(by_password)
+        .filter(|one| all.iter().all(|known| known.id != one.id))
+        .collect();
+    all.extend(registered.into_iter().chain(by_password));
+    add_members(&mut all);
+    all
 });
 
 /// The catalogue: what is written by hand, then every connection type by name.
@@ -37,6 +46,50 @@ pub fn by_id(id: &str) -> Option<&'static AuthType> {
 pub fn shows(auth_type: &AuthType, member: &str) -> bool {
     let is_plain = |known: &ConnectionAuthTypeParameter| known.is_in_extra && !known.is_secret;
     auth_type.parameters.iter().any(|known| is_plain(known) && known.airflow_param_name == member)
+}
+
+/// The auth type of those who sign in with a user and a password, where a connection type takes both.
+fn by_password(registered: &AuthType) -> Option<AuthType> {
+    let mut one = registered.clone();
+    one.parameters.retain(|parameter| !(parameter.is_in_extra && parameter.is_secret));
+    for name in ["login", "password"] {
+        let is_it =
+            |known: &&mut ConnectionAuthTypeParameter| !known.is_in_extra && known.airflow_param_name == name;
+        one.parameters.iter_mut().find(is_it)?.is_required = true;
+    }
+    one.id = format!("{}-password", one.airflow_type);
+    one.description = format!("{}, by user and password", one.name);
+    one.auth_method_name = "User and password".into();
+    Some(one)
+}
+
+/// Adds the members of `extra` that are documented and not registered.
+fn add_members(all: &mut [AuthType]) {
+    let file: Members = serde_json::from_str(include_str!("../../data/auth-type-members.json"))
+        .expect("the catalogue is tested before it is built");
+    for Documented { types, fields } in file.members {
+        for auth_type in all.iter_mut().filter(|known| types.contains(&known.airflow_type)) {
+            for field in &fields {
+                let is_known = |known: &ConnectionAuthTypeParameter| {
+                    known.is_in_extra && known.airflow_param_name == field.name
+                };
+                if !auth_type.parameters.iter().any(is_known) {
+                    auth_type.parameters.push(field.clone().into_parameter());
+                }
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Members {
+    members: Vec<Documented>,
+}
+
+#[derive(Deserialize)]
+struct Documented {
+    types: Vec<String>,
+    fields: Vec<Parameter>,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +109,7 @@ struct Entry {
     fields: Vec<Parameter>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Parameter {
     name: String,
     label: String,
@@ -178,5 +231,82 @@ mod tests {
         assert!(shows(google, "project") && !shows(google, "keyfile_dict") && !shows(google, "anything"));
         let postgres = by_id("postgres-password").unwrap();
         assert!(shows(postgres, "sslmode") && !shows(postgres, "host"), "only members of `extra`");
+        let documented = [
+            ("postgres", "sslmode"),
+            ("redshift", "cluster_identifier"),
+            ("mysql", "charset"),
+            ("aws", "region_name"),
+            ("aws-access-key", "role_arn"),
+            ("snowflake", "authenticator"),
+            ("databricks", "http_path"),
+            ("kafka", "bootstrap.servers"),
+            ("ssh", "key_file"),
+            ("trino", "jwt__file"),
+            ("oracle", "service_name"),
+        ];
+        for (id, member) in documented {
+            assert!(shows(by_id(id).unwrap(), member), "{id} {member}");
+        }
+        let secret = [
+            ("postgres", "sslkey"),
+            ("postgres", "sslpassword"),
+            ("aws", "aws_secret_access_key"),
+            ("aws", "aws_session_token"),
+            ("kafka", "sasl.password"),
+            ("ssh", "private_key"),
+            ("trino", "jwt__token"),
+            ("databricks", "token"),
+            ("snowflake", "private_key_content"),
+            ("snowflake", "client_secret"),
+            ("http", "Authorization"),
+        ];
+        for (id, member) in secret {
+            assert!(!shows(by_id(id).unwrap(), member), "{id} {member}");
+        }
+    }
+
+    #[test]
+    fn every_documented_member_is_of_a_type_that_is_registered() {
+        let file: Members = serde_json::from_str(include_str!("../../data/auth-type-members.json")).unwrap();
+        for Documented { types, fields } in file.members {
+            for kind in types {
+                assert!(by_id(&kind).is_some(), "{kind}");
+                for field in &fields {
+                    assert!(field.extra && !field.secret, "{kind} {}", field.name);
+                    assert!(shows(by_id(&kind).unwrap(), &field.name), "{kind} {}", field.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_type_with_a_user_and_a_password_has_an_auth_type_for_them() {
+        let has = |known: &AuthType, name: &str| {
+            known.parameters.iter().any(|one| !one.is_in_extra && one.airflow_param_name == name)
+        };
+        let mut family = 0;
+        for known in all().iter().filter(|known| known.id == known.airflow_type) {
+            let id = format!("{}-password", known.id);
+            let takes_both = has(known, "login") && has(known, "password");
+            assert_eq!(by_id(&id).is_some(), takes_both, "{id}");
+            if let Some(own) = by_id(&id) {
+                family += 1;
+                assert_eq!(own.airflow_type, known.airflow_type);
+                let needed = |name: &&str| {
+                    own.parameters.iter().any(|one| one.airflow_param_name == *name && one.is_required)
+                };
+                assert!(["login", "password"].iter().all(|name| needed(name)), "{id}");
+            }
+        }
+        assert!(family > 80, "{family}");
+        for id in ["snowflake-password", "mysql-password", "mssql-password", "sftp-password", "ssh-password"]
+        {
+            assert!(by_id(id).is_some(), "{id}");
+        }
+        for (id, kind) in
+            [("snowflake-private-key", "snowflake"), ("databricks-token", "databricks"), ("sftp-key", "sftp")]
+        {
+            assert_eq!(by_id(id).map(|known| known.airflow_type.as_str()), Some(kind));
+        }
     }
 }

@@ -3,6 +3,7 @@
 use podium_api::enums::EnvironmentObjectType;
 
 use super::auth_types::{self, AuthType};
+use super::metrics;
 
 /// A field of a type of objects.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ enum Secrecy {
     OfVariable,
     /// Unless the auth type names the member as plain.
     UnlessNamed,
+    /// Unless it is a header that is known to be plain.
+    UnlessPlainHeader,
 }
 
 const fn field(name: &'static str, secrecy: Secrecy) -> Field {
@@ -53,7 +56,7 @@ const METRICS_EXPORT: &[Field] = &[
     field("basicToken", Secrecy::Always),
     field("sigV4AssumeArn", Secrecy::Never),
     field("sigV4StsRegion", Secrecy::Never),
-    map("headers", Secrecy::Always),
+    map("headers", Secrecy::UnlessPlainHeader),
     map("labels", Secrecy::Never),
 ];
 
@@ -98,14 +101,15 @@ impl Nature {
     /// Whether the value of this name is a secret.
     pub fn hides(&self, name: &str) -> bool {
         let Some(field) = named(self.object_type, name) else { return true };
+        let member = name.split_once('.').map_or("", |(_, member)| member);
         match field.secrecy {
             Secrecy::Never => false,
             Secrecy::Always => true,
             Secrecy::OfVariable => self.is_secret,
             Secrecy::UnlessNamed => {
-                let member = name.split_once('.').map_or("", |(_, member)| member);
                 !self.auth_type.is_some_and(|auth_type| auth_types::shows(auth_type, member))
             }
+            Secrecy::UnlessPlainHeader => !metrics::is_plain_header(member),
         }
     }
 }

@@ -13,6 +13,21 @@ const NEEDS: &[(&str, &[&str])] = &[
     ("SIGV4", &["sigV4AssumeArn", "sigV4StsRegion"]),
 ];
 
+/// Headers whose values are no secrets: they name a tenant, a client or a format.
+const PLAIN_HEADERS: &[&str] = &["x-scope-orgid", "thanos-tenant", "user-agent", "accept"];
+/// What the names of others begin with.
+const PLAIN_BEGINNINGS: &[&str] = &["x-tenant", "accept-", "content-", "x-prometheus-"];
+/// What the name of no plain header contains.
+const SECRET_WORDS: &[&str] = &["auth", "key", "pass", "secret", "token"];
+
+/// Whether a header of a metrics export is known to hold no secret.
+pub(super) fn is_plain_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_known = PLAIN_HEADERS.contains(&name.as_str())
+        || PLAIN_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+    is_known && !SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
 /// Checks the values of a metrics export; `at` is where they stand in the request.
 pub(super) fn check(values: &Values, at: &str, fields: &mut Fields) {
     let text = |name: &str| values.plain.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -30,5 +45,47 @@ pub(super) fn check(values: &Values, at: &str, fields: &mut Fields) {
             "required",
             format!("is required when `authType` is {auth_type}"),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_that_name_a_tenant_or_a_format_are_plain() {
+        for plain in [
+            "X-Scope-OrgID",
+            "x-scope-orgid",
+            "X-Tenant",
+            "X-Tenant-ID",
+            "X-TenantId",
+            "THANOS-TENANT",
+            "User-Agent",
+            "Accept",
+            "Accept-Encoding",
+            "Content-Type",
+            "Content-Encoding",
+            "X-Prometheus-Remote-Write-Version",
+        ] {
+            assert!(is_plain_header(plain), "{plain}");
+        }
+        for secret in [
+            "",
+            "Authorization",
+            "Proxy-Authorization",
+            "Cookie",
+            "X-Api-Key",
+            "X-Tenant-Token",
+            "X-Tenant-Key",
+            "X-Prometheus-Auth",
+            "Acceptance",
+            "Contents",
+            "User-Agent-Password",
+            " Accept",
+            "My-X-Tenant",
+        ] {
+            assert!(!is_plain_header(secret), "{secret}");
+        }
     }
 }

@@ -121,16 +121,16 @@ fn secrets_read_back_empty_and_are_listed_as_set() {
 
 #[test]
 fn an_auth_type_lists_the_plain_members() {
-    let extra = json!({ "sslmode": "verify-full", "sslrootcert": "s3cret" });
+    let extra = json!({ "sslmode": "verify-full", "sslkey": "s3cret" });
     let connection = |more: Value| made("CONNECTION", postgres(more));
     let object = connection(json!({ "authTypeId": "postgres-password", "extra": extra }));
     let shown = read(&object.hidden());
-    assert_eq!(shown["connection"]["extra"], json!({ "sslmode": "verify-full", "sslrootcert": "" }));
+    assert_eq!(shown["connection"]["extra"], json!({ "sslmode": "verify-full", "sslkey": "" }));
     assert_eq!(shown["connection"]["connectionAuthType"]["authMethodName"], "User and password");
 
     let other = changed(&object, json!({ "connection": { "type": "jdbc" } })).unwrap();
     let shown = read(&other.hidden());
-    assert_eq!(shown["connection"]["extra"], json!({ "sslmode": "", "sslrootcert": "" }));
+    assert_eq!(shown["connection"]["extra"], json!({ "sslmode": "", "sslkey": "" }));
     assert_eq!(shown["connection"]["connectionAuthType"], Value::Null, "it no longer fits");
 
     let kept = changed(&object, json!({ "connection": { "type": "postgres", "host": "b" } })).unwrap();

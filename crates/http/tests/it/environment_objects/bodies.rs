@@ -66,6 +66,45 @@ on_both_engines! {
         }
     }
 
+    async fn a_type_with_user_and_password_has_an_auth_type_for_them(app) {
+        let workspace = app.workspace("Data").await;
+        for (kind, plain) in [("snowflake", "warehouse"), ("mysql", "ssl_mode"), ("redshift", "sslmode"), ("http", "timeout")] {
+            let auth_type = format!("{kind}-password");
+            let extra = json!({ plain: "shown", "private_key_content": "k3y" });
+            let at = made(&app, of("CONNECTION", workspace, json!({
+                "objectKey": kind, "connection": {
+                    "type": kind, "authTypeId": auth_type, "login": "ada", "password": "p4ss", "extra": extra,
+                },
+            }))).await;
+            let shown = read(&app, &at).await["connection"].clone();
+            assert_eq!(shown["connectionAuthType"]["id"], auth_type);
+            assert_eq!(shown["extra"], json!({ plain: "shown", "private_key_content": "" }), "{kind}");
+            assert_eq!(shown["password"], "");
+        }
+        let other = json!({ "connection": { "type": "mysql", "authTypeId": "snowflake-password" } });
+        let refused = create(&app, &app.owner, of("CONNECTION", workspace, other)).await;
+        assert_eq!(refused.wrong_fields(), ["connection.authTypeId: conflict"]);
+    }
+
+    async fn headers_that_are_known_to_be_plain_are_answered(app) {
+        let workspace = app.workspace("Data").await;
+        let headers = json!({
+            "X-Scope-OrgID": "team-a", "x-tenant-id": "7", "THANOS-TENANT": "eu", "user-agent": "podium/1", "Accept": "*/*",
+            "Accept-Encoding": "gzip", "Content-Type": "application/x-protobuf",
+            "X-Prometheus-Remote-Write-Version": "0.1.0", "X-Key": "s3cret-a", "Authorization": "s3cret-b",
+            "X-Tenant-Token": "s3cret-c", "Acceptance": "s3cret-d", "Contents": "s3cret-e",
+        });
+        let export = json!({ "endpoint": "https://metrics.test/write", "exporterType": "PROMETHEUS", "headers": headers });
+        let at = made(&app, of("METRICS_EXPORT", workspace, json!({ "metricsExport": export }))).await;
+        let shown = read(&app, &at).await;
+        for (name, sent) in headers.as_object().unwrap() {
+            let is_secret = sent.as_str().unwrap().starts_with("s3cret");
+            let expected = if is_secret { "" } else { sent.as_str().unwrap() };
+            assert_eq!(shown["metricsExport"]["headers"][name], expected, "{name}");
+        }
+        assert_eq!(shown["setFields"].as_array().unwrap().iter().filter(|it| it.as_str().unwrap().starts_with("headers.")).count(), 13);
+    }
+
     async fn an_update_keeps_what_is_absent(app) {
         let workspace = app.workspace("Data").await;
         let at = made(&app, of("CONNECTION", workspace, json!({
