@@ -113,6 +113,11 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&sha256(bytes))
 }
 
+/// The SHA-256 of something, in base64.
+pub fn sha256_base64(bytes: &[u8]) -> String {
+    STANDARD.encode(sha256(bytes))
+}
+
 /// The SHA-256 of something.
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut out = [0; 32];

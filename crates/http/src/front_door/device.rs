@@ -180,7 +180,7 @@ fn page(template: &str, status: StatusCode, fields: &[(&str, String)]) -> Respon
     text.push_str(rest);
     let mut response = pages::html(text);
     *response.status_mut() = status;
-    pages::protect(response.headers_mut(), "'self'");
+    pages::protect(response.headers_mut(), template, "'self'");
     headers::set_no_store(response.headers_mut());
     // Without it a browser would not send the origin of a form.
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));

@@ -22,7 +22,7 @@ pub(super) fn refusal(failure: Failure, wants_page: bool, request_id: &str) -> R
     let text = written(title, &message, None);
     *response.body_mut() = whole(text);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    pages::protect(response.headers_mut(), "'none'");
+    pages::protect(response.headers_mut(), PAGE, "'none'");
     headers::set_no_store(response.headers_mut());
     response
 }
@@ -30,7 +30,7 @@ pub(super) fn refusal(failure: Failure, wants_page: bool, request_id: &str) -> R
 /// A page with a link.
 pub(super) fn page(title: &str, message: &str, link: (&str, &str)) -> Response<Body> {
     let mut response = pages::html(written(title, message, Some(link)));
-    pages::protect(response.headers_mut(), "'none'");
+    pages::protect(response.headers_mut(), PAGE, "'none'");
     headers::set_no_store(response.headers_mut());
     response
 }
@@ -38,7 +38,7 @@ pub(super) fn page(title: &str, message: &str, link: (&str, &str)) -> Response<B
 /// A page that redirects by itself, as a same-origin navigation.
 pub(super) fn again(to: &str) -> Response<Body> {
     let mut response = pages::html(AGAIN.replace("{{to}}", &pages::escape(to)));
-    pages::protect(response.headers_mut(), "'none'");
+    pages::protect(response.headers_mut(), AGAIN, "'none'");
     headers::set_no_store(response.headers_mut());
     response
 }

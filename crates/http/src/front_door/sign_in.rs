@@ -107,7 +107,7 @@ impl FrontDoor {
         let to = if is_path(to) { to } else { "/" };
         let text = PAGE.replace("{{problem}}", &pages::escape(problem)).replace("{{to}}", &pages::escape(to));
         let mut response = pages::html(text);
-        pages::protect(response.headers_mut(), &self.form_targets());
+        pages::protect(response.headers_mut(), PAGE, &self.form_targets());
         headers::set_no_store(response.headers_mut());
         // Without it a browser would not send the origin of a form.
         response.headers_mut().insert(http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));

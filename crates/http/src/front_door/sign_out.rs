@@ -43,7 +43,7 @@ impl FrontDoor {
 
 fn page() -> Response<Body> {
     let mut response = pages::html(PAGE.to_owned());
-    pages::protect(response.headers_mut(), "'self'");
+    pages::protect(response.headers_mut(), PAGE, "'self'");
     headers::set_no_store(response.headers_mut());
     // Without it a browser would not send the origin of a form.
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));

@@ -24,6 +24,28 @@ on_both_engines! {
         app.call("DELETE", "/sign-in").send().await;
     }
 
+    async fn no_page_allows_inline_styles_or_scripts_but_its_own(app) {
+        for path in ["/sign-in", "/sign-out", "/device", "/accept-invite", "/sign-in/nowhere", "/airflow/nowhere/"] {
+            let page = app.call("GET", path).header("accept", "text/html").send().await;
+            let policy = page.header("content-security-policy").to_owned();
+            if page.header("content-type").starts_with("text/html") {
+                assert!(policy.starts_with("default-src 'none'"), "{path}: {policy}");
+            }
+            assert!(!policy.contains("unsafe"), "{path}: {policy}");
+            // Each inline block is named by its hash, and no element has a style or a handler of its own.
+            let text = page.text();
+            for (tag, directive) in [("style", "style-src"), ("script", "script-src")] {
+                let (begin, end) = (format!("<{tag}>"), format!("</{tag}>"));
+                for block in text.split(&begin).skip(1).filter_map(|rest| rest.split(&end).next()) {
+                    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, block.as_bytes());
+                    let hash = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, hash);
+                    assert!(policy.contains(&format!("{directive} 'sha256-{hash}'")), "{path}: {policy}");
+                }
+            }
+            assert!(!text.contains(" style=") && !text.contains(" onclick="), "{path}");
+        }
+    }
+
     async fn a_token_or_a_password_gives_a_session_that_is_no_token(app) {
         let token = send(&app, &format!("token={}&to=/airflow/calm/", app.owner.token)).await;
         assert_eq!((token.code(), token.header("location")), (303, "/airflow/calm/"));
