@@ -88,6 +88,7 @@ impl App {
             webhooks.committed(changes);
         });
         let (db, system) = podium_store::open(options).await?;
+        podium_store::pictures::serve_at(&system, &config.public_url);
         check_key(&db, system, &secrets, &world).await?;
         let keys = make_keys(&db, system, &secrets, &world).await?;
         let logs = match &config.logs {
@@ -240,7 +241,7 @@ impl App {
         let email = emails::email("PODIUM_OWNER_EMAIL", &self.config.owner_email)?;
         let name = names::name("PODIUM_ORGANIZATION_NAME", &self.config.organization_name, 50)?;
         let scope = system.scope(organization_id);
-        let profile = subjects::user_profile(owner_id, &email.address, "Owner", "");
+        let profile = subjects::user_profile(owner_id, &email.address, "Owner");
         subjects::put(tx, &system, &profile)?;
         let stamp = Stamp::new(profile.clone(), now);
         let organization = new_organization(organization_id, name.text, &stamp);

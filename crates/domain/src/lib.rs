@@ -28,6 +28,7 @@ pub mod options;
 pub mod passwords;
 mod patterns;
 pub mod permissions;
+pub mod pictures;
 pub mod plans;
 mod quoted;
 pub mod reason;

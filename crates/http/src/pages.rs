@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use podium_app::secrets::sha256_base64;
 use podium_domain::environment_objects::auth_types;
 use serde_json::json;
 
 use crate::body::{Body, whole};
+
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// A page that is not an endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,7 @@ pub(crate) enum Page {
     Ready,
     Metrics,
     AcceptInvite,
+    Picture,
 }
 
 /// Where the pages are.
@@ -36,6 +39,7 @@ pub(crate) const PATHS: &[(&str, Page)] = &[
     ("/readyz", Page::Ready),
     ("/metrics", Page::Metrics),
     ("/accept-invite", Page::AcceptInvite),
+    ("/pictures/{initials}", Page::Picture),
 ];
 
 /// Paths that monitoring calls all the time.
@@ -110,6 +114,16 @@ pub(crate) fn redirect(to: &'static str) -> Response<Body> {
     let mut response = Response::new(whole(""));
     *response.status_mut() = StatusCode::FOUND;
     response.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
+    response
+}
+
+/// A picture that was drawn. It is the same for everybody and for ever, and whatever shows it, it does nothing.
+pub(crate) fn picture(svg: String) -> Response<Body> {
+    let mut response = of_type("image/svg+xml", svg);
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
     response
 }
 

@@ -40,6 +40,7 @@ pub mod landmarks;
 pub mod nodes;
 pub mod operations;
 pub mod organizations;
+pub mod pictures;
 pub mod plans;
 pub mod roles;
 pub mod sessions;

@@ -6,6 +6,7 @@ use podium_api::{Timestamp, TokenId, UserId};
 use podium_db::{Result, Row};
 
 use crate::columns::Columns;
+use crate::pictures;
 
 /// The stamp of a row, with the profiles of those who made it.
 #[derive(Clone, Debug)]
@@ -62,26 +63,29 @@ impl Stamp {
     }
 }
 
-/// Reads a profile: id, type, username, full name, picture, token name.
+/// Reads a profile: id, type, username, full name, an unused column, token name.
 pub(crate) fn profile(row: &Row<'_>, first: usize) -> Result<SubjectProfile> {
+    let (username, full_name): (Option<String>, Option<String>) = (row.get(first + 2)?, row.get(first + 3)?);
+    let avatar_url =
+        full_name.as_deref().map(|name| pictures::url(name, username.as_deref().unwrap_or_default()));
     Ok(SubjectProfile {
         id: row.id(first)?,
         subject_type: row.word_opt(first + 1)?,
-        username: row.get(first + 2)?,
-        full_name: row.get(first + 3)?,
-        avatar_url: row.get(first + 4)?,
+        username,
+        full_name,
+        avatar_url,
         api_token_name: row.get(first + 5)?,
     })
 }
 
 /// The profile of a user.
-pub fn user_profile(id: UserId, username: &str, full_name: &str, avatar_url: &str) -> SubjectProfile {
+pub fn user_profile(id: UserId, username: &str, full_name: &str) -> SubjectProfile {
     SubjectProfile {
         id: id.into(),
         subject_type: Some(SubjectType::User),
         username: Some(username.to_owned()),
         full_name: Some(full_name.to_owned()),
-        avatar_url: Some(avatar_url.to_owned()),
+        avatar_url: Some(pictures::url(full_name, username)),
         api_token_name: None,
     }
 }

@@ -40,6 +40,8 @@ pub fn put_token(tx: &Tx, scope: &Scope, id: TokenId) -> Result<()> {
 }
 
 pub(crate) fn write(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
+    // Pictures are drawn from names when a profile is read.
+    let picture = profile.avatar_url.as_ref().map(|_| "");
     tx.execute(
         &PUT,
         params![
@@ -47,7 +49,7 @@ pub(crate) fn write(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
             profile.subject_type.map(SubjectType::as_str),
             &profile.username,
             &profile.full_name,
-            &profile.avatar_url,
+            picture,
             &profile.api_token_name,
         ],
     )?;

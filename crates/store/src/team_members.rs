@@ -4,9 +4,9 @@ use podium_api::teams::TeamMember;
 use podium_api::{TeamId, Timestamp, UserId};
 use podium_db::{Conn, Result, Tx, params, statements};
 
-use crate::Scope;
 use crate::columns::Columns;
 use crate::listing::{Filter, Paging, Table, Total};
+use crate::{Scope, pictures};
 
 const TEAM: &str = "t.team_id = {}";
 const ORGANIZATION: &str = "t.organization_id = {}";
@@ -46,7 +46,7 @@ pub fn list(conn: &Conn, scope: &Scope, team_id: TeamId, paging: &Paging) -> Res
             user_id: row.id(0)?,
             username: row.get(1)?,
             full_name: row.get(2)?,
-            avatar_url: row.get(3)?,
+            avatar_url: Some(pictures::url(row.text(2)?, row.text(1)?)),
             created_at: Some(row.time(4)?),
         })
     })

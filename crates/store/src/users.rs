@@ -7,7 +7,7 @@ use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
 use crate::listing::{Filter, Paging, Table, Total};
-use crate::{Scope, System, counters, subjects};
+use crate::{Scope, System, counters, pictures, subjects};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "users";
@@ -68,7 +68,7 @@ statements! {
     ACCOUNT = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at FROM users WHERE id = $1";
     BY_USERNAME = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at \
         FROM users WHERE username_key = $1";
-    INVITEE = "SELECT id, username, full_name, avatar_url FROM users WHERE username_key = $1";
+    INVITEE = "SELECT id, username, full_name FROM users WHERE username_key = $1";
     INSERT = "INSERT INTO users (id, username, username_key, full_name, avatar_url, password_hash, version, created_at, updated_at) \
         VALUES ($1, $2, $3, $4, '', $5, 1, $6, $6) ON CONFLICT (username_key) DO NOTHING";
     SET_PASSWORD = "UPDATE users SET password_hash = $3, version = version + 1, updated_at = $4 \
@@ -159,14 +159,12 @@ pub struct Invitee {
     pub username: String,
     /// The user's name.
     pub full_name: String,
-    /// The user's picture.
-    pub avatar_url: String,
 }
 
 impl Invitee {
     /// Its profile.
     pub fn profile(&self) -> SubjectProfile {
-        subjects::user_profile(self.id, &self.username, &self.full_name, &self.avatar_url)
+        subjects::user_profile(self.id, &self.username, &self.full_name)
     }
 }
 
@@ -219,14 +217,12 @@ pub fn find_or_make_invitee(
 ) -> Result<Invitee> {
     let params = params![new_id.as_str(), address, username_key, "", None::<&str>, now.millis()];
     if tx.execute(&INSERT, params)? == 1 {
-        let (full_name, avatar_url) = (String::new(), String::new());
-        let made = Invitee { id: new_id, username: address.to_owned(), full_name, avatar_url };
+        let made = Invitee { id: new_id, username: address.to_owned(), full_name: String::new() };
         subjects::write(tx, &made.profile())?;
         return Ok(made);
     }
     let found = tx.query_opt(&INVITEE, params![username_key], |row| {
-        let (username, full_name, avatar_url) = (row.get(1)?, row.get(2)?, row.get(3)?);
-        Ok(Invitee { id: row.id(0)?, username, full_name, avatar_url })
+        Ok(Invitee { id: row.id(0)?, username: row.get(1)?, full_name: row.get(2)? })
     })?;
     found.ok_or(Error::Lost)
 }
@@ -333,7 +329,7 @@ fn read(row: &Row<'_>) -> Result<UserRow> {
         id: row.id(0)?,
         username: row.get(1)?,
         full_name: row.get(2)?,
-        avatar_url: row.get(3)?,
+        avatar_url: pictures::url(row.text(2)?, row.text(1)?),
         status: row.word(4)?,
         promised_role: row.word_opt(8)?,
         version: row.get(7)?,
@@ -347,7 +343,7 @@ fn read_account(row: &Row<'_>) -> Result<Account> {
         id: row.id(0)?,
         username: row.get(1)?,
         full_name: row.get(2)?,
-        avatar_url: row.get(3)?,
+        avatar_url: pictures::url(row.text(2)?, row.text(1)?),
         password_hash: row.get(4)?,
         version: row.get(5)?,
         created_at: row.time(6)?,

@@ -116,7 +116,7 @@ impl TestApp {
         let (system, full_name) = (self.system, name.to_owned());
         let minted = self.app.db.write(None, move |tx| {
             let scope = system.scope(organization_id);
-            let profile = subjects::user_profile(id, &username, &full_name, "");
+            let profile = subjects::user_profile(id, &username, &full_name);
             subjects::put(tx, &system, &profile)?;
             if let Some(name) = organization {
                 insert_organization(tx, &system, organization_id, name, Stamp::new(profile, now))?;

@@ -210,7 +210,7 @@ impl Guest {
             return Err(sign_in_first());
         }
         users::rename(tx, &system, account.id, &name.text, &name.key, request.now)?;
-        let profile = subjects::user_profile(account.id, &account.username, &name.text, &account.avatar_url);
+        let profile = subjects::user_profile(account.id, &account.username, &name.text);
         subjects::put(tx, &system, &profile)?;
         newcomer.issued.store(tx, &system)?;
         Ok(profile)

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use http::request::Parts;
-use http::{Method, Response};
+use http::{Method, Response, StatusCode};
+use podium_domain::pictures;
 
 use super::{Server, method_not_allowed};
 use crate::body::Body;
@@ -36,6 +37,13 @@ impl Server {
             Page::DocsScript => shared.assets.docs_script().answer(&parts.headers).await,
             Page::AuthTypes => shared.assets.auth_types().answer(&parts.headers).await,
             Page::AcceptInvite => shared.assets.accept_invite().answer(&parts.headers).await,
+            Page::Picture => match pictures::drawn(parts.uri.path()) {
+                Some(svg) => pages::picture(svg),
+                None => {
+                    let message = "There is no such picture: pictures show one or two letters.";
+                    Failure::new(StatusCode::NOT_FOUND, message).into_response(request_id)
+                }
+            },
             Page::Home => pages::redirect(podium_console::ROOT),
         }
     }

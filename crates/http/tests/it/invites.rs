@@ -43,14 +43,14 @@ on_both_engines! {
             "subjectType": "USER",
             "username": "New@Podium.test",
             "fullName": "",
-            "avatarUrl": ""
+            "avatarUrl": "https://podium.test/pictures/N.svg"
           },
           "inviter": {
             "id": "cmywpiww00001000000000000",
             "subjectType": "USER",
             "username": "owner@localhost",
             "fullName": "Owner",
-            "avatarUrl": ""
+            "avatarUrl": "https://podium.test/pictures/O.svg"
           },
           "organizationId": "cmywpiww00000000000000000",
           "organizationName": "My organization",

@@ -136,7 +136,7 @@ async fn add(app: &TestApp, rows: &mut Vec<(i64, WorkspaceId)>, times: impl Into
     let added: Vec<(i64, WorkspaceId)> = times.into_iter().map(|at| (at, app.world.id())).collect();
     rows.extend(&added);
     let scope = app.scope();
-    let profile = subjects::user_profile(app.owner.user_id(), "owner@localhost", "Owner", "");
+    let profile = subjects::user_profile(app.owner.user_id(), "owner@localhost", "Owner");
     let insert = move |tx: &podium_db::Tx| {
         added.iter().try_for_each(|(at, id)| {
             let stamp = Stamp::new(profile.clone(), Timestamp::from_millis(*at));

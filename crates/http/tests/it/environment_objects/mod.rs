@@ -75,7 +75,7 @@ on_both_engines! {
         let id = answer.id();
         assert_eq!(answer.ok(), json!({ "id": id }));
         let at = path(&app, &id);
-        let by = json!({ "id": app.owner.id, "subjectType": "USER", "username": "owner@localhost", "fullName": "Owner", "avatarUrl": "" });
+        let by = json!({ "id": app.owner.id, "subjectType": "USER", "username": "owner@localhost", "fullName": "Owner", "avatarUrl": "https://podium.test/pictures/O.svg" });
         let expected = json!({
             "id": id,
             "objectKey": "REGION",

@@ -195,7 +195,7 @@ on_both_engines! {
             },
             "subject": {
                 "id": app.owner.id, "subjectType": "USER", "username": "owner@localhost", "fullName": "Owner",
-                "avatarUrl": "",
+                "avatarUrl": "https://podium.test/pictures/O.svg",
             },
             "cause": "CALL",
             "state": "RUNNING",

@@ -45,7 +45,7 @@ on_both_engines! {
             "subjectType": "USER",
             "username": "owner@localhost",
             "fullName": "Owner",
-            "avatarUrl": ""
+            "avatarUrl": "https://podium.test/pictures/O.svg"
           },
           "updatedAt": "2027-01-15T08:00:00.000Z",
           "updatedBy": {
@@ -53,7 +53,7 @@ on_both_engines! {
             "subjectType": "USER",
             "username": "owner@localhost",
             "fullName": "Owner",
-            "avatarUrl": ""
+            "avatarUrl": "https://podium.test/pictures/O.svg"
           }
         }
         "#);
@@ -80,7 +80,7 @@ on_both_engines! {
             "subjectType": "USER",
             "username": "owner@localhost",
             "fullName": "Owner",
-            "avatarUrl": ""
+            "avatarUrl": "https://podium.test/pictures/O.svg"
           },
           "updatedAt": "2027-01-15T08:00:00.000Z",
           "updatedBy": {
@@ -88,7 +88,7 @@ on_both_engines! {
             "subjectType": "USER",
             "username": "owner@localhost",
             "fullName": "Owner",
-            "avatarUrl": ""
+            "avatarUrl": "https://podium.test/pictures/O.svg"
           }
         }
         "#);

@@ -46,7 +46,7 @@ on_both_engines! {
             "subjectType": "USER",
             "username": "owner@localhost",
             "fullName": "Owner",
-            "avatarUrl": ""
+            "avatarUrl": "https://podium.test/pictures/O.svg"
           },
           "updatedAt": "2027-01-15T08:00:00.000Z",
           "updatedBy": {
@@ -54,7 +54,7 @@ on_both_engines! {
             "subjectType": "USER",
             "username": "owner@localhost",
             "fullName": "Owner",
-            "avatarUrl": ""
+            "avatarUrl": "https://podium.test/pictures/O.svg"
           }
         }
         "#);

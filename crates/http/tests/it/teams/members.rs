@@ -37,7 +37,7 @@ on_both_engines! {
               "userId": "cmywpiww00006000000000000",
               "username": "eve@podium.test",
               "fullName": "eve",
-              "avatarUrl": "",
+              "avatarUrl": "https://podium.test/pictures/E.svg",
               "createdAt": "2027-01-15T08:00:00.000Z"
             }
           ],

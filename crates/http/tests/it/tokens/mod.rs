@@ -49,7 +49,7 @@ on_both_engines! {
             "subjectType": "USER",
             "username": "owner@localhost",
             "fullName": "Owner",
-            "avatarUrl": "",
+            "avatarUrl": "https://podium.test/pictures/O.svg",
         });
         let mut expected = json!({
             "id": created.id(),

@@ -64,7 +64,7 @@ on_both_engines! {
           "id": "cmywpiww00007000000000000",
           "username": "eve@podium.test",
           "fullName": "eve",
-          "avatarUrl": "",
+          "avatarUrl": "https://podium.test/pictures/E.svg",
           "status": "ACTIVE",
           "organizationRole": "ORGANIZATION_MEMBER",
           "workspaceRoles": [

@@ -34,7 +34,7 @@ on_both_engines! {
           "id": "cmywpiww00009000000000000",
           "username": "eve@podium.test",
           "fullName": "eve",
-          "avatarUrl": "",
+          "avatarUrl": "https://podium.test/pictures/E.svg",
           "status": "ACTIVE",
           "organizationId": "cmywpiww00000000000000000",
           "roles": [
@@ -165,5 +165,26 @@ on_both_engines! {
         let token = app.token("ci", "ORGANIZATION", app.organization_id, "ORGANIZATION_OWNER").await;
         let message = app.get(&token, SELF).await.refused(403);
         assert_eq!(message, "An API token is not a user: sign in as a user to read your own account.");
+    }
+
+    async fn a_picture_shows_initials_to_anybody_and_names_nobody(app) {
+        let ada = app.member("ada lovelace").await;
+        let own = app.get(&ada, SELF).await.ok();
+        assert_eq!(own["avatarUrl"], "https://podium.test/pictures/AL.svg");
+        let id = own["id"].as_str().unwrap();
+        let listed = app.get(&app.owner, &app.path(&format!("/users/{id}"))).await.ok();
+        assert_eq!(listed["avatarUrl"], own["avatarUrl"]);
+        let picture = app.call("GET", "/pictures/AL.svg").send().await;
+        assert_eq!((picture.code(), picture.header("content-type")), (200, "image/svg+xml"));
+        assert_eq!(picture.header("x-content-type-options"), "nosniff");
+        assert_eq!(picture.header("content-security-policy"), "default-src 'none'; sandbox");
+        assert_eq!(picture.header("cache-control"), "public, max-age=31536000, immutable");
+        assert_eq!(picture.header("set-cookie"), "");
+        assert!(picture.text().contains(">AL</text>") && !picture.text().contains(id), "{}", picture.text());
+        assert!(app.call("GET", "/pictures/%D0%98.svg").send().await.text().contains(">И</text>"));
+        for wrong in ["/pictures/al.svg", "/pictures/ALL.svg", "/pictures/%3Cb.svg", "/pictures/A%22.svg", "/pictures/A", "/pictures/"] {
+            assert_eq!(app.call("GET", wrong).send().await.code(), 404, "{wrong}");
+        }
+        assert_eq!(app.call("POST", "/pictures/AL.svg").send().await.code(), 405);
     }
 }
