@@ -59,6 +59,13 @@ impl Supervisor {
         self.answering.broker &= name != BROKER;
     }
 
+    /// Notes those that have ended and whose exits are not handled yet.
+    pub(super) fn forget_answers_of_ended(&mut self) {
+        let has_ended = |name: &&String| !self.processes[*name].process.identity.is_alive();
+        let ended: Vec<String> = self.processes.keys().filter(has_ended).cloned().collect();
+        ended.iter().for_each(|name| self.forget_answers_of(name));
+    }
+
     /// Whether the environment's own broker answers; one that it does not have is not asked.
     pub(super) async fn does_broker_answer(&self, programs: &[Program]) -> bool {
         if !has_broker(programs) || !self.processes.contains_key(BROKER) {

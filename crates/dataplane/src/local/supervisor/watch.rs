@@ -148,6 +148,7 @@ impl Supervisor {
 
     /// Starts programs that are not running and whose pause is over.
     async fn start_missing(&mut self, programs: &[Program]) {
+        self.forget_answers_of_ended();
         for program in programs {
             let failure = self.failures.get(&program.name);
             let must_wait =

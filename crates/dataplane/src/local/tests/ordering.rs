@@ -163,7 +163,9 @@ async fn a_scheduler_waits_for_the_web_server_even_while_the_next_state_cannot_b
     fixture.until(&plane, |seen| trouble(seen, "code").is_some()).await;
     hold_web_server(&fixture);
     let before = fixture.processes();
-    for name in ["apiserver", "scheduler", "triggerer"] {
+    kill(&before["apiserver"]);
+    eventually(|| !before["apiserver"].is_alive()).await;
+    for name in ["scheduler", "triggerer"] {
         kill(&before[name]);
     }
     eventually(|| fixture.starts("triggerer").len() == 2 && fixture.starts("api-server").len() == 2).await;
