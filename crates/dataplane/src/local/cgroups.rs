@@ -37,6 +37,25 @@ pub(super) enum Cgroups {
     None,
 }
 
+/// A limit of processes that is restored when this is dropped, also if the work that it was lowered for is cancelled.
+struct LoweredLimit {
+    file: PathBuf,
+    before: String,
+    id: DeploymentId,
+}
+
+impl Drop for LoweredLimit {
+    fn drop(&mut self) {
+        match fs::write(&self.file, self.before.trim()) {
+            // The group was removed with its environment.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::error!(id = %self.id, %error, "an environment cannot start processes until it is applied again");
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Cgroups {
     /// Finds the hierarchies that this process may write to.
     pub(super) fn find() -> Self {
@@ -121,17 +140,20 @@ impl Cgroups {
     /// they are killed.
     pub(super) async fn with_no_starts<T>(&self, id: DeploymentId, work: impl Future<Output = T>) -> T {
         let cgroups = self.clone();
-        let before = blocking(move || {
-            let most = cgroups.counter(id)?.join(MOST);
-            let before = fs::read_to_string(&most).ok()?;
-            let _ = fs::write(&most, "0");
-            Some((most, before))
+        let limit = blocking(move || {
+            let file = cgroups.counter(id)?.join(MOST);
+            let lifted = fs::read_to_string(&file).and_then(|before| {
+                fs::write(&file, "0")?;
+                Ok(LoweredLimit { file, before, id })
+            });
+            // They are killed all the same, unless they are very fast.
+            let failed =
+                |error| tracing::warn!(%id, %error, "an environment cannot be kept from starting processes");
+            lifted.map_err(failed).ok()
         });
-        let before = before.await;
+        let limit = limit.await;
         let done = work.await;
-        if let Some((most, before)) = before {
-            let _ = blocking(move || fs::write(most, before.trim())).await;
-        }
+        blocking(move || drop(limit)).await;
         done
     }
 

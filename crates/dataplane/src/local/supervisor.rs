@@ -341,7 +341,7 @@ impl Supervisor {
         self.kill_orphans().await;
         self.end_earlier_clean_up().await;
         if environment.is_hibernating {
-            let _ = self.refresh_isolation().await;
+            self.refresh_isolation_to_stop().await;
             if !self.drain_before("hibernating", environment).await {
                 return;
             }

@@ -67,7 +67,9 @@ impl Filter {
 
     fn remove(&self) {
         let table = self.table();
-        let _ = self.apply(&format!("add table {table}\ndelete table {table}\n"));
+        if let Err(error) = self.apply(&format!("add table {table}\ndelete table {table}\n")) {
+            tracing::warn!(table, %error, "a table of the packet filter cannot be removed");
+        }
     }
 
     fn table(&self) -> String {

@@ -123,7 +123,8 @@ impl Supervisor {
             let (work, log_length) = blocking(move || (work_of_group(group), log_length(&log))).await;
             let got_on = GotOn { at: Instant::now(), work, log_length };
             let last = *kept.got_on.get_or_insert(got_on);
-            if got_on.is_beyond(&last, patience) {
+            // The tasks of a scheduler that is stopped may still work.
+            if !is_stopped(group) && got_on.is_beyond(&last, patience) {
                 kept.got_on = Some(got_on);
             }
             let (since, idle) =

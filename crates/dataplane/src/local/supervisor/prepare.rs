@@ -131,6 +131,14 @@ impl Supervisor {
         Ok(())
     }
 
+    /// The same before processes are stopped, which must not wait for what the machine lacks: without it they are recognised
+    /// by their marks and files only, not by their user.
+    pub(super) async fn refresh_isolation_to_stop(&mut self) {
+        if let Err(why) = self.refresh_isolation().await {
+            tracing::warn!(id = %self.id, %why, "the user of an environment is not known while its processes are stopped");
+        }
+    }
+
     /// Its isolation on this host, except for its network.
     pub(super) async fn isolation_on(&self, host: &Host) -> Result<Isolation, Reason> {
         let mut read = self.place.read();

@@ -31,7 +31,7 @@ impl Supervisor {
         // From now on a shutdown need not leave anything running.
         self.is_ending.store(true, Ordering::Relaxed);
         self.end_following();
-        let _ = self.refresh_isolation().await;
+        self.refresh_isolation_to_stop().await;
         self.stop_all(self.timing().short_grace).await;
         if let Err(why) = self.drop_database().await {
             return self.retry_removal(why).await;

@@ -24,7 +24,7 @@ impl Supervisor {
     /// Stops all processes and removes temporary files.
     pub(super) async fn stop_and_report(&mut self, why: UserText) {
         tracing::warn!(id = %self.id, %why, "stopping an environment");
-        let _ = self.refresh_isolation().await;
+        self.refresh_isolation_to_stop().await;
         self.stop_all(self.timing().short_grace).await;
         let temporary = self.place.temporary();
         let cleared = blocking(move || clear(&temporary, None, u64::MAX)).await;

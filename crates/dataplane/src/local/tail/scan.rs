@@ -54,6 +54,7 @@ pub(super) struct Scanner {
     /// Active runs, with the number of scans since their last output.
     lively: HashMap<PathBuf, u32>,
     looks: u32,
+    has_warned: bool,
 }
 
 impl Scanner {
@@ -66,6 +67,7 @@ impl Scanner {
             runs: HashSet::new(),
             lively: HashMap::new(),
             looks: 0,
+            has_warned: false,
         }
     }
 
@@ -75,7 +77,7 @@ impl Scanner {
         let mut found = Found::default();
         for path in entries(&self.logs, std::fs::FileType::is_file) {
             if let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")) {
-                let _ = self.read(&path, Writer::Component(name.to_owned()), &mut found);
+                self.try_to_read(&path, Writer::Component(name.to_owned()), &mut found);
             }
         }
         self.find_runs();
@@ -94,7 +96,16 @@ impl Scanner {
             *quiet += 1;
             *quiet < QUIET_LOOKS
         });
+        self.warn(found.unreadable, is_walk);
         (found.chunks, !found.is_cut)
+    }
+
+    /// Says once which file cannot be read, until all can be again: they may be many, and remain so.
+    fn warn(&mut self, unreadable: Option<(PathBuf, io::Error)>, has_seen_all: bool) {
+        if let Some((path, error)) = unreadable.as_ref().filter(|_| !self.has_warned) {
+            tracing::warn!(?path, %error, "a log cannot be read yet, and possibly others of its environment");
+        }
+        self.has_warned = unreadable.is_some() || self.has_warned && !has_seen_all;
     }
 
     /// Records that chunks are stored.
@@ -123,7 +134,7 @@ impl Scanner {
     fn walk(&self, directory: &Path, depth: u32, found: &mut Found) {
         for path in entries(directory, std::fs::FileType::is_file) {
             if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| attempt(name).is_some()) {
-                let _ = self.read(&path, Writer::Task(self.task(&path)), found);
+                self.try_to_read(&path, Writer::Task(self.task(&path)), found);
             }
         }
         if depth > 0 {
@@ -140,6 +151,15 @@ impl Scanner {
         let parts = below.iter().filter_map(|part| part.to_str()).filter(|part| part.contains('='));
         let parts: Vec<String> = parts.map(|part| part.replacen("attempt=", "try_number=", 1)).collect();
         parts.join(" ")
+    }
+
+    fn try_to_read(&self, path: &Path, writer: Writer, found: &mut Found) {
+        match self.read(path, writer, found) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                found.unreadable.get_or_insert((path.to_owned(), error));
+            }
+            _ => {}
+        }
     }
 
     fn read(&self, path: &Path, writer: Writer, found: &mut Found) -> io::Result<()> {
@@ -186,7 +206,8 @@ impl Scanner {
         }
         found.chunks.push(Chunk { file, writer, bytes, end });
         if is_component && offset / RELEASED > 0 {
-            release(&self.logs.join(name), offset)?;
+            // It only saves space, and not every file system can.
+            let _ = release(&self.logs.join(name), offset);
         }
         Ok(())
     }
@@ -205,6 +226,8 @@ struct Found {
     chunks: Vec<Chunk>,
     bytes: usize,
     is_cut: bool,
+    /// The first file that cannot be read, and why.
+    unreadable: Option<(PathBuf, io::Error)>,
 }
 
 /// The offset of the next data in a file; its end if there is none.
