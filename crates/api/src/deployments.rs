@@ -222,7 +222,7 @@ pub struct Deployment {
     pub effective_dr_workload_identity: Option<String>,
     /// Seconds for which a change waits for running tasks before it restarts what runs them, where that is set.
     pub drain_grace_seconds: Option<u32>,
-    /// Whether a deploy fails that breaks a DAG which could be imported before, where that is set.
+    /// Whether a deploy fails if a file of its DAGs cannot be imported, unless the live version has that error, too.
     pub is_strict_deploy_enabled: Option<bool>,
     /// For how many days DAG runs, their tasks and the logs of these are kept, where that is set; 0 means for good.
     pub history_retention_days: Option<u32>,

@@ -238,8 +238,8 @@ pub struct FinalizeDeployRequest {
     /// The version of the uploaded bundle; empty removes the bundle at the mount path.
     #[schemars(length(max = 64))]
     pub bundle_tarball_version: Option<String>,
-    /// Whether the deploy fails if it breaks a DAG that could be imported before; it does in any case where the
-    /// deployment is set so.
+    /// Whether the deploy fails if a file of its DAGs cannot be imported, unless the live version has that error, too; it
+    /// does in any case where the deployment is set so.
     pub strict: Option<bool>,
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::clusters::{ClusterHealthStatus, ClusterMetadata};
+use podium_api::deploy_reports::RolloutReport;
 use podium_api::enums::{Executor, HealthValue};
 use podium_api::{ClusterId, DeploymentId, Id, Timestamp};
 use podium_domain::clusters::plan::Progress;
@@ -301,6 +302,13 @@ impl DataPlane for Simulated {
 
     fn observe(&self, id: DeploymentId) -> PlaneFuture<'_, Option<Observed>> {
         Box::pin(self.perform(Call::Observe, id.id(), None, self.show(id)))
+    }
+
+    fn rollout_report(&self, id: DeploymentId) -> PlaneFuture<'_, Option<(i64, RolloutReport)>> {
+        Box::pin(async move {
+            let Some(stored) = self.environments.get(id).await? else { return Ok(None) };
+            Ok(self.script.rollout_report().map(|report| (stored.generation, report)))
+        })
     }
 
     fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {

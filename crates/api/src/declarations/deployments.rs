@@ -64,7 +64,7 @@ pub struct Deployment {
     pub remote_execution: Option<RemoteExecution>,
     /// Seconds that a change waits for running tasks before it restarts the workers.
     pub drain_grace_seconds: Option<u32>,
-    /// Whether a deploy fails if it breaks a DAG that could be imported before.
+    /// Whether a deploy fails if a file of its DAGs cannot be imported, unless the live version has that error, too.
     pub is_strict_deploy_enabled: Option<bool>,
     /// For how many days DAG runs, their tasks and the logs of these are kept; 0 means for good.
     pub history_retention_days: Option<u32>,

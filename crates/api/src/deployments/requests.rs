@@ -84,7 +84,7 @@ pub struct CreateDeploymentRequest {
     /// set.
     #[schemars(range(min = 0, max = 86400))]
     pub drain_grace_seconds: Option<u32>,
-    /// Whether a deploy fails if it breaks a DAG that could be imported before.
+    /// Whether a deploy fails if a file of its DAGs cannot be imported, unless the live version has that error, too.
     pub is_strict_deploy_enabled: Option<bool>,
     /// For how many days DAG runs, their tasks and the logs of these are kept; 0, and nothing, mean for good.
     #[schemars(range(min = 0, max = 3650))]
@@ -161,7 +161,7 @@ pub struct UpdateDeploymentRequest {
     /// set.
     #[schemars(range(min = 0, max = 86400))]
     pub drain_grace_seconds: Option<u32>,
-    /// Whether a deploy fails if it breaks a DAG that could be imported before.
+    /// Whether a deploy fails if a file of its DAGs cannot be imported, unless the live version has that error, too.
     pub is_strict_deploy_enabled: Option<bool>,
     /// For how many days DAG runs, their tasks and the logs of these are kept; 0, and nothing, mean for good.
     #[schemars(range(min = 0, max = 3650))]

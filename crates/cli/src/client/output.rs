@@ -2,7 +2,7 @@
 //!
 //! Data goes to standard output, text for people to standard error. A list is written page by page.
 
-use std::io::{BufWriter, IsTerminal as _, Stdout, Write};
+use std::io::{BufWriter, IsTerminal, Stdout, Write};
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -103,9 +103,21 @@ impl Format {
 
 /// Whether standard output takes colours.
 pub(crate) fn is_styled() -> bool {
+    takes_colours(&std::io::stdout())
+}
+
+fn takes_colours(out: &impl IsTerminal) -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
+    out.is_terminal() && !is_set("NO_COLOR") && !is_dumb
+}
+
+/// Says on standard error what must not be overlooked.
+pub(crate) fn shout(line: &str) {
+    match takes_colours(&std::io::stderr()) {
+        true => eprintln!("\u{1b}[1;31m{line}\u{1b}[0m"),
+        false => eprintln!("{line}"),
+    }
 }
 
 /// Writes items in a format.

@@ -25,6 +25,8 @@ mod scripted;
 mod signing_in;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod strictness;
+#[cfg(target_os = "linux")]
 #[cfg(target_os = "linux")]
 mod transcripts;
 #[cfg(target_os = "linux")]

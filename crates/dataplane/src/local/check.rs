@@ -59,8 +59,26 @@ pub(super) async fn parse(helper: OneShot<'_>) -> Result<CheckedDags, OneShotErr
     })
 }
 
+/// The import errors of a version, compared with those of the version before it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Compared {
+    /// Those that the version before does not have, each with the DAGs that cannot be imported any more because of it.
+    pub(super) new: Vec<ReportedImportError>,
+    /// Those of files that could not be imported before either.
+    pub(super) known: Vec<ReportedImportError>,
+}
+
+/// Compares the import errors of a version with those of the version before it.
+pub(super) fn compared(before: &CheckedDags, after: CheckedDags) -> Compared {
+    let was_broken = |file: &str| before.errors.iter().any(|error| error.file == file);
+    let errors = errors_with_broken_dags(before, after);
+    let (known, new) =
+        errors.into_iter().partition(|error| was_broken(&error.file) && error.dag_ids.is_empty());
+    Compared { new, known }
+}
+
 /// The errors of a version, each with the DAGs that could be imported before and cannot any more because of it.
-pub(super) fn errors_with_broken_dags(before: &CheckedDags, after: CheckedDags) -> Vec<ReportedImportError> {
+fn errors_with_broken_dags(before: &CheckedDags, after: CheckedDags) -> Vec<ReportedImportError> {
     let CheckedDags { dags, errors, files } = after;
     let lost: Vec<(&String, &String)> =
         before.dags.iter().filter(|(id, _)| !dags.contains_key(*id)).collect();
@@ -78,44 +96,41 @@ pub(super) fn errors_with_broken_dags(before: &CheckedDags, after: CheckedDags) 
     errors.into_iter().map(with_dags).collect()
 }
 
-/// Why a strict deploy is refused; `None` if it breaks nothing.
+/// Why a strict deploy is refused, given the import errors that the live version does not have; `None` if there are none.
 pub(super) fn refusal(errors: &[ReportedImportError]) -> Option<Reason> {
-    let broken: Vec<&ReportedImportError> = errors.iter().filter(|error| !error.dag_ids.is_empty()).collect();
-    let count = broken.iter().flat_map(|error| &error.dag_ids).collect::<BTreeSet<_>>().len();
-    if count == 0 {
-        return None;
-    }
-    let mut named: Vec<UserText> =
-        broken.iter().take(MOST_NAMED).map(|error| described_break(error)).collect();
-    if broken.len() > MOST_NAMED {
-        named.push(UserText::filled("and {} more files", &[&(broken.len() - MOST_NAMED)]));
+    let mut named: Vec<UserText> = errors.iter().take(MOST_NAMED).map(described_break).collect();
+    match errors.len().saturating_sub(MOST_NAMED) {
+        0 => {}
+        1 => named.push("and 1 more file".into()),
+        more => named.push(UserText::filled("and {} more files", &[&more])),
     }
     let more = UserText::joined(named, "; ");
-    Some(match count {
-        1 => UserText::filled(
-            "the deploy is strict, and a DAG that could be imported before cannot be imported any more: {}",
-            &[&more],
-        ),
-        _ => UserText::filled(
-            "the deploy is strict, and {} DAGs that could be imported before cannot be imported any more: {}",
+    let text = match errors.len() {
+        0 => return None,
+        1 => UserText::filled("the deploy is strict, and one of its files cannot be imported: {}", &[&more]),
+        count => UserText::filled(
+            "the deploy is strict, and {} of its files cannot be imported: {}",
             &[&count, &more],
         ),
-    }
-    .into())
+    };
+    Some(text.into())
 }
 
-/// The DAGs that a file breaks, with the file, the line and the error.
+/// A file that cannot be imported: the line, the error and the DAGs that it breaks.
 fn described_break(error: &ReportedImportError) -> UserText {
     let mut ids: Vec<UserText> =
         error.dag_ids.iter().take(MOST_DAGS).map(|id| UserText::filled("{}", &[&Given::word(id)])).collect();
     if error.dag_ids.len() > MOST_DAGS {
         ids.push(UserText::filled("{} more", &[&(error.dag_ids.len() - MOST_DAGS)]));
     }
-    let (ids, file) = (UserText::joined(ids, ", "), Quoted::dag_file(&error.file));
-    let message = Quoted::import_error(&error.message);
-    match error.line {
-        Some(line) => UserText::filled("{} ({}, line {}: {})", &[&ids, &file, &line, &message]),
-        None => UserText::filled("{} ({}: {})", &[&ids, &file, &message]),
+    let (file, message) = (Quoted::dag_file(&error.file), Quoted::import_error(&error.message));
+    let text = match error.line {
+        Some(line) => UserText::filled("{}, line {}: {}", &[&file, &line, &message]),
+        None => UserText::filled("{}: {}", &[&file, &message]),
+    };
+    match ids.is_empty() {
+        true => text,
+        false => UserText::filled("{} (breaks {})", &[&text, &UserText::joined(ids, ", ")]),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use podium_api::deploy_reports::{ReportedImportError, RolloutReport};
 use podium_api::{ClusterId, DeploymentId, Id};
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::plan::Health;
@@ -65,6 +66,7 @@ struct Inner {
     unreachable: Unreachable,
     refused: HashMap<String, Reason>,
     broken: HashMap<String, Reason>,
+    import_errors: Vec<ReportedImportError>,
     drained_removals: Vec<(DeploymentId, Option<Duration>)>,
     health: HashMap<(DeploymentId, String), Health>,
     flaps: HashMap<(DeploymentId, String), u32>,
@@ -172,16 +174,32 @@ impl Script {
         self.lock().refused.insert(version.to_owned(), why.into());
     }
 
-    /// Lets a version of DAGs break one that could be imported before: a strict deploy of it is refused.
+    /// Lets a version of DAGs have an import error that the live one does not have: a strict deploy of it is refused.
     pub fn break_dags(&self, version: &str, why: impl Into<Reason>) {
         self.lock().broken.insert(version.to_owned(), why.into());
+    }
+
+    /// Lets all DAGs have these import errors, of which deploys report: strict ones are refused.
+    pub fn set_import_errors(&self, errors: Vec<ReportedImportError>) {
+        self.lock().import_errors = errors;
+    }
+
+    /// What rollouts report.
+    pub(super) fn rollout_report(&self) -> Option<RolloutReport> {
+        let import_errors = self.lock().import_errors.clone();
+        let import_error_count = import_errors.len() as u64;
+        let report = RolloutReport { import_errors, import_error_count, ..RolloutReport::default() };
+        (import_error_count > 0).then_some(report)
     }
 
     /// Why a version of DAGs is refused, if it is.
     pub(super) fn why_refused(&self, version: Option<&str>, is_strict: bool) -> Option<Reason> {
         let (inner, version) = (self.lock(), version?);
-        let broken = inner.broken.get(version).filter(|_| is_strict);
-        inner.refused.get(version).or(broken).cloned()
+        let has_errors = !inner.import_errors.is_empty();
+        let broken = inner.broken.get(version).cloned();
+        let broken = broken
+            .or_else(|| has_errors.then(|| "the deploy is strict, and files cannot be imported".into()));
+        inner.refused.get(version).cloned().or_else(|| broken.filter(|_| is_strict))
     }
 
     /// The removals that were to wait for running tasks, each once, and for how long.

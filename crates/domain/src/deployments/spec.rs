@@ -222,7 +222,7 @@ pub struct Release {
     pub bundles: Vec<Bundle>,
     /// Where the code came from.
     pub git: Option<DeployGit>,
-    /// Whether it may only go live if every DAG that could be imported before still can.
+    /// Whether it may only go live without import errors that the live version does not have.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_strict: bool,
 }

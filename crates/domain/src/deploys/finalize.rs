@@ -186,7 +186,7 @@ fn versions(requested: &FinalizeDeployRequest) -> Versions {
     }
 }
 
-/// Whether a deploy may only go live if every DAG that could be imported before still can.
+/// Whether a deploy may only go live without import errors that the live version does not have.
 pub fn is_strict(requested: &FinalizeDeployRequest, spec: &Spec) -> bool {
     requested.strict.unwrap_or_default() || spec.is_strict_deploy_enabled.unwrap_or_default()
 }

@@ -10,14 +10,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use podium_api::path::{OfDeploy, OfDeployment};
-use podium_api::{deploy_reports as reports, deploys as api};
+use podium_api::{deploy_reports as reports, deployments, deploys as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
 use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::fields::given;
 use crate::client::follow::say_settled;
-use crate::client::output::{Listing, View, column, wide};
+use crate::client::output::{Listing, View, column, shout, wide};
 use crate::client::progress::pause;
 use crate::client::project::DeploymentFlags;
 use crate::client::session::{Session, Setup, text};
@@ -197,6 +197,7 @@ impl Deploys {
                     None => previous(&session, &path).await?,
                 };
                 session.agree(&format!("Go back to the deploy {target}?"))?;
+                report::warn_of_errors(&session, &of_deploy(path, &target)?).await;
                 let body = given(json!({ "description": description }));
                 let made = session.post::<api::Rollback>(&of_deploy(path, &target)?, &body).await?;
                 eprintln!("Going back to {target}.");
@@ -254,17 +255,30 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
         return session.show(&deploy, &VIEW);
     }
     if text(&deploy["status"]) == "FAILED" {
-        return Err(Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
+        let failed = Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
             .details(report["reason"].as_str().map(str::to_owned))
             .details(report::tracebacks(&report, MOST_TRACEBACKS))
-            .hint("What ran before still runs."));
+            .hint("Nothing of it is live: what ran before still runs.");
+        // A rollback is never strict.
+        let is_strict = report::error_count(&report) > 0 && !deploy["rollbackFromId"].is_string();
+        return Err(match is_strict {
+            true => failed.or_hint(how_to_go_live(session, &path).await),
+            false => failed,
+        });
     }
     say_settled(&settled?);
     // Which files a new deploy changes was said before it was sent.
     let is_rollback = deploy["rollbackFromId"].is_string();
     let lines = if is_rollback { report::lines(&report) } else { report::lines_of_dags(&report) };
     lines.iter().for_each(|line| eprintln!("{line}"));
-    eprintln!("Deploy {id} is live.");
+    match report::error_count(&report) {
+        0 => eprintln!("Deploy {id} is live."),
+        broken => {
+            let files = podium_api::counted(broken, "file");
+            shout(&format!("Deploy {id} is live, but BROKEN: {files} cannot be imported."));
+            eprintln!("See podium deploy report {id}. To go back: podium deploy rollback");
+        }
+    }
     session.show(&deploy, &VIEW)
 }
 
@@ -272,6 +286,16 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
 async fn newest(session: &Session, path: &OfDeployment) -> Outcome<String> {
     let first = session.client.pages(Call::to::<api::List>(path), None).next().await?;
     let newest = first.and_then(|page| page.into_iter().next());
+/// What somebody can do whose deploy failed because of files that cannot be imported.
+async fn how_to_go_live(session: &Session, path: &OfDeployment) -> &'static str {
+    match session.get::<deployments::Get>(path).await {
+        Ok(deployment) if deployment["isStrictDeployEnabled"] == true => {
+            "The deployment takes no other deploys while its isStrictDeployEnabled is true."
+        }
+        _ => "To go live all the same: podium deploy --no-strict",
+    }
+}
+
     newest.map(|deploy| text(&deploy["id"]).to_owned()).ok_or_else(|| {
         Failed::new(Exit::NotFound, "nothing was deployed yet").hint("See podium deploy --help.")
     })

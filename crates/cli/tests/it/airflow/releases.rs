@@ -17,6 +17,7 @@ pub(super) fn strict_deploys_and_forced_drains() {
         world.say(&format!("strict deploys on {version}"));
         let environment = world.create(version, &json!({ "platformRuntimeVersion": version }));
         world.wait_for_status(&environment, "HEALTHY");
+        a_strict_first_deploy_must_be_imported(&world, &environment);
         let first = world.deploy(&environment, &dag("one", &[]));
         a_strict_deploy_that_breaks_a_dag_fails(&world, &environment);
         // The web server of Airflow 2 may answer 503 while its successor starts, and runs are not accepted then.
@@ -40,7 +41,8 @@ fn a_strict_deploy_that_breaks_a_dag_fails(world: &World, environment: &Environm
     let report = world.report(environment, &id);
     assert_eq!(report["state"], "FAILED", "{report:#}");
     let reason = report["reason"].as_str().expect("a reason");
-    let named = "hello (hello.py, line 4: ModuleNotFoundError: No module named 'nothing_of_this_name')";
+    let named =
+        "hello.py, line 4: ModuleNotFoundError: No module named 'nothing_of_this_name' (breaks hello)";
     assert!(reason.starts_with("the deploy is strict") && reason.ends_with(named), "{reason}");
     let [error] = &report["importErrors"].as_array().expect("a list")[..] else { panic!("{report:#}") };
     assert_eq!((&error["file"], &error["line"]), (&json!("hello.py"), &json!(4)), "{error:#}");
@@ -52,12 +54,28 @@ fn a_strict_deploy_that_breaks_a_dag_fails(world: &World, environment: &Environm
     assert_eq!(world.processes(environment), before.0, "nothing was restarted");
     world.run_to_the_end(environment);
 
-    world.say("a strict deploy that breaks nothing goes live, although a new file is broken");
+    world.say("a strict deploy with a new file that is broken fails, and goes live once the live version has it, too");
     let (one, new) = (dag("one", &[]), broken().replace("hello", "other"));
     let files = [("dags/hello.py", one.as_str()), ("dags/new.py", new.as_str())];
-    let (id, _) = world.finalize_with(environment, &files, &strict);
+    for (more, state) in [(&strict, "FAILED"), (&json!({}), "LIVE"), (&strict, "LIVE")] {
+        let (id, _) = world.finalize_with(environment, &files, more);
+        let report = world.report(environment, &id);
+        assert_eq!((&report["state"], &report["importErrorCount"]), (&json!(state), &json!(1)), "{report:#}");
+        world.wait_for_status(environment, "HEALTHY");
+    }
+}
+
+/// A first deploy has nothing to break, and yet must be imported if it is strict.
+fn a_strict_first_deploy_must_be_imported(world: &World, environment: &Environment) {
+    let strict = json!({ "strict": true });
+    let (id, _) = world.finalize_with(environment, &[("dags/hello.py", &broken())], &strict);
     let report = world.report(environment, &id);
-    assert_eq!((&report["state"], &report["importErrorCount"]), (&json!("LIVE"), &json!(1)), "{report:#}");
+    assert_eq!(report["state"], "FAILED", "{report:#}");
+    let now = world.wait_for_status(environment, "HEALTHY");
+    assert_eq!(now.get("dagTarballVersion"), None, "{now:#}");
+    let (id, _) = world.finalize_with(environment, &[("dags/hello.py", &dag("one", &[]))], &strict);
+    let report = world.report(environment, &id);
+    assert_eq!((&report["state"], &report["importErrorCount"]), (&json!("LIVE"), &json!(0)), "{report:#}");
     world.wait_for_status(environment, "HEALTHY");
 }
 

@@ -195,7 +195,9 @@ fn a_deploy_that_fails_shows_tracebacks() {
     );
     assert_eq!(failed.code, Some(7), "{}", failed.stderr);
     assert!(failed.stderr.contains(&first), "{}", failed.stderr);
-    let last = format!("  and 3 more: podium deploy report {DEPLOY}\nWhat ran before still runs.\n");
+    let last = format!(
+        "  and 3 more: podium deploy report {DEPLOY}\nNothing of it is live: what ran before still runs.\n"
+    );
     assert!(failed.stderr.ends_with(&last) && !failed.stderr.contains("bad6.py"), "{}", failed.stderr);
     let shown = played.run(&["deploy", "report", DEPLOY]);
     assert!(shown.stdout.contains("\nBroken: bad6.py:2: NameError: x\n  Traceback "), "{}", shown.stdout);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use podium_api::DeploymentId;
 use podium_dataplane::{Line, Secret, WebServer};
-use podium_testkit::TestApp;
+use podium_testkit::{Engine, TestApp};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -28,7 +28,19 @@ pub(super) struct Scripted {
 impl Scripted {
     /// A server with the deployment `nightly`, which is being changed.
     pub(super) async fn start(app: &TestApp) -> Self {
+        Self::start_at(app, TcpListener::bind("127.0.0.1:0").await.unwrap()).await
+    }
+
+    /// The same with an application that knows where it is reached, so that things can be uploaded to it.
+    pub(super) async fn start_with_uploads() -> (TestApp, Self) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let app = TestApp::start_with(Engine::Sqlite, |config, _| config.public_url = url).await;
+        let scripted = Self::start_at(&app, listener).await;
+        (app, scripted)
+    }
+
+    async fn start_at(app: &TestApp, listener: TcpListener) -> Self {
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(podium_http::serve(app.server.clone(), listener, std::future::pending()));
         let body = json!({

@@ -43,25 +43,45 @@ fn a_dag_is_broken_if_its_file_cannot_be_imported_any_more() {
 }
 
 #[test]
+fn an_error_is_new_if_its_file_could_be_imported_before_or_was_not_there() {
+    let files = |errors: &[ReportedImportError]| -> Vec<String> {
+        errors.iter().map(|error| error.file.clone()).collect()
+    };
+    let before = checked(&[("a", "a.py"), ("b", "b.py"), ("half", "half.py")], &["old.py", "half.py"]);
+    let found = compared(&before, checked(&[("a", "a.py")], &["b.py", "half.py", "new.py", "old.py"]));
+    assert_eq!(files(&found.new), ["b.py", "half.py", "new.py"], "what is left of half.py is broken, too");
+    assert_eq!(files(&found.known), ["old.py"]);
+    let first = compared(&CheckedDags::default(), checked(&[("a", "a.py")], &["b.py"]));
+    assert_eq!((files(&first.new), first.known), (vec!["b.py".to_owned()], Vec::new()));
+}
+
+#[test]
 fn a_refusal_names_dags_files_and_lines_and_no_path_of_the_machine() {
-    assert_eq!(refusal(&[error("a.py")]), None);
+    assert_eq!(refusal(&[]), None);
     let with = |file: &str, ids: &[&str]| ReportedImportError {
         dag_ids: ids.iter().map(|id| (*id).to_owned()).collect(),
         ..error(file)
     };
-    let why = refusal(&[error("other.py"), with("sub/a.py", &["hello"])]).unwrap();
+    let why = refusal(&[with("sub/a.py", &["hello"])]).unwrap();
     assert_eq!(
         *why.user_text(),
-        "the deploy is strict, and a DAG that could be imported before cannot be imported any more: hello \
-         (sub/a.py, line 2: ModuleNotFoundError: No module named 'nothing' in …)"
+        "the deploy is strict, and one of its files cannot be imported: sub/a.py, line 2: ModuleNotFoundError: No module \
+         named 'nothing' in … (breaks hello)"
     );
+    let why = refusal(&[error("a.py"), with("b.py", &["hello", "bye"])]).unwrap();
+    let told = why.user_text().as_str();
+    assert!(
+        told.starts_with("the deploy is strict, and 2 of its files cannot be imported: a.py, line 2: "),
+        "{told}"
+    );
+    assert!(told.contains(" in …; b.py, line 2: ") && told.ends_with("(breaks hello, bye)"), "{told}");
     let many = ["a", "b", "c", "d", "e", "f", "g"];
     let why = refusal(&[with("1", &many), with("2", &["x"]), with("3", &["y"]), with("4", &["z"])]).unwrap();
     let told = why.user_text().as_str();
     assert!(
-        told.contains("and 10 DAGs")
-            && told.contains("e, 2 more (1,")
-            && told.ends_with("; and 1 more files"),
+        told.contains("and 4 of its files")
+            && told.contains("(breaks a, b, c, d, e, 2 more); 2,")
+            && told.ends_with("; and 1 more file"),
         "{told}"
     );
 }

@@ -1,5 +1,5 @@
-//! Strict releases: their DAGs are parsed before they are live, and what breaks a DAG that could be imported before does
-//! not go live.
+//! Strict releases: their DAGs are parsed before they are live, and what has an import error that the live version does
+//! not have does not go live.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::Supervisor;
 use super::release::PrepareError;
 use crate::blocking::blocking;
 use crate::local::broker::OwnBroker;
-use crate::local::check::{self, CheckedDags};
+use crate::local::check::{self, CheckedDags, Compared};
 use crate::local::code;
 use crate::local::components::parser_variables;
 use crate::local::one_shot::{OneShot, OneShotError};
@@ -26,31 +26,33 @@ use crate::{Environment, Secret};
 const PARSER: &str = "check";
 
 impl Supervisor {
-    /// Whether the DAGs of a release have to be checked: it is strict, and others are live.
+    /// Whether the DAGs of a release have to be checked: it is strict, and not live already.
     pub(super) fn must_check(&self, environment: &Environment) -> bool {
         let live = self.state.live();
         let wanted = environment.running();
         environment.release.is_strict
-            && live.dag_version.is_some()
             && wanted.dag_version.is_some()
             && (live.dag_version != wanted.dag_version || live.runtime_version != wanted.runtime_version)
     }
 
-    /// Refuses a release that breaks a DAG which could be imported before.
+    /// Refuses a release with an import error that the live version does not have.
     pub(super) async fn check_strictly(
         &mut self,
         context: &SettingsContext<'_>,
         own_broker: &OwnBroker,
     ) -> Result<(), PrepareError> {
-        self.view.wait_for("dags", "checking that every DAG can still be imported");
+        self.view.wait_for("dags", "checking that every DAG can be imported");
         self.view.step(RolloutStep::Check, None, None);
         let version = context.environment.release.dag_version.clone();
         let after = self.parse_aside(context, own_broker, version.as_deref()).await?;
         if after.errors.is_empty() {
             return Ok(());
         }
-        // In the same way, so that what cannot be parsed aside is not held against the new version.
         let live = self.state.live().clone();
+        if live.dag_version.is_none() {
+            return self.refuse_new_errors(check::compared(&CheckedDags::default(), after));
+        }
+        // In the same way, so that what cannot be parsed aside is not held against the new version.
         let (plane, project) = (Arc::clone(&self.plane), self.state.project.clone());
         let host = plane.host().await.map_err(|why| ("runtime", why))?;
         let runtime = live.runtime_version.as_deref().unwrap_or(&context.environment.runtime_version);
@@ -62,8 +64,14 @@ impl Supervisor {
             Err(PrepareError::Refused(_)) => return Ok(()),
             Err(error) => return Err(error),
         };
-        self.import_errors = check::errors_with_broken_dags(&before, after);
-        match check::refusal(&self.import_errors) {
+        self.refuse_new_errors(check::compared(&before, after))
+    }
+
+    /// Refuses a release with errors that the live version does not have, and reports them before the others.
+    fn refuse_new_errors(&mut self, found: Compared) -> Result<(), PrepareError> {
+        let refusal = check::refusal(&found.new);
+        self.import_errors = [found.new, found.known].concat();
+        match refusal {
             Some(why) => Err(PrepareError::Refused(why)),
             None => Ok(()),
         }

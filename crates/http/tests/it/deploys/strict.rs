@@ -1,4 +1,4 @@
-//! Strict deploys: what breaks a DAG that could be imported before fails, and what ran before keeps serving.
+//! Strict deploys: one with an import error that the live version does not have fails, and what ran before keeps serving.
 
 use podium_testkit::on_both_engines;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Place, id, url};
 use crate::deployments::{change, read};
 
-const WHY: &str = "the deploy is strict, and a DAG that could be imported before cannot be imported any more: hello (a.py, line 2)";
+const WHY: &str = "the deploy is strict, and one of its files cannot be imported: a.py, line 2: ImportError: no (breaks hello)";
 
 impl Place<'_> {
     /// Deploys DAGs that break one, with these fields of the finalizing request.

@@ -7,13 +7,15 @@ use podium_api::path::OfDeploy;
 use serde_json::Value;
 
 use crate::client::ending::{Outcome, one_line, printable};
-use crate::client::output::{View, column};
+use crate::client::output::{View, column, shout};
 use crate::client::session::{Session, text};
 
 const VIEW: View =
     View { name: "deployId", columns: &[column("DEPLOY", "deployId"), column("STATE", "state")] };
 /// How many names a line has.
 const MOST_NAMES: usize = 200;
+/// How many files that could not be imported somebody is warned of by name.
+const MOST_WARNED: usize = 5;
 /// How many lines of a traceback are shown: its end says what happened.
 const MOST_TRACEBACK_LINES: usize = 20;
 
@@ -37,6 +39,26 @@ pub(super) async fn show(session: &Session, path: &OfDeploy) -> Outcome {
         writeln!(out, "  {:<9} {seconds:.1} s", text(&step["step"]))?;
     }
     Ok(())
+}
+
+/// Warns of what could not be imported when a deploy was live; one without a report may be gone back to as well.
+pub(super) async fn warn_of_errors(session: &Session, path: &OfDeploy) {
+    let Ok(report) = session.get::<api::Get>(path).await else { return };
+    let count = error_count(&report);
+    if count > 0 {
+        let files = podium_api::counted(count, "file");
+        shout(&format!("When this deploy was live, {files} could not be imported:"));
+        errors(&report).take(MOST_WARNED).for_each(|error| eprintln!("  {}", summary(error)));
+        let more = count.saturating_sub(MOST_WARNED as u64);
+        if more > 0 {
+            eprintln!("  and {more} more: podium deploy report {}", text(&report["deployId"]));
+        }
+    }
+}
+
+/// How many files could not be imported.
+pub(super) fn error_count(report: &Value) -> u64 {
+    report["importErrorCount"].as_u64().unwrap_or_default()
 }
 
 /// What changed and what is broken, a line each.
@@ -69,8 +91,7 @@ pub(super) fn tracebacks(report: &Value, most: usize) -> Vec<String> {
         let end = &all[all.len().saturating_sub(MOST_TRACEBACK_LINES)..];
         lines.extend(end.iter().map(|line| format!("  {}", one_line(line)).trim_end().to_owned()));
     }
-    let count = report["importErrorCount"].as_u64().unwrap_or_default();
-    let more = count.saturating_sub(errors(report).take(most).count() as u64);
+    let more = error_count(report).saturating_sub(errors(report).take(most).count() as u64);
     if more > 0 && errors(report).count() > most {
         lines.push(format!("and {more} more: podium deploy report {}", text(&report["deployId"])));
     } else if more > 0 {

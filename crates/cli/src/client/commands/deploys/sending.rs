@@ -16,6 +16,7 @@ use crate::client::fields::{given, merged};
 use crate::client::progress::moving;
 use crate::client::project::{FILE, Project, settings};
 use crate::client::session::{Session, Setup, text};
+use crate::terminal;
 
 #[derive(Args)]
 pub(super) struct New {
@@ -28,9 +29,13 @@ pub(super) struct New {
     /// Create the deployment if there is none of that name.
     #[arg(long)]
     create: bool,
-    /// Fail if the deploy breaks a DAG that could be imported before; what ran before keeps running.
-    #[arg(long)]
+    /// Fail if a file cannot be imported, unless that is so in the live version, too: the default without a terminal.
+    /// Nothing of the deploy becomes live then.
+    #[arg(long, overrides_with = "no_strict")]
     strict: bool,
+    /// Go live with files that cannot be imported: the default on a terminal.
+    #[arg(long, overrides_with = "strict")]
+    no_strict: bool,
     /// Wake the deployment if it hibernates.
     #[arg(long)]
     wake: bool,
@@ -79,12 +84,17 @@ impl New {
         let described = json!({
             "description": self.description, "git": git, "platformRuntimeVersion": runtime,
         });
-        let modes = Modes { strict: self.strict, wake: self.wake };
+        let modes = Modes { strict: self.is_strict(), wake: self.wake };
         let finalized = hand_over(&session, path, &files, described, modes).await?;
         follow(&session, path, &finalized).await
     }
 
     /// Shows what would change, and stops.
+    /// Whether what cannot be imported stays off: as told, or else if nobody watches.
+    fn is_strict(&self) -> bool {
+        self.strict || (!self.no_strict && !terminal::is_interactive())
+    }
+
     async fn plan(&self, session: &Session, files: &[archive::File]) -> Outcome {
         let path = self.deployment(session).await?;
         let deployment = session.get::<deployments::Get>(&path).await?;
@@ -152,7 +162,7 @@ const WAKE: &str = "To wake it for this deploy: podium deploy --wake";
 /// How a deploy is made.
 #[derive(Clone, Copy, Default)]
 struct Modes {
-    /// Whether it fails if it breaks a DAG.
+    /// Whether it fails if a file cannot be imported.
     strict: bool,
     /// Whether it wakes a hibernating deployment.
     wake: bool,
