@@ -7,7 +7,7 @@ use serde_with::skip_serializing_none;
 use crate::enums::LogSource;
 use crate::path::OfDeployment;
 use crate::reply::{Events, Many};
-use crate::{SearchId, Timestamp};
+use crate::{SearchId, Timestamp, WrittenTime};
 
 endpoints! {
     tag "Deployment";
@@ -140,9 +140,9 @@ pub struct CountDeploymentLogs {
     /// What the lines must say, as in a search.
     pub search_text: Option<String>,
     /// The window: from when. Goes with `endDate`.
-    pub start_date: Option<Timestamp>,
+    pub start_date: Option<WrittenTime>,
     /// The window: until before when. Goes with `startDate`.
-    pub end_date: Option<Timestamp>,
+    pub end_date: Option<WrittenTime>,
 }
 
 fn default_buckets() -> u64 {
@@ -157,9 +157,9 @@ pub struct DeploymentLogCounts {
     /// The parts of the window, in order.
     pub buckets: Vec<DeploymentLogCount>,
     /// When the window begins.
-    pub start_date: Timestamp,
+    pub start_date: WrittenTime,
     /// Before when it ends.
-    pub end_date: Timestamp,
+    pub end_date: WrittenTime,
     /// There if not everything could be counted: lines from this moment on are counted, of earlier ones only some.
     pub complete_from: Option<Timestamp>,
 }

@@ -66,7 +66,7 @@ pub use ids::*;
 pub use patch::Patch;
 pub use reply::{Blank, Events, Lines, Many, One, Reply, ReplyKind};
 pub use shown::Shown;
-pub use time::Timestamp;
+pub use time::{Timestamp, WrittenTime};
 
 registry! {
     authorization,

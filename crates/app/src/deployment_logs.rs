@@ -73,8 +73,8 @@ pub async fn count(cx: Cx<Scope>, call: Call<api::Count>) -> Result<Many<Deploym
     };
     Ok(Many(DeploymentLogCounts {
         buckets: buckets.into_iter().enumerate().map(bucket).collect(),
-        start_date: window.start,
-        end_date: window.end,
+        start_date: query.start_date.unwrap_or_else(|| window.start.into()),
+        end_date: query.end_date.unwrap_or_else(|| window.end.into()),
         complete_from,
     }))
 }

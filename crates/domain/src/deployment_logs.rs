@@ -6,7 +6,7 @@ use std::time::Duration;
 use podium_api::agent_logs::AgentLogLine;
 use podium_api::deployment_logs::{CountDeploymentLogs, GetDeploymentLogs};
 use podium_api::enums::LogSource;
-use podium_api::{Timestamp, counted};
+use podium_api::{Timestamp, WrittenTime, counted};
 
 use crate::refusal::{Fields, Result};
 
@@ -17,7 +17,8 @@ pub fn window(query: &GetDeploymentLogs, now: Timestamp) -> Result<Range<Timesta
 
 /// The window of a count, by the same rules.
 pub fn counted_window(query: &CountDeploymentLogs, now: Timestamp) -> Result<Range<Timestamp>> {
-    window_of((query.start_date, query.end_date), query.range, now)
+    let at = |date: &Option<WrittenTime>| date.as_ref().map(WrittenTime::at);
+    window_of((at(&query.start_date), at(&query.end_date)), query.range, now)
 }
 
 fn window_of(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::enums::HibernationEvent;
-use crate::{NodePoolId, Timestamp, WorkerQueueId};
+use crate::{NodePoolId, Timestamp, WorkerQueueId, WrittenTime};
 
 /// A worker queue.
 #[skip_serializing_none]
@@ -99,7 +99,7 @@ pub struct DeploymentHibernationOverride {
     /// Whether the deployment is to hibernate.
     pub is_hibernating: Option<bool>,
     /// When it expires; absent means never.
-    pub override_until: Option<Timestamp>,
+    pub override_until: Option<WrittenTime>,
 }
 
 /// A pair of times, as five-field cron expressions in UTC.

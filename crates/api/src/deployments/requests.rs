@@ -8,7 +8,7 @@ use super::parts::DeploymentHibernationSchedule;
 use crate::decode::MAY_BE_EMPTY;
 use crate::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize, WorkerMachineName};
 use crate::union::{Union, Variant, narrowed, no_fields};
-use crate::{ClusterId, NodePoolId, Patch, Timestamp, WorkerQueueId, WorkspaceId};
+use crate::{ClusterId, NodePoolId, Patch, WorkerQueueId, WorkspaceId, WrittenTime};
 
 /// A new deployment; `name` and `workspaceId` are enough.
 #[skip_serializing_none]
@@ -348,7 +348,7 @@ pub struct DeploymentHibernationOverrideRequest {
     /// Whether the deployment is to hibernate.
     pub is_hibernating: Option<bool>,
     /// When it expires; absent means never.
-    pub override_until: Option<Timestamp>,
+    pub override_until: Option<WrittenTime>,
 }
 
 /// An override of the hibernation schedules, from now on.
@@ -359,7 +359,7 @@ pub struct OverrideDeploymentHibernationBody {
     /// Whether the deployment is to hibernate; `null` deletes the override.
     pub is_hibernating: Patch<bool>,
     /// When it expires; absent or `null` means never.
-    pub override_until: Option<Timestamp>,
+    pub override_until: Option<WrittenTime>,
 }
 
 fn hybrid_executor() -> Schema {

@@ -22,7 +22,7 @@ pub async fn override_hibernation(
     let (id, body) = (call.path.deployment_id, call.body);
     let wanted = match body.is_hibernating {
         Patch::Set(is_hibernating) => {
-            hibernation::check_until("overrideUntil", body.override_until, cx.now())?;
+            hibernation::check_until("overrideUntil", body.override_until.as_ref(), cx.now())?;
             Some(HibernationOverride { is_hibernating, until: body.override_until })
         }
         Patch::Keep | Patch::Clear => None,
@@ -35,8 +35,8 @@ pub async fn override_hibernation(
                 "Only deployments in development mode hibernate, and this one is not in development mode.";
             return Err(Refusal::invalid(message).into());
         }
-        let row = set(cx, tx, stored, wanted, EventType::DeploymentHibernationOverrideSet)?;
-        let body = shown(wanted, cx.now()).unwrap_or(DeploymentHibernationOverride {
+        let row = set(cx, tx, stored, wanted.clone(), EventType::DeploymentHibernationOverrideSet)?;
+        let body = shown(wanted.as_ref(), cx.now()).unwrap_or(DeploymentHibernationOverride {
             is_active: Some(false),
             is_hibernating: None,
             override_until: None,
@@ -65,13 +65,13 @@ pub async fn end_hibernation_override(
 
 /// An override as it is shown.
 pub(super) fn shown(
-    stored: Option<HibernationOverride>,
+    stored: Option<&HibernationOverride>,
     now: Timestamp,
 ) -> Option<DeploymentHibernationOverride> {
-    stored.map(|HibernationOverride { is_hibernating, until }| DeploymentHibernationOverride {
-        is_active: Some(until.is_none_or(|until| until > now)),
-        is_hibernating: Some(is_hibernating),
-        override_until: until,
+    stored.map(|stored| DeploymentHibernationOverride {
+        is_active: Some(stored.is_active(now)),
+        is_hibernating: Some(stored.is_hibernating),
+        override_until: stored.until.clone(),
     })
 }
 

@@ -143,8 +143,8 @@ fn scaling_spec(hibernation: &Hibernation, now: Timestamp) -> Option<DeploymentS
     let is_said = override_.is_some() || !schedules.is_empty();
     is_said.then(|| DeploymentScalingSpec {
         hibernation_spec: Some(DeploymentHibernationSpec {
-            override_: super::hibernation::shown(*override_, now),
-            schedules: Some(schedules.clone()),
+            override_: super::hibernation::shown(override_.as_ref(), now),
+            schedules: Some(schedules.clone()).filter(|schedules| !schedules.is_empty()),
         }),
     })
 }

@@ -10,7 +10,7 @@ use podium_api::deployments::{
     DeploymentHibernationOverrideRequest, DeploymentHibernationSchedule, DeploymentHibernationSpecRequest,
 };
 use podium_api::enums::HibernationEvent;
-use podium_api::{FieldError, Timestamp};
+use podium_api::{FieldError, Timestamp, WrittenTime};
 
 use super::cron::{WELL_FORMED, civil, cron, next_after, timestamp};
 use super::spec::{Hibernation, HibernationOverride};
@@ -36,12 +36,13 @@ pub fn state(hibernation: &Hibernation, is_development_mode: bool, now: Timestam
         return State { is_hibernating: false, next: None, reason: String::new() };
     }
     let schedules = Schedules::of(hibernation);
-    match hibernation.override_.filter(|o| o.until.is_none_or(|until| until > now)) {
-        Some(HibernationOverride { is_hibernating, until: None }) => {
+    let in_force = hibernation.override_.as_ref().filter(|it| it.is_active(now));
+    match in_force.map(|it| (it.is_hibernating, it.until.as_ref().map(WrittenTime::at))) {
+        Some((is_hibernating, None)) => {
             let reason = format!("An override keeps it {} until it is deleted.", word(is_hibernating));
             State { is_hibernating, next: None, reason }
         }
-        Some(HibernationOverride { is_hibernating, until: Some(until) }) => {
+        Some((is_hibernating, Some(until))) => {
             let after = if schedules.at(until) == is_hibernating {
                 schedules.next_change(until, is_hibernating)
             } else {
@@ -66,7 +67,7 @@ pub fn state(hibernation: &Hibernation, is_development_mode: bool, now: Timestam
 /// awake.
 pub fn awake(hibernation: &Hibernation, now: Timestamp) -> Option<HibernationOverride> {
     let schedules = Schedules::of(hibernation);
-    let until = || schedules.next_change(now, false).map(|(at, _)| at);
+    let until = || schedules.next_change(now, false).map(|(at, _)| at.into());
     schedules.at(now).then(|| HibernationOverride { is_hibernating: false, until: until() })
 }
 
@@ -147,8 +148,8 @@ pub(super) fn check(
         let path = format!("{PATH}.override.overrideUntil");
         hibernation.override_ = match is_hibernating {
             Some(is_hibernating) => {
-                fields.take(check_until(&path, *override_until, now));
-                Some(HibernationOverride { is_hibernating: *is_hibernating, until: *override_until })
+                fields.take(check_until(&path, override_until.as_ref(), now));
+                Some(HibernationOverride { is_hibernating: *is_hibernating, until: override_until.clone() })
             }
             None => None,
         };
@@ -157,8 +158,8 @@ pub(super) fn check(
 }
 
 /// An override lapses in the future or never.
-pub fn check_until(field: &str, until: Option<Timestamp>, now: Timestamp) -> Result<(), FieldError> {
-    if until.is_some_and(|until| until <= now) {
+pub fn check_until(field: &str, until: Option<&WrittenTime>, now: Timestamp) -> Result<(), FieldError> {
+    if until.is_some_and(|until| until.at() <= now) {
         return Err(FieldError::new(
             field,
             "past",
@@ -228,7 +229,9 @@ mod tests {
 
     #[test]
     fn what_is_woken_stays_awake_until_the_next_time_to_hibernate() {
-        let woken = |now: &str| awake(&nightly(), at(now)).map(|it| (it.is_hibernating, it.until));
+        let woken = |now: &str| {
+            awake(&nightly(), at(now)).map(|it| (it.is_hibernating, it.until.map(|until| until.at())))
+        };
         assert_eq!(woken("2027-01-15T12:00:00Z"), None, "it is awake by itself");
         let evening = Some((false, Some(at("2027-01-16T20:00:00Z"))));
         assert_eq!(woken("2027-01-15T20:00:00Z"), evening);
@@ -284,7 +287,7 @@ mod tests {
     fn an_override_outranks_schedules_until_it_lapses() {
         let now = at("2027-01-15T12:00:00Z");
         let with = |is_hibernating, until: Option<&str>| Hibernation {
-            override_: Some(HibernationOverride { is_hibernating, until: until.map(at) }),
+            override_: Some(HibernationOverride { is_hibernating, until: until.map(|it| at(it).into()) }),
             ..nightly()
         };
         let table = [
@@ -304,7 +307,8 @@ mod tests {
     #[test]
     fn an_override_ends_in_the_future_or_never() {
         let now = at("2027-01-15T12:00:00Z");
-        let ends = |until: Option<&str>| check_until("until", until.map(at), now).is_ok();
+        let ends =
+            |until: Option<&str>| check_until("until", until.map(|it| at(it).into()).as_ref(), now).is_ok();
         assert!(ends(None) && ends(Some("2027-01-15T12:00:00.001Z")));
         assert!(!ends(Some("2027-01-15T12:00:00Z")) && !ends(Some("2020-01-01T00:00:00Z")));
     }

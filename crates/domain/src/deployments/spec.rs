@@ -6,7 +6,7 @@
 use podium_api::deployments::DeploymentHibernationSchedule;
 use podium_api::deploys::DeployGit;
 use podium_api::enums::{CloudProvider, DeploymentType, Executor, SchedulerSize, WorkerMachineName};
-use podium_api::{DeployId, NodePoolId, Timestamp, WorkerQueueId};
+use podium_api::{DeployId, NodePoolId, Timestamp, WorkerQueueId, WrittenTime};
 use serde::{Deserialize, Serialize};
 
 use crate::options;
@@ -199,13 +199,20 @@ pub struct Hibernation {
 }
 
 /// What outranks the schedules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HibernationOverride {
     /// Whether the deployment is to hibernate.
     pub is_hibernating: bool,
     /// When it expires; `None` means never.
-    pub until: Option<Timestamp>,
+    pub until: Option<WrittenTime>,
+}
+
+impl HibernationOverride {
+    /// Whether it has not expired.
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        self.until.as_ref().is_none_or(|until| until.at() > now)
+    }
 }
 
 /// What is deployed: everything that a rollback restores, except for the runtime and the DAG-deploy setting.

@@ -67,7 +67,7 @@ on_both_engines! {
         app.settle().await;
         let until = app.world.now() + HOUR;
         app.change_deployment(id, move |spec| {
-            spec.hibernation.override_ = Some(HibernationOverride { is_hibernating: true, until: Some(until) });
+            spec.hibernation.override_ = Some(HibernationOverride { is_hibernating: true, until: Some(until.into()) });
         })
         .await;
         app.settle().await;

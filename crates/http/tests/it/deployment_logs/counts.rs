@@ -40,6 +40,10 @@ on_both_engines! {
             assert_eq!(counts(&count("sources=scheduler&buckets=1&range=60").await), [[0, 0, 1]]);
             let dates = "startDate=2027-01-15T07:29:00Z&endDate=2027-01-15T07:31:00Z";
             assert_eq!(counts(&count(&format!("sources=worker&sources=scheduler&buckets=2&{dates}")).await), [[0, 1, 0], [0, 0, 1]]);
+            let offset = "startDate=2027-01-15T08:29:00%2B01:00&endDate=2027-01-15T07:31:00.5Z";
+            let echoed = count(&format!("sources=worker&buckets=1&{offset}")).await;
+            assert_eq!((&echoed["startDate"], &echoed["endDate"]), (&json!("2027-01-15T08:29:00+01:00"), &json!("2027-01-15T07:31:00.5Z")));
+            assert_eq!(echoed["buckets"][0]["startDate"], "2027-01-15T07:29:00.000Z");
             assert_eq!(counts(&count("sources=worker").await).len(), 60);
             assert_eq!(counts(&count("sources=webserver&buckets=1").await), [[0, 0, 0]], "the deployment has no such component");
         }

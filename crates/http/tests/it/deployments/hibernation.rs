@@ -85,7 +85,9 @@ on_both_engines! {
             (json!({ "scalingSpec": { "hibernationSpec": { "schedules": [nightly] } } }),
                 json!({ "hibernationSpec": { "schedules": [nightly] } })),
             (json!({ "scalingSpec": { "hibernationSpec": { "override": asleep } } }),
-                json!({ "hibernationSpec": { "schedules": [], "override": shown } })),
+                json!({ "hibernationSpec": { "override": shown } })),
+            (json!({ "scalingSpec": { "hibernationSpec": { "schedules": [], "override": asleep } } }),
+                json!({ "hibernationSpec": { "override": shown } })),
         ] {
             change(&app, id, json!({ "scalingSpec": both })).await.ok();
             let after = change(&app, id, sent.clone()).await.ok();
@@ -115,7 +117,7 @@ on_both_engines! {
         let id = made(&app, workspace, scaling(json!([schedule("0 20 * * *", "0 6 * * *")]))).await;
         let body = json!({ "isHibernating": true, "overrideUntil": "2027-01-15T10:00:00Z" });
         let answer = app.post(&app.owner, &at(&app, id), body).await;
-        let shown = json!({ "isActive": true, "isHibernating": true, "overrideUntil": "2027-01-15T10:00:00.000Z" });
+        let shown = json!({ "isActive": true, "isHibernating": true, "overrideUntil": "2027-01-15T10:00:00Z" });
         assert_eq!(answer.ok(), shown);
         assert_eq!(answer.header("etag").split('-').next(), Some("\"2"));
         let deployment = read(&app, id).await;
@@ -130,6 +132,31 @@ on_both_engines! {
         assert_eq!(deployment["scalingSpec"]["hibernationSpec"]["override"]["isActive"], false);
         assert_eq!(status(&deployment)["isHibernating"], false);
         assert_eq!(status(&deployment)["nextEventAt"], "2027-01-15T20:00:00.000Z");
+    }
+
+    async fn an_end_is_answered_as_it_was_written_and_stored_so(app) {
+        let id = made(&app, app.workspace("Analytics").await, json!({ "isDevelopmentMode": true })).await;
+        let shown = |it: &Value| it["scalingSpec"]["hibernationSpec"]["override"]["overrideUntil"].clone();
+        // One moment, written in three ways.
+        let mut tags = Vec::new();
+        for until in ["2027-01-15T10:00:00Z", "2027-01-15T11:00:00+01:00", "2027-01-15T04:30:00.000-05:30"] {
+            let body = json!({ "isHibernating": true, "overrideUntil": until });
+            assert_eq!(app.post(&app.owner, &at(&app, id), body.clone()).await.ok()["overrideUntil"], until);
+            let read = app.get(&app.owner, &path(&app, id)).await;
+            assert_eq!(shown(&read.ok()), until);
+            assert_eq!(status(&read.ok())["nextEventAt"], "2027-01-15T10:00:00.000Z", "what we compute is UTC");
+            tags.push(read.header("etag").split('-').nth(1).unwrap().to_owned());
+            assert!(app.column("deployments", id, "spec").await.contains(until), "it is stored");
+            let set = json!({ "scalingSpec": { "hibernationSpec": { "override": &body } } });
+            assert_eq!(shown(&change(&app, id, set).await.ok()), until);
+            let call = json!({ "method": "POST", "path": at(&app, id), "body": body });
+            let plan = app.post(&app.owner, &app.path("/plans"), json!({ "calls": [call] })).await.ok().to_string();
+            assert!(plan.contains(until) && !plan.contains("\"overrideUntil\":\"2027-01-15T10:00:00.000Z\""), "{plan}");
+        }
+        tags.dedup();
+        assert_eq!(tags.len(), 3, "another body has another tag");
+        let past = json!({ "isHibernating": true, "overrideUntil": "2027-01-15T09:00:00+01:00" });
+        assert_eq!(app.post(&app.owner, &at(&app, id), past).await.wrong_fields(), ["overrideUntil: past"]);
     }
 
     async fn an_override_without_an_end_lasts_until_it_is_deleted(app) {
@@ -207,7 +234,7 @@ on_both_engines! {
         let (scope, until) = (app.scope(), app.world.now() + HOUR);
         let stored = app.app.db.write(None, move |tx| {
             let mut row = deployments::get(tx, &scope, id)?.expect("it exists");
-            row.spec.hibernation.override_ = Some(HibernationOverride { is_hibernating: true, until: Some(until) });
+            row.spec.hibernation.override_ = Some(HibernationOverride { is_hibernating: true, until: Some(until.into()) });
             row.stamp.version += 1;
             deployments::update(tx, &scope, &row, &row.name)
         });

@@ -83,7 +83,7 @@ fn drawn(visit: &OrganizationVisit<'_>, counts: &DeploymentLogCounts) -> Histogr
         return Histogram::default();
     }
     let most = counts.buckets.iter().map(|of| levels(of).iter().sum()).max().unwrap_or(1).max(1);
-    let ends = counts.buckets.iter().skip(1).map(|of| of.start_date).chain([counts.end_date]);
+    let ends = counts.buckets.iter().skip(1).map(|of| of.start_date).chain([counts.end_date.at()]);
     let bar = |(x, (of, to)): (usize, (&DeploymentLogCount, Timestamp))| Bar {
         x,
         parts: parts(levels(of), most),
@@ -93,7 +93,7 @@ fn drawn(visit: &OrganizationVisit<'_>, counts: &DeploymentLogCounts) -> Histogr
     Histogram {
         problem: None,
         bars: counts.buckets.iter().zip(ends).enumerate().map(bar).collect(),
-        shown: (counts.start_date.millis(), counts.end_date.millis()),
+        shown: (counts.start_date.at().millis(), counts.end_date.at().millis()),
         sum: counted(sums),
         complete_from,
     }
