@@ -10,6 +10,30 @@ pub fn is_web(text: &str) -> bool {
     !host.is_empty() && is_plain(text)
 }
 
+/// What is wrong with a URL of the web that has placeholders. Blanks may stand inside double braces, where templates
+/// have them (`{{ dag_id }}`), and nowhere else.
+pub fn pattern_fault(pattern: &str) -> Option<String> {
+    let mut without_blanks = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while !rest.is_empty() {
+        let (text, placeholder) = rest.split_at(rest.find("{{").unwrap_or(rest.len()));
+        let length = placeholder.find("}}").map_or(0, |end| end + 2);
+        let text = if length == 0 { rest } else { text };
+        if let Some(at) = text.find(' ') {
+            let before = &pattern[..pattern.len() - rest.len() + at];
+            return Some(format!(
+                "must not have a blank outside `{{{{ }}}}`: there is one after `{before}`. Write it as `%20`"
+            ));
+        }
+        without_blanks.push_str(text);
+        without_blanks.extend(placeholder[..length].chars().filter(|c| *c != ' '));
+        rest = &rest[text.len() + length..];
+    }
+    (!is_web(&without_blanks)).then(|| {
+        "must be an http or https URL, such as https://logs.example.com/{{ dag_id }}/{{ run_id }}".into()
+    })
+}
+
 /// Whether a text is where a repository is fetched from, in any form that Git takes: a URL of the web, of SSH, of Git's
 /// own protocol or of a file, `host:path` with or without a user, or a path. What a browser would run is none.
 pub fn is_remote(text: &str) -> bool {
@@ -106,6 +130,44 @@ mod tests {
         ];
         for (text, web, remote) in table {
             assert_eq!((is_web(text), is_remote(text)), (web, remote), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn blanks_stand_inside_the_placeholders_of_a_pattern() {
+        for fine in [
+            "https://logs.test/{{ dag_id }}/{{run_id}}/{{  task_id}}",
+            "https://{{ host }}.logs.test/?dag={{ dag_id }}&run={{ run_id | urlencode }}",
+            "https://logs.test/{dag_id}/{run_id}",
+            "https://logs.test/{{dag_id",
+        ] {
+            assert_eq!(pattern_fault(fine), None, "{fine}");
+        }
+        for (wrong, before) in [
+            ("https://logs.test/a b", "https://logs.test/a"),
+            ("https://logs.test/{{ dag_id }}/a {{ b }}", "https://logs.test/{{ dag_id }}/a"),
+            ("https://logs.test/{{ dag_id }} ", "https://logs.test/{{ dag_id }}"),
+            ("https://logs.test/{ dag_id }", "https://logs.test/{"),
+            ("https://logs.test/{{ dag_id", "https://logs.test/{{"),
+            ("https://logs.test/}} {{ dag_id }}", "https://logs.test/}}"),
+        ] {
+            let said = format!("there is one after `{before}`.");
+            assert!(pattern_fault(wrong).is_some_and(|message| message.contains(&said)), "{wrong}");
+        }
+        for wrong in [
+            "javascript:alert({{ x }})",
+            "//logs.test/{{ dag_id }}",
+            "https:///{{ dag_id }}",
+            "https://logs.test/{{ \"onclick= }}",
+            "https://logs.test/{{ a\nb }}",
+            "https://logs.test/{{ a\u{a0}b }}",
+            "{{ base }}/x",
+            "",
+        ] {
+            assert!(
+                pattern_fault(wrong).is_some_and(|message| message.starts_with("must be an http")),
+                "{wrong}"
+            );
         }
     }
 }

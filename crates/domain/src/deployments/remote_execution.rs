@@ -23,9 +23,8 @@ pub(super) fn check(
         Some(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         None => stored,
     };
-    let pattern = requested.task_log_url_pattern.as_deref().unwrap_or_default();
-    if !pattern.is_empty() && !urls::is_web(pattern) {
-        let message = "must be an http or https URL, such as https://logs.example.com/{dag_id}/{run_id}";
+    let pattern = requested.task_log_url_pattern.as_deref().filter(|pattern| !pattern.is_empty());
+    if let Some(message) = pattern.and_then(urls::pattern_fault) {
         fields.push("remoteExecution.taskLogUrlPattern", "format", message);
     }
     RemoteExecution {

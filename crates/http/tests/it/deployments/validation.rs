@@ -140,6 +140,12 @@ on_both_engines! {
             let refused = change(&app, id, json!({ "remoteExecution": wrong })).await;
             assert_eq!(refused.wrong_fields(), [format!("remoteExecution.{field}: format")], "{value:?}");
         }
+        let pattern = "https://logs.test/{{ dag_id }}/{{ run_id }}";
+        let blanks = change(&app, id, json!({ "remoteExecution": { "enabled": true, "taskLogUrlPattern": pattern } })).await;
+        assert_eq!(blanks.ok()["remoteExecution"]["taskLogUrlPattern"], pattern);
+        let outside = json!({ "enabled": true, "taskLogUrlPattern": "https://logs.test/my dag" });
+        let message = change(&app, id, json!({ "remoteExecution": outside })).await.refused(400);
+        assert!(message.contains("there is one after `https://logs.test/my`"), "{message}");
         let cleared = json!({ "enabled": true, "allowedIpAddressRanges": [], "taskLogBucket": "", "taskLogUrlPattern": "" });
         let cleared = change(&app, id, json!({ "remoteExecution": cleared })).await.ok();
         assert_eq!(cleared["remoteExecution"],
