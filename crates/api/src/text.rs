@@ -7,6 +7,9 @@
 //! selector that makes a symbol an emoji, and the joiner inside an emoji of several. Joiners between letters, which
 //! some scripts use for fine typography, are refused: two names that differ by one read the same to most people.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
@@ -44,6 +47,49 @@ pub fn complaint(c: char) -> String {
         _ => "an invisible character",
     };
     format!("must be one line of visible characters: it contains {what} (U+{:04X})", u32::from(c))
+}
+
+/// Whether a character is a command to the terminal or browser that shows it: controls (C0, DEL, C1), and what embeds,
+/// overrides or isolates the direction of text, so that it reads as something else. Marks of direction and joiners between
+/// letters belong to the scripts that use them.
+pub fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text from elsewhere as it may be shown: with U+FFFD for what steers. Lines and tabs stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let replaced = |c: char| steers(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(replaced) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if replaced(c) { char::REPLACEMENT_CHARACTER } else { c }).collect())
+}
+
+/// JSON in which no character steers: those that JSON may hold as they are (DEL, C1 and those of direction) are written
+/// as `\uXXXX`, which reads back as the same text.
+pub fn escaped_json(json: String) -> String {
+    // The first byte of each of these characters; most JSON has none of them.
+    if !json.bytes().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2)) {
+        return json;
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        // Lines and tabs are between the values; inside a text they are escaped already.
+        if steers(c) && !c.is_ascii_whitespace() {
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// The same of bytes; what is no text is left alone.
+pub fn escaped_json_bytes(json: Vec<u8>) -> Vec<u8> {
+    match String::from_utf8(json) {
+        Ok(text) => escaped_json(text).into_bytes(),
+        Err(error) => error.into_bytes(),
+    }
 }
 
 /// Pictures and their skin tones.
@@ -176,5 +222,42 @@ mod tests {
             complaint('\u{200b}'),
             "must be one line of visible characters: it contains an invisible character (U+200B)"
         );
+    }
+
+    #[test]
+    fn what_steers_is_not_shown_and_everything_else_is() {
+        for shown in [
+            "",
+            "two\nlines and a\ttab",
+            "فريق البيانات",
+            "צוות\u{200f} (נתונים)",
+            "می\u{200c}خواهم",
+            "👩\u{200d}💻",
+            "«é» — £5",
+        ] {
+            assert!(matches!(printable(shown), Cow::Borrowed(text) if text == shown), "{shown:?}");
+        }
+        for steering in
+            ['\0', '\u{7}', '\u{1b}', '\r', '\u{7f}', '\u{85}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{2069}']
+        {
+            assert_eq!(printable(&format!("a{steering}b")), "a\u{fffd}b", "{steering:?}");
+        }
+    }
+
+    #[test]
+    fn json_reads_back_as_it_was_and_steers_nothing() {
+        for text in
+            ["plain", "é £ — 👩\u{200d}💻 צוות", "a\u{1b}[2J\u{9b}31m\u{7f}\u{202e}evil\u{2066}\n\t\"\\"]
+        {
+            let value = serde_json::json!({ text: [text, { "lines\nof": text }] });
+            for json in [value.to_string(), format!("{value:#}")] {
+                let escaped = escaped_json(json);
+                assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), value);
+                assert!(!escaped.contains(|c: char| steers(c) && c != '\n'), "{escaped:?}");
+            }
+        }
+        assert_eq!(escaped_json("\"é\u{202e}\"".into()), "\"é\\u202e\"");
+        assert_eq!(escaped_json_bytes(b"\"\x7f\"".to_vec()), b"\"\\u007f\"");
+        assert_eq!(escaped_json_bytes(vec![0xff, 0x7f]), [0xff, 0x7f]);
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use podium_api::DeploymentId;
 use podium_api::deployment_logs::{self as api, DeploymentLogEntry};
+use podium_api::text::escaped_json;
 use podium_domain::{Refusal, deployment_logs as rules};
 use podium_logs::{Follow, Follower, Query};
 use podium_store::{Scope, deployments};
@@ -119,6 +120,7 @@ fn written(lines: impl Iterator<Item = (u64, DeploymentLogEntry)>) -> Result<Vec
     let mut text = String::new();
     for (number, entry) in lines {
         let data = serde_json::to_string(&entry).map_err(|error| Error::Internal(error.to_string()))?;
+        let data = escaped_json(data);
         let _ = write!(text, "id: {number}\ndata: {data}\n\n");
     }
     Ok(text.into_bytes())

@@ -1,6 +1,7 @@
 //! What a visit is answered with.
 
 use askama::Template;
+use podium_api::text::printable;
 
 use crate::calls::Problem;
 
@@ -44,11 +45,36 @@ impl Answer {
     /// A page with a status.
     pub(crate) fn with_status(status: u16, template: &impl Template) -> Result {
         let html = template.render().map_err(|_| Problem::new(500, "The page could not be rendered."))?;
-        Ok(Self::Page { status, html })
+        // Whatever text a page shows, it stays in its place.
+        Ok(Self::Page { status, html: printable(&html).into_owned() })
     }
 
     /// Another page.
     pub(crate) fn redirect(to: impl Into<String>) -> Result {
         Ok(Self::Redirect { to: to.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Template)]
+    #[template(source = "<p title=\"{{ text }}\">{{ text }}</p>\n", ext = "html")]
+    struct Page<'a> {
+        text: &'a str,
+    }
+
+    #[test]
+    fn no_text_steers_a_page() {
+        let shown = |text| match Answer::page(&Page { text }) {
+            Ok(Answer::Page { html, .. }) => html,
+            _ => String::new(),
+        };
+        assert_eq!(
+            shown("a\u{1b}[2J\u{9b}\u{202e}b"),
+            "<p title=\"a\u{fffd}[2J\u{fffd}\u{fffd}b\">a\u{fffd}[2J\u{fffd}\u{fffd}b</p>\n"
+        );
+        assert_eq!(shown("צוות\u{200f}\tنتا"), "<p title=\"צוות\u{200f}\tنتا\">צוות\u{200f}\tنتا</p>\n");
     }
 }

@@ -2,6 +2,7 @@
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
+use podium_api::text::escaped_json_bytes;
 use podium_api::{ErrorBody, FieldError};
 use podium_app::Error;
 use podium_app::streams::WhoseStreams;
@@ -82,7 +83,8 @@ impl Failure {
             status_code: self.status.as_u16(),
             field_errors: Some(self.fields).filter(|fields| !fields.is_empty()),
         };
-        let mut response = Response::new(whole(serde_json::to_vec(&body).unwrap_or_default()));
+        let mut response =
+            Response::new(whole(escaped_json_bytes(serde_json::to_vec(&body).unwrap_or_default())));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use podium_api::text::printable;
 use podium_app::secrets::sha256_base64;
 use podium_domain::environment_objects::auth_types;
 use serde_json::json;
@@ -93,10 +94,10 @@ fn hashes(template: &str, tag: &str) -> Option<String> {
     (!sources.is_empty()).then(|| sources.join(" "))
 }
 
-/// A text escaped for HTML.
+/// A text escaped for HTML, with nothing in it that steers the page.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in printable(text).chars() {
         match character {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),

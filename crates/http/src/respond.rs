@@ -113,6 +113,7 @@ impl WrittenReply {
     }
 
     fn of(kind: ReplyKind, version: Option<i64>, bytes: Vec<u8>) -> Self {
+        let bytes = podium_api::text::escaped_json_bytes(bytes);
         Self { kind, tag: version.and_then(|version| etag(version, &bytes)), bytes: bytes.into() }
     }
 

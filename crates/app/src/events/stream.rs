@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::events as api;
+use podium_api::text::escaped_json;
 use podium_domain::events::{Cursor, Visibility};
 use podium_domain::{Permission, Target};
 use podium_store::Scope;
@@ -231,6 +232,7 @@ fn written(app: &App, rows: Vec<EventRow>) -> Result<Vec<u8>> {
     for row in rows {
         let event = shown(app, row);
         let data = serde_json::to_string(&event).map_err(|error| Error::Internal(error.to_string()))?;
+        let data = escaped_json(data);
         let _ = write!(text, "id: {}\ndata: {data}\n\n", event.id);
     }
     Ok(text.into_bytes())

@@ -184,15 +184,9 @@ fn has_own_token() -> bool {
     std::env::var_os("PODIUM_TOKEN").is_some_and(|token| !token.is_empty())
 }
 
-/// A text without control characters: what a server says must not steer a terminal.
+/// A text that does not steer a terminal, whatever a server says.
 pub(crate) fn printable(text: &str) -> String {
-    let replaced = |c: char| match c {
-        '\n' => c,
-        '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
-        c => c,
-    };
-    text.chars().map(replaced).collect()
+    podium_api::text::printable(text).replace('\t', " ")
 }
 
 /// The same on one line.

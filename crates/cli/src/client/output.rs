@@ -5,6 +5,7 @@
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
 
 use clap::{Args, ValueEnum};
+use podium_api::text::escaped_json;
 use serde_json::Value;
 
 use super::ending::{Failed, Outcome, one_line};
@@ -169,7 +170,7 @@ impl<W: Write> Printer<W> {
             Output::Json => {
                 for (index, item) in items.iter().enumerate() {
                     let start = if self.count == 0 && index == 0 { "[\n" } else { ",\n" };
-                    write!(self.out, "{start}{}", indented(&format!("{item:#}")))?;
+                    write!(self.out, "{start}{}", indented(&escaped_json(format!("{item:#}"))))?;
                 }
             }
             Output::Yaml => {
@@ -184,7 +185,7 @@ impl<W: Write> Printer<W> {
             }
             Output::Jsonl => {
                 for item in items {
-                    writeln!(self.out, "{item}")?;
+                    writeln!(self.out, "{}", escaped_json(item.to_string()))?;
                 }
             }
         }
@@ -220,10 +221,10 @@ impl<W: Write> Printer<W> {
                 let text = table::details(&self.columns, item, self.is_styled);
                 self.out.write_all(text.as_bytes())?;
             }
-            Output::Json => writeln!(self.out, "{item:#}")?,
+            Output::Json => writeln!(self.out, "{}", escaped_json(format!("{item:#}")))?,
             Output::Yaml => self.out.write_all(yaml(item)?.as_bytes())?,
             Output::Name => writeln!(self.out, "{}", table::cell(item, self.name))?,
-            Output::Jsonl => writeln!(self.out, "{item}")?,
+            Output::Jsonl => writeln!(self.out, "{}", escaped_json(item.to_string()))?,
         }
         self.out.flush()
     }

@@ -107,4 +107,23 @@ on_both_engines! {
         let invite = json!({ "inviteeEmail": "o\u{200b}wner@localhost", "role": "ORGANIZATION_MEMBER" });
         assert_eq!(wrong(&app, "/invites", &invite).await, ["inviteeEmail: format"]);
     }
+
+    async fn no_text_in_json_steers_what_shows_it(app) {
+        const STEERING: &str = "a\u{1b}[2J\u{9b}31m\u{7f}\u{202e}b\u{2066}c צוות\u{200f}";
+        let is_steering = |text: &str| text.contains(podium_api::text::steers);
+        let made = app.post(&app.owner, &app.path("/workspaces"), json!({ "name": "Data", "description": STEERING })).await;
+        let at = app.path(&format!("/workspaces/{}", made.id()));
+        for answer in [&made, &app.get(&app.owner, &at).await, &app.get(&app.owner, &app.path("/workspaces")).await] {
+            let text = answer.text();
+            assert!(!is_steering(&text), "{text:?}");
+            assert!(answer.ok().to_string().contains(&json!(STEERING).to_string()), "it reads back as it was: {text}");
+        }
+        let refused = app.get(&app.owner, &app.path(&format!("/workspaces?sorts={}", "%E2%80%AEname"))).await;
+        refused.refused(400);
+        assert!(!is_steering(&refused.text()), "{:?}", refused.text());
+        let log = app.get(&app.owner, &app.path("/audit-logs")).await.text();
+        assert!(log.contains("CreateWorkspace") && !is_steering(&log.replace('\n', "")), "{log:?}");
+        let page = app.call("GET", "/sign-in?to=/%E2%80%AEx").send().await.text();
+        assert!(!is_steering(&page.replace('\n', "")), "{page:?}");
+    }
 }
