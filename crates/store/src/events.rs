@@ -19,7 +19,7 @@ pub const KIND: &str = "events";
 /// How far apart the time of an event and its place in the order can be: more than any transaction takes.
 const DISORDER_MILLIS: i64 = 10 * 60 * 1000;
 
-/// The next rows of an organization, a workspace or a deployment after a position.
+/// The next rows of an organization, or of a workspace or deployment in it, after a position.
 macro_rules! window {
     ($column:literal, $columns:literal, $bound:literal) => {
         concat!(
@@ -27,21 +27,21 @@ macro_rules! window {
             $columns,
             " FROM events WHERE ",
             $column,
-            " = $1 AND SUCCEEDS(transaction_id, sequence, $2, $3) \
+            " = $1 AND organization_id = $5 AND SUCCEEDS(transaction_id, sequence, $2, $3) \
              AND SETTLED(transaction_id) ORDER BY transaction_id, sequence ",
             $bound
         )
     };
 }
 
-/// Those of them that were asked for, in the organization of the reader.
+/// Those of them that were asked for.
 macro_rules! page {
     ($column:literal $(, $visible:expr)?) => {
         concat!(
             "SELECT e.transaction_id, e.sequence, e.at, e.event_type, e.data FROM (",
             window!($column, "transaction_id, sequence, at, event_type, subject_id, organization_id, workspace_id, \
                 deployment_id, audience, data", "LIMIT $4"),
-            ") e WHERE e.organization_id = $5 AND e.event_type IN ($6[]) AND e.at >= $7 \
+            ") e WHERE e.event_type IN ($6[]) AND e.at >= $7 \
              AND (e.workspace_id = $8 OR $8 = '')" $(, $visible)?,
             " ORDER BY e.transaction_id, e.sequence LIMIT $9"
         )
@@ -79,6 +79,8 @@ statements! {
     END_OF_ORGANIZATION = window!("organization_id", "transaction_id, sequence", "LIMIT 1 OFFSET $4");
     END_OF_WORKSPACE = window!("workspace_id", "transaction_id, sequence", "LIMIT 1 OFFSET $4");
     END_OF_DEPLOYMENT = window!("deployment_id", "transaction_id, sequence", "LIMIT 1 OFFSET $4");
+    HOME = "SELECT workspace_id FROM events WHERE deployment_id = $1 AND organization_id = $2 \
+        ORDER BY transaction_id DESC, sequence DESC LIMIT 1";
     NEWS = "SELECT transaction_id, sequence, organization_id FROM events \
         WHERE SUCCEEDS(transaction_id, sequence, $1, $2) AND SETTLED(transaction_id) \
         ORDER BY transaction_id, sequence LIMIT $3";
@@ -227,11 +229,12 @@ pub fn after(
         (None, None) => organization_id,
     };
     let Cursor { transaction_id, sequence } = position;
+    let is_seen = may_see_place(conn, scope, view)?;
     // How far a page can come is read before the page: rows that come in between are left for the next one.
     let (mut ends, mut window_end) = (None, None);
     conn.query_both(
         (&ENDS, &[]),
-        (end, params![place, transaction_id, sequence, bounds.window - 1]),
+        (end, params![place, transaction_id, sequence, bounds.window - 1, organization_id]),
         |row| {
             ends = Some(read_ends(row)?);
             Ok(())
@@ -244,6 +247,9 @@ pub fn after(
     let ends = ends.ok_or_else(|| podium_db::Error::Other("the horizon of events is missing".into()))?;
     if position < ends.horizon {
         return Ok(None);
+    }
+    if !is_seen {
+        return Ok(Some(EventRows { rows: Vec::new(), next: ends.latest.max(position), has_more: false }));
     }
     let types = if view.types.is_empty() { EventType::ALL } else { view.types.as_slice() };
     let types: Vec<&str> = types.iter().map(|event| event.as_str()).collect();
@@ -275,6 +281,22 @@ pub fn after(
         (_, last, None) => ends.latest.max(last.unwrap_or_default()).max(position),
     };
     Ok(Some(EventRows { rows, next, has_more: is_full || window_end.is_some() }))
+}
+
+/// Whether a reader may know of the workspace or deployment that it asks for. Of one that it may not, not even how many
+/// events there are is told: it is answered like one that nobody has.
+fn may_see_place(conn: &Conn, scope: &Scope, view: &View) -> Result<bool> {
+    let Visibility::Only(seen) = &view.visibility else { return Ok(true) };
+    Ok(match (view.deployment_id, view.workspace_id) {
+        (Some(id), _) => {
+            let home: Option<Option<String>> =
+                conn.query_opt(&HOME, params![id.as_str(), scope.organization()], |row| row.get(0))?;
+            let home: Option<WorkspaceId> = home.flatten().and_then(|home| home.parse().ok());
+            seen.has_deployment(id, home)
+        }
+        (None, Some(id)) => seen.workspaces.contains(&id),
+        (None, None) => true,
+    })
 }
 
 /// The organizations of the next events after a position, and those events' positions.

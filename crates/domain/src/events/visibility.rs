@@ -1,6 +1,6 @@
 //! Who may read which events: those who may read the resource, where it is.
 
-use podium_api::WorkspaceId;
+use podium_api::{DeploymentId, WorkspaceId};
 
 use crate::authorize::Target;
 use crate::grants::{DeploymentReach, Grants, Reach};
@@ -122,6 +122,17 @@ pub struct Visible {
     pub on_deployments: Vec<String>,
     /// The workspaces whose clusters it may see.
     pub workspaces: Vec<WorkspaceId>,
+}
+
+impl Visible {
+    /// Whether it may read anything of a deployment that was in this workspace at last.
+    pub fn has_deployment(&self, id: DeploymentId, home: Option<WorkspaceId>) -> bool {
+        let is_listed = |list: &[String], id: &str| {
+            ON_DEPLOYMENT.iter().any(|permission| list.contains(&format!("{permission} {id}")))
+        };
+        is_listed(&self.on_deployments, id.as_str())
+            || home.is_some_and(|home| is_listed(&self.in_workspaces, home.as_str()))
+    }
 }
 
 impl Visibility {

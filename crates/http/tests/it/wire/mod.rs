@@ -1,6 +1,7 @@
 //! What every operation has in common: bodies, lists, headers, errors and limits.
 
 mod bodies;
+mod foreign_filters;
 mod headers;
 mod limits;
 mod lists;
