@@ -30,6 +30,8 @@ pub struct Idempotency {
     pub key: String,
     /// The request that the key identifies.
     pub request_hash: String,
+    /// Whether the request is only to be answered from what is stored, and has no effect otherwise.
+    pub is_replay: bool,
 }
 
 type RunningKeys = Arc<Mutex<HashSet<(podium_api::SubjectId, &'static str, String, String)>>>;
@@ -49,7 +51,7 @@ impl Running {
     /// Marks a request as running; refuses another with the same key until it is done.
     pub fn enter<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>) -> Result<Arc<Entered>> {
         let request = cx.request();
-        let keyed = request.idempotency.as_ref().map(|Idempotency { key, request_hash }| {
+        let keyed = request.idempotency.as_ref().map(|Idempotency { key, request_hash, .. }| {
             let answer_key = IdempotencyKey {
                 subject_id: cx.subject_id(),
                 operation_id: request.endpoint.id,
@@ -106,40 +108,43 @@ impl Entered {
             let message = "This Idempotency-Key was already used for a different request: use a new key for a new request.";
             return Err(Refusal::Conflict(message.into()).into());
         }
-        let body = if answer.is_sealed { self.open(cx, conn, key, &answer)? } else { answer.body };
+        let body = if answer.is_sealed { Self::open(cx, conn, key, &answer)? } else { answer.body };
         may(&body)?;
         cx.note_operation(answer.started_id);
         Err(Error::Replay(Box::new(Replay { version: answer.version, body })))
     }
 
+    /// The body of an answer, which is encrypted. One with a secret is opened for a short time only, and while the secret
+    /// is valid.
     fn open<P: Clone + Send + Sync + 'static>(
-        &self,
         cx: &Cx<P>,
         conn: &Conn,
         key: &IdempotencyKey,
         answer: &StoredResponse,
     ) -> Result<Vec<u8>> {
-        let gone = || {
-            let message =
-                "This request was already answered, and the secret in its response is not shown again.";
-            Error::from(Refusal::Conflict(message.into()))
-        };
-        if answer.created_at + SECRETS_KEPT_FOR <= cx.now() {
-            return Err(gone());
+        let has_secret = cx.request().endpoint.secret_reply;
+        if has_secret && answer.created_at + SECRETS_KEPT_FOR <= cx.now() {
+            return Err(not_again());
         }
-        let body = cx.app().secrets.open(&key.key, &answer.body).map_err(|_| gone())?;
-        let value: serde_json::Value = serde_json::from_slice(&body).map_err(|_| gone())?;
+        let body = cx.app().secrets.open(&key.key, &answer.body).map_err(|_| not_again())?;
+        if !has_secret {
+            return Ok(body.to_vec());
+        }
+        let value: serde_json::Value = serde_json::from_slice(&body).map_err(|_| not_again())?;
         let hash = sha256_hex(value["token"].as_str().unwrap_or_default().as_bytes());
         let system = system(cx.app());
         let lives = credentials::by_hash(conn, &system, &hash)?.is_some()
             || invites::by_secret(conn, &system, &hash)?.is_some()
             || is_secret_of_webhook(cx.app(), conn, &value)?;
-        if lives { Ok(body.to_vec()) } else { Err(gone()) }
+        if lives { Ok(body.to_vec()) } else { Err(not_again()) }
     }
 
     /// Takes the key, before the effect: of two replicas that run the same request, one has it.
     pub fn claim<P: Clone + Send + Sync + 'static>(&self, cx: &Cx<P>, tx: &Tx) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
+        if cx.request().idempotency.as_ref().is_some_and(|asked| asked.is_replay) {
+            return Err(not_again());
+        }
         let lapsed_before = Timestamp::from_millis(cx.now().millis() + 1) - KEPT_FOR;
         match stored::claim(tx, &system(cx.app()), key, request_hash, cx.now(), lapsed_before) {
             Err(podium_db::Error::Unique(_)) => Err(Error::StillRunning),
@@ -155,11 +160,12 @@ impl Entered {
         reply: R,
     ) -> Result<R> {
         let Some((key, _)) = &self.keyed else { return Ok(reply) };
-        let is_sealed = cx.request().endpoint.secret_reply;
         let (version, body) = reply.parts();
         let body =
             body.map(serde_json::to_vec).transpose().map_err(|error| Error::Internal(error.to_string()))?;
         let mut body = body.unwrap_or_default();
+        // What a caller is shown, such as the URL of a webhook, need not be in the database for everybody to read.
+        let is_sealed = !body.is_empty();
         if is_sealed {
             body = cx.app().secrets.seal(&cx.app().world, &key.key, &body);
         }
@@ -167,6 +173,11 @@ impl Entered {
         stored::keep(tx, &system(cx.app()), key, &response)?;
         Ok(reply)
     }
+}
+
+fn not_again() -> Error {
+    let message = "This request was already answered, and the secret in its response is not shown again.";
+    Refusal::Conflict(message.into()).into()
 }
 
 /// Whether a response holds the secret that a webhook has now.

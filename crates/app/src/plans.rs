@@ -81,6 +81,8 @@ pub struct JoinedCall {
     pub body: Option<Value>,
     /// The `If-Match` header.
     pub if_match: Option<String>,
+    /// Under which key its answer is kept, so that it can be given again.
+    pub kept_under: Option<CallKey>,
     /// The client's address.
     pub address: IpAddr,
     /// The client's user agent.
@@ -89,6 +91,21 @@ pub struct JoinedCall {
     pub request_id: String,
     /// When that request arrived.
     pub now: Timestamp,
+}
+
+/// The key of a call of a plan: no `Idempotency-Key` that a client sends can be the same.
+#[derive(Clone, Debug)]
+pub struct CallKey {
+    /// The key.
+    pub text: String,
+    /// Whether the call is only to be answered from what is stored, and never made.
+    pub is_replay: bool,
+}
+
+impl CallKey {
+    fn new(plan_id: PlanId, index: usize, is_replay: bool) -> Self {
+        Self { text: format!("\u{1}plan {plan_id} {index}"), is_replay }
+    }
 }
 
 /// The answer to a call.
@@ -113,6 +130,13 @@ pub enum Handled {
 struct Stored {
     calls: Vec<PlannedCall>,
     expected: Vec<Expected>,
+}
+
+/// A plan that was applied, as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Applied {
+    calls: Vec<PlannedCall>,
+    response: AppliedPlan,
 }
 
 /// Finds out what a list of calls would do. It costs as many reads as there are calls.
@@ -182,11 +206,14 @@ pub async fn apply(cx: Cx<Scope>, call: Call<api::Apply>) -> Result<Many<Applied
     let document = cx.app().secrets.open(plan_id.as_str(), &row.document);
     let document = document.map_err(|_| Error::Internal("a stored plan cannot be opened".into()))?;
     if row.applied_at.is_some() {
-        return from_json(&document).map(Many);
+        // One that an earlier version of this program applied is not kept in this form, and not repeated.
+        let applied: Applied = serde_json::from_slice(&document).map_err(|_| gone())?;
+        return repeat(&cx, applied).await;
     }
     let stored: Stored = from_json(&document)?;
     pay(&cx, &stored.calls)?;
-    let attempt = Attempt::new(Arc::new(stored.calls), &[]);
+    let calls = Arc::new(stored.calls);
+    let attempt = Attempt::kept_under(Arc::clone(&calls), plan_id);
     let after = Arc::new(Mutex::new(Vec::new()));
     let collected = Arc::clone(&after);
     let applied = cx
@@ -205,10 +232,12 @@ pub async fn apply(cx: Cx<Scope>, call: Call<api::Apply>) -> Result<Many<Applied
                 outcome.is_as_planned(*index, planned, &made)?;
             }
             *collected.lock().unwrap_or_else(PoisonError::into_inner) = AFTER.take();
-            let calls = outcomes.into_iter().map(|(_, outcome)| outcome.applied()).collect::<Result<_>>()?;
-            let applied = AppliedPlan { plan_id, calls };
+            let results =
+                outcomes.into_iter().map(|(_, outcome)| outcome.applied()).collect::<Result<_>>()?;
+            let applied = AppliedPlan { plan_id, calls: results };
+            let kept = Applied { calls: calls.to_vec(), response: applied.clone() };
             let app = cx.app();
-            let sealed = app.secrets.seal(&app.world, plan_id.as_str(), &to_json(&applied)?);
+            let sealed = app.secrets.seal(&app.world, plan_id.as_str(), &to_json(&kept)?);
             plans::keep_response(tx, cx.scope(), plan_id, &sealed, cx.now() + REPEATED_FOR)?;
             Ok(Many(applied))
         })
@@ -217,6 +246,18 @@ pub async fn apply(cx: Cx<Scope>, call: Call<api::Apply>) -> Result<Many<Applied
         task();
     }
     Ok(applied)
+}
+
+/// Gives the response to a plan again that was applied. Each call is judged again, like one that is repeated under an
+/// `Idempotency-Key`, with the rights that the caller has now; what it answered comes from what is kept of it.
+async fn repeat(cx: &Cx<Scope>, applied: Applied) -> Result<Many<AppliedPlan>> {
+    let attempt = Attempt::replay(Arc::new(applied.calls), applied.response.plan_id);
+    let results = cx.rehearse(move |cx, tx| attempt.answers(cx, tx)).await?;
+    let mut response = applied.response;
+    for (call, result) in response.calls.iter_mut().zip(results) {
+        call.result = result;
+    }
+    Ok(Many(response))
 }
 
 /// Counts the calls of a plan like calls that are made one by one; the call that applies it stands for one of them.

@@ -91,6 +91,9 @@ fn head(call: &JoinedCall) -> Result<http::request::Parts, http::Error> {
     if let Some(version) = &call.if_match {
         request = request.header(IF_MATCH, version);
     }
+    if let Some(key) = &call.kept_under {
+        request = request.extension(key.clone());
+    }
     Ok(request.body(())?.into_parts().0)
 }
 

@@ -13,6 +13,7 @@ use podium_api::decode::{self, Check};
 use podium_api::endpoint::Input as TypedInput;
 use podium_api::{Access, CredentialId, Description, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
+use podium_app::plans::CallKey;
 use podium_app::secrets::sha256_hex;
 use podium_app::sessions::OpenSession;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
@@ -161,15 +162,19 @@ impl Incoming {
     }
 
     fn idempotency(&self) -> Result<Option<Idempotency>, Failure> {
+        let query = self.parts.uri.query().unwrap_or_default();
+        let request_hash = || sha256_hex(&[query.as_bytes(), b"\n", &self.bytes].concat());
+        if let Some(CallKey { text, is_replay }) = self.parts.extensions.get::<CallKey>() {
+            let (key, is_replay) = (text.clone(), *is_replay);
+            return Ok(Some(Idempotency { key, request_hash: request_hash(), is_replay }));
+        }
         let Some(header) = self.parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
         let key = header.to_str().ok().filter(|key| (1..=255).contains(&key.len()));
         let Some(key) = key else {
             let message = "must be 1 to 255 visible ASCII characters";
             return Err(Failure::fields(vec![FieldError::new("Idempotency-Key", "format", message)]));
         };
-        let query = self.parts.uri.query().unwrap_or_default();
-        let request = [query.as_bytes(), b"\n", &self.bytes].concat();
-        Ok(Some(Idempotency { key: key.to_owned(), request_hash: sha256_hex(&request) }))
+        Ok(Some(Idempotency { key: key.to_owned(), request_hash: request_hash(), is_replay: false }))
     }
 
     /// Reads and checks query and body; every wrong field of both is reported.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::begun;
 use super::outcome::{Done, Outcome};
-use super::{Calls, Found, Handled, JoinedCall};
+use super::{CallKey, Calls, Found, Handled, JoinedCall};
 use crate::cx::Cx;
 use crate::error::{Error, Result};
 
@@ -25,17 +25,14 @@ pub(super) struct Making<'a> {
     pub(super) calls: &'a dyn Calls,
     pub(super) index: usize,
     pub(super) is_first: bool,
+    pub(super) kept_under: Option<CallKey>,
 }
 
 impl Making<'_> {
     pub(super) fn make(&self, call: &PlannedCall, results: &[Option<Resource>]) -> Result<Outcome> {
-        let resolved = rules::resolve_path(&call.path, self.index, results).and_then(|path| {
-            let body = call.body.as_ref().map(|body| rules::resolve_body(body, self.index, results));
-            Ok((path, body.transpose()?))
-        });
-        let (path, body) = match resolved {
+        let (path, body) = match self.resolved(call, results) {
             Ok(resolved) => resolved,
-            Err(error) => return Ok(self.refused(None, &error.into())),
+            Err(refusal) => return Ok(self.refused(None, &refusal)),
         };
         let path = path.strip_prefix(PREFIX).unwrap_or(&path);
         let endpoint = match self.endpoint(call.method, path) {
@@ -50,7 +47,14 @@ impl Making<'_> {
         };
         effects.extend(self.access(endpoint, before.as_ref())?);
         begun::take();
-        let (status, result) = match self.handle(call.method.as_str(), path, body, call.if_match.clone())? {
+        let kept_under = self.kept_under.clone();
+        let (status, result) = match self.handle(
+            call.method.as_str(),
+            path,
+            body,
+            call.if_match.clone(),
+            kept_under,
+        )? {
             Handled::Done { status, body, .. } => (status, object(body)),
             Handled::Refused(error) => return Ok(Outcome::refused(Some(endpoint), error)),
             Handled::Stale if self.is_first => return Err(Error::STALE),
@@ -75,6 +79,33 @@ impl Making<'_> {
         let version = version.flatten();
         let done = Done { version, changes, is_made, effects, interrupted, result };
         Ok(Outcome::done(endpoint, status, done))
+    }
+
+    /// What a call answered when it was made, if the caller still may make it.
+    pub(super) fn answer(
+        &self,
+        call: &PlannedCall,
+        results: &[Option<Resource>],
+    ) -> Result<Option<Resource>> {
+        let (path, body) = self.resolved(call, results)?;
+        let path = path.strip_prefix(PREFIX).unwrap_or(&path);
+        let kept_under = self.kept_under.clone();
+        match self.handle(call.method.as_str(), path, body, call.if_match.clone(), kept_under)? {
+            Handled::Done { body, .. } => Ok(object(body)),
+            Handled::Refused(error) => Err(Outcome::refused(None, error).refusal(self.index)),
+            Handled::Stale => Err(Error::STALE),
+        }
+    }
+
+    /// The path and body of a call, with what they refer to.
+    fn resolved(
+        &self,
+        call: &PlannedCall,
+        results: &[Option<Resource>],
+    ) -> Result<(String, Option<Value>), Refusal> {
+        let path = rules::resolve_path(&call.path, self.index, results)?;
+        let body = call.body.as_ref().map(|body| rules::resolve_body(body, self.index, results));
+        Ok((path, body.transpose()?))
     }
 
     /// The endpoint of a call, if it can be planned.
@@ -121,7 +152,7 @@ impl Making<'_> {
     /// Reads a resource and its version; `None` if there is none, or the caller may not see it.
     pub(super) fn read_opt(&self, path: Option<&str>) -> Result<Option<(Option<i64>, Resource)>> {
         let Some(path) = path else { return Ok(None) };
-        match self.handle("GET", path, None, None)? {
+        match self.handle("GET", path, None, None, None)? {
             Handled::Done { version, body, .. } => Ok(object(body).map(|body| (version, body))),
             Handled::Refused(_) | Handled::Stale => Ok(None),
         }
@@ -134,6 +165,7 @@ impl Making<'_> {
         path: &str,
         body: Option<Value>,
         if_match: Option<String>,
+        kept_under: Option<CallKey>,
     ) -> Result<Handled> {
         use futures_util::FutureExt as _;
         let (cx, request) = (self.cx, self.cx.request());
@@ -144,6 +176,7 @@ impl Making<'_> {
             path: path.to_owned(),
             body,
             if_match,
+            kept_under,
             address: request.address,
             user_agent: request.user_agent.clone(),
             request_id: request.id.clone(),

@@ -132,4 +132,51 @@ on_both_engines! {
             assert_eq!(once(&app, &owner, &path, &body).await.ok(), given);
         }
     }
+
+    async fn an_applied_plan_is_not_repeated_after_the_right_to_its_calls_is_lost(app) {
+        let here = app.workspace("Here").await;
+        let operator = in_workspace(here, "WORKSPACE_OPERATOR");
+        let maker = user(&app, "maker", vec![operator.clone()]).await;
+        let token = json!({ "name": "ci", "scope": "WORKSPACE", "entityId": here, "role": "WORKSPACE_OPERATOR" });
+        let at = |rest: &str| format!("/organizations/{}{rest}", app.organization_id);
+        let calls = json!({ "calls": [
+            { "method": "POST", "path": at("/tokens"), "body": token },
+            { "method": "POST", "path": at("/tokens/{0.id}"), "body": { "name": "ci 2" } },
+        ] });
+        let plan = app.post(&maker, &app.path("/plans"), calls).await.ok();
+        let path = app.path(&format!("/plans/{}/apply", plan["planId"].as_str().unwrap()));
+        let apply = async || app.post(&maker, &path, Value::Null).await;
+        let applied = apply().await.ok();
+        let value = applied["calls"][0]["result"]["token"].as_str().unwrap().to_owned();
+        assert_eq!(apply().await.ok(), applied);
+        for held in [vec![in_workspace(here, "WORKSPACE_AUTHOR")], vec![]] {
+            set_grants(&app, &maker, held).await;
+            let refused = apply().await;
+            refused.refused(403);
+            assert!(!refused.text().contains(&value) && !refused.text().contains("ci 2"), "{}", refused.text());
+        }
+        set_grants(&app, &maker, vec![operator.clone()]).await;
+        assert_eq!(apply().await.ok(), applied);
+        let tokens = app.get(&maker, &app.path("/tokens")).await.ok();
+        assert_eq!(tokens["totalCount"], 1, "nothing is done again");
+        // A value that is dead is not repeated either.
+        app.delete(&app.owner, &app.path(&format!("/tokens/{}", applied["calls"][0]["result"]["id"].as_str().unwrap()))).await;
+        let refused = apply().await;
+        assert!(refused.code() >= 400 && !refused.text().contains(&value), "{}", refused.text());
+    }
+
+    async fn an_applied_plan_that_deletes_is_repeated_as_it_was(app) {
+        let here = app.workspace("Here").await;
+        let at = |rest: &str| format!("/organizations/{}{rest}", app.organization_id);
+        let calls = json!({ "calls": [
+            { "method": "POST", "path": at("/workspaces"), "body": { "name": "There" } },
+            { "method": "DELETE", "path": at(&format!("/workspaces/{here}")) },
+        ] });
+        let plan = app.post(&app.owner, &app.path("/plans"), calls).await.ok();
+        let path = app.path(&format!("/plans/{}/apply", plan["planId"].as_str().unwrap()));
+        let applied = app.post(&app.owner, &path, Value::Null).await.ok();
+        assert_eq!(app.post(&app.owner, &path, Value::Null).await.ok(), applied);
+        let left = app.get(&app.owner, &app.path("/workspaces")).await.ok();
+        assert_eq!(left["totalCount"], 2, "the first one and There: {left}");
+    }
 }
