@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use podium_api::Timestamp;
+use podium_api::{Timestamp, WebhookId};
 use podium_db::Tx;
 use podium_store::{
     alert_firings, alert_watches, audit, changes, credentials, device_sign_ins, events, front_door,
@@ -65,6 +65,7 @@ pub async fn once(app: &App) -> Result<()> {
             .await,
         drop_all(app, move |tx| Ok(events::prune(tx, &system, now - EVENTS_KEPT_FOR, AT_ONCE)?)).await,
         drop_all(app, move |tx| Ok(webhooks::forget_secrets(tx, &system, now, AT_ONCE)?)).await,
+        seal_urls(app).await,
         drop_all(app, move |tx| {
             Ok(webhook_deliveries::prune(tx, &system, now - DELIVERIES_KEPT_FOR, AT_ONCE)?)
         })
@@ -87,6 +88,13 @@ pub async fn once(app: &App) -> Result<()> {
     app.rate_limits.tidy();
     app.refusals.tidy();
     done.into_iter().collect()
+}
+
+/// Encrypts URLs of webhooks that an earlier version stored.
+pub(crate) async fn seal_urls(app: &App) -> Result<()> {
+    let (system, sealing) = (system(app), app.clone());
+    let seal = move |id: WebhookId, url: &str| sealing.seal_url(id, url);
+    drop_all(app, move |tx| Ok(webhooks::seal_urls(tx, &system, AT_ONCE, &seal)?)).await
 }
 
 /// Writes down when tokens and sessions were last used.

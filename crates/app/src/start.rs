@@ -137,6 +137,7 @@ impl App {
             config,
             world,
         }));
+        crate::maintenance::seal_urls(&app).await?;
         let owner_token = app.first_start().await?;
         Ok(Started { app, system, owner_token })
     }

@@ -11,9 +11,10 @@ use podium_domain::webhooks::{self as rules, SECRET_OVERLAP};
 use podium_domain::{Fields, Refusal, UserText, names};
 use podium_store::alerts;
 use podium_store::events::{self, Start};
-use podium_store::webhooks::{self, EventFilter, WebhookRow};
+use podium_store::webhooks::{self, EventFilter, StoredUrl, WebhookRow};
 use podium_store::{Paging, Scope, Stamp};
 
+use crate::App;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, OrConflict, Result};
 use signing::Secret;
@@ -29,7 +30,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<WebhooksP
     let (limit, offset) = (paging.limit, paging.offset);
     let page = cx.scan(move |cx, conn| Ok(webhooks::list(conn, cx.scope(), &paging)?));
     let (rows, total_count) = page.await?;
-    let webhooks = rows.into_iter().map(show).collect();
+    let webhooks = rows.into_iter().map(|row| show(cx.app(), row)).collect::<Result<_>>()?;
     Ok(Many(WebhooksPaginated { webhooks, limit, offset, total_count }))
 }
 
@@ -48,7 +49,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Webhoo
     };
     let id: WebhookId = cx.new_id();
     let secret = Secret::generate(&cx.app().world);
-    let sealed_secret = secret.seal(cx.app(), id);
+    let (sealed_secret, sealed_url) = (secret.seal(cx.app(), id), cx.app().seal_url(id, &url));
     let (description, is_enabled) = (body.description.unwrap_or_default(), body.is_enabled.unwrap_or(true));
     cx.mutate(move |cx, tx| {
         check_places(cx, tx, &filter)?;
@@ -62,7 +63,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Webhoo
             organization_id: cx.organization_id(),
             name: name.text.clone(),
             description: description.clone(),
-            url: url.clone(),
+            url: StoredUrl::Sealed(sealed_url.clone()),
             filter: filter.clone(),
             is_enabled,
             disabled_reason: UserText::EMPTY,
@@ -78,7 +79,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Webhoo
         let version = webhook.stamp.version;
         cx.changed(tx, webhooks::KIND, id.id(), version)?;
         cx.event(tx, webhook.about())?;
-        Ok(One { version, body: Webhook { secret: Some(secret.text()), ..show(webhook) } })
+        Ok(One { version, body: Webhook { secret: Some(secret.text()), ..show(cx.app(), webhook)? } })
     })
     .await
 }
@@ -88,7 +89,7 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Webhook>> {
     let id = call.path.webhook_id;
     cx.read(move |cx, conn| {
         let webhook = find(conn, cx.scope(), id)?;
-        Ok(One { version: webhook.stamp.version, body: show(webhook) })
+        Ok(One { version: webhook.stamp.version, body: show(cx.app(), webhook)? })
     })
     .await
 }
@@ -114,8 +115,12 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Webhoo
         if let Some(description) = &body.description {
             webhook.description.clone_from(description);
         }
-        if let Some(url) = &url {
-            webhook.url.clone_from(url);
+        let is_moved = match &url {
+            Some(url) => *url != cx.app().url_of(&stored)?,
+            None => false,
+        };
+        if let Some(url) = url.as_ref().filter(|_| is_moved) {
+            webhook.url = StoredUrl::Sealed(cx.app().seal_url(id, url));
         }
         if changes_types {
             webhook.filter.event_types.clone_from(&event_types);
@@ -137,11 +142,11 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Webhoo
         if webhook.is_enabled && !stored.is_enabled {
             webhooks::skip_to(tx, cx.scope(), id, newest(cx, tx)?)?;
         }
-        if webhook.url != stored.url || webhook.is_enabled != stored.is_enabled {
+        if is_moved || webhook.is_enabled != stored.is_enabled {
             webhooks::forgive(tx, cx.scope(), id)?;
             webhook.failing_since = None;
         }
-        Ok(One { version: webhook.stamp.version, body: show(webhook) })
+        Ok(One { version: webhook.stamp.version, body: show(cx.app(), webhook)? })
     })
     .await
 }
@@ -186,7 +191,7 @@ pub async fn rotate_secret(cx: Cx<Scope>, call: Call<api::RotateSecret>) -> Resu
         let webhook =
             advance(cx, tx, WebhookRow { sealed_secret: sealed_secret.clone(), previous_secret, ..stored })?;
         let version = webhook.stamp.version;
-        Ok(One { version, body: Webhook { secret: Some(secret.text()), ..show(webhook) } })
+        Ok(One { version, body: Webhook { secret: Some(secret.text()), ..show(cx.app(), webhook)? } })
     })
     .await
 }
@@ -211,7 +216,10 @@ fn find(conn: &Conn, scope: &Scope, id: WebhookId) -> Result<WebhookRow> {
 
 /// Writes a webhook under its next version.
 fn advance(cx: &Cx<Scope>, tx: &Tx, webhook: WebhookRow) -> Result<WebhookRow> {
-    let webhook = WebhookRow { stamp: webhook.stamp.changed(cx.profile(), cx.now()), ..webhook };
+    let mut webhook = WebhookRow { stamp: webhook.stamp.changed(cx.profile(), cx.now()), ..webhook };
+    if let StoredUrl::Plain(url) = &webhook.url {
+        webhook.url = StoredUrl::Sealed(cx.app().seal_url(webhook.id, url));
+    }
     let name_key = names::fold(&webhook.name);
     webhooks::update(tx, cx.scope(), &webhook, &name_key).or_conflict(|| taken(&webhook.name))?;
     cx.changed(tx, webhooks::KIND, webhook.id.id(), webhook.stamp.version)?;
@@ -270,14 +278,15 @@ pub(crate) fn check_places(cx: &Cx<Scope>, conn: &Conn, filter: &EventFilter) ->
 }
 
 /// A webhook as its readers see it.
-fn show(row: WebhookRow) -> Webhook {
+fn show(app: &App, row: WebhookRow) -> Result<Webhook> {
+    let url = app.url_of(&row)?;
     let EventFilter { event_types, workspace_ids, deployment_ids } = row.filter;
-    Webhook {
+    Ok(Webhook {
         id: row.id,
         name: row.name,
         description: row.description,
         organization_id: row.organization_id,
-        url: row.url,
+        url,
         event_types,
         workspace_ids,
         deployment_ids,
@@ -290,5 +299,5 @@ fn show(row: WebhookRow) -> Webhook {
         created_by: Some(row.stamp.created_by),
         updated_at: row.stamp.updated_at,
         updated_by: Some(row.stamp.updated_by),
-    }
+    })
 }

@@ -222,7 +222,8 @@ impl Webhooks {
             Some(event) => {
                 let signed = self.app.sign_event(webhook, event, now);
                 let signed = signed.map_err(|error| Failure(error.to_string()))?;
-                sender.send(&webhook.url, signed, now).await
+                let url = self.app.url_of(webhook).map_err(|error| Failure(error.to_string()))?;
+                sender.send(&url, signed, now).await
             }
             None => Answer { outcome: Outcome::Failed, ..Answer::failed(rules::TOO_LATE) },
         };

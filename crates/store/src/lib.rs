@@ -102,6 +102,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0030_clean_ups"),
     migration!("0031_forgotten_firings"),
     migration!("0032_user_sessions"),
+    migration!("0033_sealed_webhook_urls"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run

@@ -19,7 +19,7 @@ macro_rules! columns {
         concat!(
             "t.id, t.organization_id, t.name, t.description, t.url, t.filter, t.is_enabled, t.disabled_reason, \
              t.failing_since, t.sealed_secret, t.sealed_previous_secret, t.previous_secret_expires_at, \
-             t.transaction_id, t.sequence, t.pending, t.kept, ",
+             t.transaction_id, t.sequence, t.pending, t.kept, t.sealed_url, ",
             stamp_columns!()
         )
     };
@@ -53,14 +53,16 @@ statements! {
         " WHERE t.id = $1 AND t.organization_id = $2");
     READ = concat!("SELECT ", columns!(), " FROM webhooks t", stamp_joins!(), " WHERE t.id = $1");
     COUNT = "SELECT COUNT(*) FROM (SELECT 1 FROM webhooks WHERE organization_id = $1 LIMIT $2) counted";
-    INSERT = "INSERT INTO webhooks (id, organization_id, name, name_key, description, url, filter, is_enabled, \
+    INSERT = "INSERT INTO webhooks (id, organization_id, name, name_key, description, url, sealed_url, filter, is_enabled, \
         disabled_reason, sealed_secret, transaction_id, sequence, pending, kept, version, created_at, created_by, \
         updated_at, updated_by) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '', $9, $10, $11, 0, 0, $12, $13, $14, $15, $16)";
-    UPDATE = "UPDATE webhooks SET name = $4, name_key = $5, description = $6, url = $7, filter = $8, is_enabled = $9, \
+        VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, '', $9, $10, $11, 0, 0, $12, $13, $14, $15, $16)";
+    UPDATE = "UPDATE webhooks SET name = $4, name_key = $5, description = $6, url = '', sealed_url = $7, filter = $8, is_enabled = $9, \
         disabled_reason = $10, sealed_secret = $11, sealed_previous_secret = $12, \
         previous_secret_expires_at = $13, version = version + 1, \
         updated_at = $14, updated_by = $15 WHERE id = $1 AND organization_id = $2 AND version = $3";
+    PLAIN_URLS = "SELECT id, url FROM webhooks WHERE sealed_url IS NULL ORDER BY id LIMIT $1";
+    SEAL_URL = "UPDATE webhooks SET url = '', sealed_url = $2 WHERE id = $1 AND sealed_url IS NULL AND url = $3";
     SKIP = "UPDATE webhooks SET transaction_id = $3, sequence = $4 \
         WHERE id = $1 AND organization_id = $2 AND (transaction_id, sequence) < ($3, $4)";
     FORGIVE = "UPDATE webhooks SET failing_since = NULL WHERE id = $1 AND organization_id = $2";
@@ -100,6 +102,24 @@ impl EventFilter {
     }
 }
 
+/// Where events are sent, as it is stored.
+#[derive(Clone, Debug)]
+pub enum StoredUrl {
+    /// Encrypted.
+    Sealed(Vec<u8>),
+    /// From before URLs were encrypted; it is encrypted soon, and never written.
+    Plain(String),
+}
+
+impl StoredUrl {
+    fn sealed(&self) -> Result<&[u8]> {
+        match self {
+            Self::Sealed(sealed) => Ok(sealed),
+            Self::Plain(_) => Err(Error::Other("the URL of a webhook is sealed before it is stored".into())),
+        }
+    }
+}
+
 /// A webhook.
 #[derive(Clone, Debug)]
 pub struct WebhookRow {
@@ -112,7 +132,7 @@ pub struct WebhookRow {
     /// Its description.
     pub description: String,
     /// Where events are sent.
-    pub url: String,
+    pub url: StoredUrl,
     /// Which events.
     pub filter: EventFilter,
     /// Whether they are sent.
@@ -191,7 +211,7 @@ pub fn insert(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> R
             &webhook.name,
             name_key,
             &webhook.description,
-            &webhook.url,
+            webhook.url.sealed()?,
             &document(&webhook.filter)?,
             webhook.is_enabled,
             &webhook.sealed_secret,
@@ -221,7 +241,7 @@ pub fn update(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> R
             &webhook.name,
             name_key,
             &webhook.description,
-            &webhook.url,
+            webhook.url.sealed()?,
             &document(&webhook.filter)?,
             webhook.is_enabled,
             webhook.disabled_reason.as_str(),
@@ -236,6 +256,16 @@ pub fn update(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> R
         return Err(Error::Lost);
     }
     work::add(tx, KIND, webhook.id.id(), stamp.updated_at, stamp.updated_at)
+}
+
+/// Encrypts some URLs that were stored before URLs were encrypted; returns how many there were.
+pub fn seal_urls(tx: &Tx, _: &System, limit: u32, seal: impl Fn(WebhookId, &str) -> Vec<u8>) -> Result<u64> {
+    let plain: Vec<(WebhookId, String)> =
+        tx.query(&PLAIN_URLS, params![limit], |row| Ok((row.id(0)?, row.get(1)?)))?;
+    for (id, url) in &plain {
+        tx.execute(&SEAL_URL, params![id.as_str(), &seal(*id, url), url])?;
+    }
+    Ok(plain.len() as u64)
 }
 
 /// Moves a webhook forward to a position: what was before it is not sent.
@@ -340,7 +370,10 @@ fn read(row: &Row<'_>) -> Result<WebhookRow> {
         organization_id: row.id(1)?,
         name: row.get(2)?,
         description: row.get(3)?,
-        url: row.get(4)?,
+        url: match row.get(16)? {
+            Some(sealed) => StoredUrl::Sealed(sealed),
+            None => StoredUrl::Plain(row.get(4)?),
+        },
         filter: row.document(5)?,
         is_enabled: row.get(6)?,
         disabled_reason: UserText::from_stored(row.get(7)?),
@@ -350,6 +383,6 @@ fn read(row: &Row<'_>) -> Result<WebhookRow> {
         position: Cursor { transaction_id: row.get(12)?, sequence: row.get(13)? },
         pending: row.get(14)?,
         kept: row.get(15)?,
-        stamp: Stamp::read(row, 16)?,
+        stamp: Stamp::read(row, 17)?,
     })
 }

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use podium_api::{Timestamp, WebhookId};
 use podium_store::events::EventRow;
-use podium_store::webhooks::WebhookRow;
+use podium_store::webhooks::{StoredUrl, WebhookRow};
 use zeroize::Zeroizing;
 
 use crate::App;
@@ -51,6 +51,22 @@ pub struct SignedEvent {
 }
 
 impl App {
+    /// The URL of a webhook as it is stored.
+    pub(crate) fn seal_url(&self, id: WebhookId, url: &str) -> Vec<u8> {
+        self.secrets.seal(&self.world, &owner_of_url(id), url.as_bytes())
+    }
+
+    /// Where the events of a webhook are sent.
+    pub fn url_of(&self, webhook: &WebhookRow) -> Result<String> {
+        let unreadable = || Error::Internal(format!("cannot decrypt the URL of the webhook {}", webhook.id));
+        let sealed = match &webhook.url {
+            StoredUrl::Plain(url) => return Ok(url.clone()),
+            StoredUrl::Sealed(sealed) => sealed,
+        };
+        let url = self.secrets.open(&owner_of_url(webhook.id), sealed).map_err(|_| unreadable())?;
+        String::from_utf8(url.to_vec()).map_err(|_| unreadable())
+    }
+
     /// Whether a text is the secret of a webhook now.
     pub(crate) fn is_secret_of(&self, webhook: &WebhookRow, text: &str) -> bool {
         let opened = self.secrets.open(&owner(webhook.id), &webhook.sealed_secret);
@@ -78,6 +94,10 @@ impl App {
         }
         Ok(SignedEvent { id: event.id, timestamp, signature: signatures.join(" "), body })
     }
+}
+
+fn owner_of_url(id: WebhookId) -> String {
+    format!("URL of the webhook {id}")
 }
 
 fn owner(id: WebhookId) -> String {

@@ -132,4 +132,45 @@ on_both_engines! {
         assert_eq!(app.rows("webhooks WHERE sealed_previous_secret IS NOT NULL").await, 0);
         assert_eq!(app.get(&app.owner, &of(&app, &made)).await.ok()["previousSecretExpiresAt"], Value::Null);
     }
+
+    async fn the_url_of_a_webhook_is_sealed_at_rest(app) {
+        const PLANTED: &str = "planted-in-the-path";
+        let is_stored = async || {
+            let stored = app.stored().await;
+            stored.windows(PLANTED.len()).any(|window| window == PLANTED.as_bytes())
+        };
+        let receiver = Receiver::start().await;
+        let url = format!("{}/{PLANTED}", receiver.url());
+        let body = json!({ "name": "Chat", "url": url });
+        let made = app.call("POST", &app.path("/webhooks")).by(&app.owner).header("idempotency-key", "a").json(&body);
+        let made = made.send().await.ok();
+        let one = of(&app, &made);
+        let change = json!({ "url": url, "description": "other" });
+        let changed = app.call("POST", &one).by(&app.owner).header("idempotency-key", "b").json(&change).send().await;
+        assert_eq!(changed.ok()["url"], url);
+        let again = app.call("POST", &one).by(&app.owner).header("idempotency-key", "b").json(&change).send().await;
+        assert_eq!(again.ok(), changed.ok());
+        app.workspace("Reports").await;
+        send(&app).await;
+        let received = receiver.wait_for(1).await;
+        assert!(received[0].first_line().contains(PLANTED), "it is sent there");
+        assert_eq!(app.get(&app.owner, &one).await.ok()["url"], url);
+        assert!(!is_stored().await, "the address is a secret of its receiver");
+    }
+
+    async fn urls_that_were_stored_in_plain_text_work_and_are_sealed(app) {
+        let made = webhook(&app, json!({ "name": "Chat", "url": "https://hooks.example.com/new" })).await;
+        let id: podium_api::WebhookId = made["id"].as_str().unwrap().parse().unwrap();
+        app.execute(&format!(
+            "UPDATE webhooks SET url = 'https://hooks.example.com/planted', sealed_url = NULL WHERE id = '{id}'"
+        )).await;
+        let shown = app.get(&app.owner, &of(&app, &made)).await;
+        assert_eq!(shown.ok()["url"], "https://hooks.example.com/planted");
+        podium_app::maintenance::once(&app.app).await.expect("it tidies up");
+        assert_eq!(app.column("webhooks", id, "url").await, "");
+        let after = app.get(&app.owner, &of(&app, &made)).await;
+        assert_eq!((after.ok(), after.header("etag")), (shown.ok(), shown.header("etag")), "nothing else has changed");
+        let changed = app.post(&app.owner, &of(&app, &made), json!({ "name": "Other" })).await.ok();
+        assert_eq!(changed["url"], "https://hooks.example.com/planted");
+    }
 }
