@@ -98,8 +98,19 @@ fn the_first_api_is_spoken_with_the_second_airflow() {
 fn runs_are_read_with_the_logs_of_their_tasks() {
     let played = Played::with_airflow("3.1.0");
     let logs = played.run(&["run", "logs", "load"]);
-    let expected = "greet ::group::x\ngreet t INFO Hello\npart[3] ::group::x\npart[3] t INFO Hello\n";
-    assert_eq!((logs.code, logs.stdout.as_str()), (Some(0), expected), "{}", logs.stderr);
+    let of = |task: &str| {
+        let lines = [
+            "::group::x",
+            "t INFO Hello",
+            "t ERROR Task failed with exception logger=task loc=task_runner.py:1254",
+            "Traceback (most recent call last):",
+            "  File \"/dags/load.py\", line 12, in extract",
+            "ValueError: no",
+        ];
+        lines.map(|line| format!("{task} {line}\n")).concat()
+    };
+    let expected = of("greet") + &of("part[3]");
+    assert_eq!((logs.code, logs.stdout), (Some(0), expected), "{}", logs.stderr);
     let asked = played.asked();
     assert_eq!(asked[0], "GET /api/v2/dags/load/dagRuns?order_by=-start_date&limit=1&offset=0", "the newest");
     let last =

@@ -93,7 +93,7 @@ pub(super) fn answer(path: &str, version: &str) -> (u16, String) {
             return (200, "one\ntwo\u{1b}[2J\n".into());
         }
         path if path.contains("/logs/") => {
-            json!({ "content": ["::group::x", { "timestamp": "t", "level": "info", "event": "Hello" }] })
+            json!({ "content": ["::group::x", { "timestamp": "t", "level": "info", "event": "Hello" }, failure()] })
         }
         "/dags/idle" => json!({ "dag_id": "idle", "is_paused": false }),
         "/dags/idle/dagRuns" => json!({ "dag_runs": [], "total_entries": 0 }),
@@ -131,4 +131,17 @@ fn not_found(path: &str, version: &str) -> String {
         false => json!({ "detail": new }),
     }
     .to_string()
+}
+
+/// A failed task in its log, as Airflow 3 says so.
+fn failure() -> Value {
+    json!({
+        "timestamp": "t", "level": "error", "event": "Task failed with exception", "logger": "task",
+        "filename": "task_runner.py", "lineno": 1254,
+        "error_detail": [{
+            "exc_type": "ValueError", "exc_value": "no", "exc_notes": [], "syntax_error": null, "is_cause": false,
+            "frames": [{ "filename": "/dags/load.py", "lineno": 12, "name": "extract" }],
+            "is_group": false, "exceptions": [],
+        }],
+    })
 }

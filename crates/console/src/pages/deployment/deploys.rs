@@ -33,6 +33,8 @@ struct DeployPage<'a> {
     changes: Vec<Changes>,
     errors: Vec<deploy_reports::ReportedImportError>,
     error_count: u64,
+    /// Whether Airflow had not read every file when the report was made.
+    is_incomplete: bool,
     steps: Vec<(String, String)>,
     /// Where a rollback to it is sent.
     rollback: Option<String>,
@@ -166,6 +168,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId, deploy
         steps: steps.collect(),
         errors: report.as_ref().map(|report| report.import_errors.clone()).unwrap_or_default(),
         error_count: report.as_ref().map(|report| report.import_error_count).unwrap_or_default(),
+        is_incomplete: report.as_ref().is_some_and(|report| report.is_parsed == Some(false)),
         rollback: can_roll_back.then(|| format!("{}/deploys/{deploy_id}/rollback", head.href)),
         head: &head,
     };

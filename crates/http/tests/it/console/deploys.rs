@@ -39,7 +39,8 @@ on_both_engines! {
     async fn any_two_deploys_are_compared(app) {
         let id: DeploymentId = deployment(&app, "nightly").await["id"].as_str().unwrap().parse().unwrap();
         app.settle().await;
-        let reports = [changed(&["a.py", "b.py"], &[], &[]), changed(&["c.py"], &["a.py"], &[]), changed(&[], &[], &["b.py", "c.py"])];
+        let first = RolloutReport { is_parsed: Some(false), ..changed(&["a.py", "b.py"], &[], &[]) };
+        let reports = [first, changed(&["c.py"], &["a.py"], &[]), changed(&[], &[], &["b.py", "c.py"])];
         let mut ids = Vec::new();
         for (at, report) in reports.into_iter().enumerate() {
             let made = deployed(&app, id, &format!("number {at}")).await;
@@ -79,6 +80,9 @@ on_both_engines! {
         assert!(page.contains("there is nothing to compare"), "{page}");
         let page = person.page(&format!("/deployments/{id}/deploys/{}", ids[0])).await;
         assert!(page.contains("Roll back to this…"), "{page}");
+        assert!(page.contains("Airflow had not read every file of this version in time"), "{page}");
+        let page = person.page(&format!("/deployments/{id}/deploys/{}", ids[1])).await;
+        assert!(!page.contains("Airflow had not read"), "{page}");
         let nobody = Person::new(&app, &app.member("nobody").await).await;
         let refused = nobody.read(&format!("/deployments/{id}/deploys/compare?from={}&to={}", ids[0], ids[1])).await;
         assert!([403, 404].contains(&refused.code()), "{}", refused.text());
