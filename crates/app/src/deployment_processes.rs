@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use podium_api::deployment_processes::{self as api, DeploymentProcesses, DeploymentProcessesPaginated};
 use podium_api::{DeploymentId, Id, Many};
 use podium_db::Conn;
-use podium_domain::UserText;
+use podium_domain::{UserText, dag_viewers};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{LazyRow, Paging, Render, Scope};
 
@@ -42,7 +42,9 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
     let one = |id: DeploymentId| {
         let reason = if elsewhere.contains(&id) { Some(OTHER_NODE.into()) } else { problem.clone() };
         let known = observed.remove(&id).filter(|_| reason.is_none());
-        known.unwrap_or_else(|| not_observed(id, reason))
+        let mut of = known.unwrap_or_else(|| not_observed(id, reason));
+        dag_viewers::narrow_processes(cx.grants(), &mut of);
+        of
     };
     let deployment_processes = ids.into_iter().map(one).collect();
     Ok(Many(DeploymentProcessesPaginated { deployment_processes, observed_at, limit, offset, total_count }))

@@ -18,7 +18,7 @@ use podium_domain::deployments::{
 };
 use podium_domain::events::Resource;
 use podium_domain::operations::{Details, RemovalDrain};
-use podium_domain::{Refusal, Target, names};
+use podium_domain::{Refusal, Target, dag_viewers, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::{
     LazyRow, Paging, Render, Scope, Stamp, clusters, environment_objects, grants,
@@ -129,7 +129,9 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
 /// Reads a deployment.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Deployment>>> {
     let id = call.path.deployment_id;
-    if let Some(cached) = cx.cached(id.id()).await? {
+    if !cx.grants().sees_only_dags_of(id)
+        && let Some(cached) = cx.cached(id.id()).await?
+    {
         return Ok(cached);
     }
     cx.read(move |cx, conn| {
@@ -141,11 +143,17 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Deploy
 
 impl Render<DeploymentRow, Shown<Deployment>> for Cx<Scope> {
     fn cached(&self, conn: &Conn, id: Id) -> Option<Shown<Deployment>> {
-        self.app().rendered_deployments.current_in(conn, self.scope(), id)
+        let is_narrow = self.grants().sees_only_dags_of(DeploymentId::from_raw(id));
+        (!is_narrow).then(|| self.app().rendered_deployments.current_in(conn, self.scope(), id))?
     }
 
     /// A deployment as callers see it. One with a hibernation schedule or an override changes with time.
     fn render(&self, row: &LazyRow<'_, DeploymentRow>) -> podium_db::Result<Shown<Deployment>> {
+        if self.grants().sees_only_dags_of(DeploymentId::from_raw(row.id()?)) {
+            let mut deployment = shown::deployment(self, &row.read()?);
+            dag_viewers::narrow_deployment(self.grants(), &mut deployment);
+            return Ok(deployment.into());
+        }
         self.app().rendered_deployments.show(row, |row| {
             let deployment = shown::deployment(self, &row);
             let is_of_now = row.spec.is_development_mode || row.spec.hibernation.override_.is_some();

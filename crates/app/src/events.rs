@@ -9,7 +9,7 @@ use podium_api::events::{self as api, DATA_CONTENT_TYPE, Event, EventPage, SPEC_
 use podium_api::openapi::PREFIX;
 use podium_db::Tx;
 use podium_domain::events::{self as rules, Cursor, NewEvent, Resource, Visibility};
-use podium_domain::{Fields, Refusal};
+use podium_domain::{Fields, Grants, Refusal, dag_viewers};
 use podium_store::Scope;
 use podium_store::events::{self, Bounds, EventRow, Start, View};
 
@@ -40,7 +40,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<EventPage
     });
     let page = page.await?;
     let (next_cursor, has_more) = (page.next.to_string(), page.has_more);
-    let events = page.rows.into_iter().map(|row| shown(cx.app(), row)).collect();
+    let events = page.rows.into_iter().map(|row| shown(cx.app(), cx.grants(), row)).collect();
     Ok(Many(EventPage { events, next_cursor, has_more }))
 }
 
@@ -80,8 +80,15 @@ fn gone() -> Error {
     Refusal::Gone(message.into()).into()
 }
 
-/// An event as its readers see it.
-pub(crate) fn shown(app: &App, row: EventRow) -> Event {
+/// An event as a reader sees it.
+fn shown(app: &App, reader: &Grants, row: EventRow) -> Event {
+    let mut event = whole(app, row);
+    dag_viewers::narrow_event(reader, &mut event.data);
+    event
+}
+
+/// An event as it is sent to webhooks.
+pub(crate) fn whole(app: &App, row: EventRow) -> Event {
     let EventRow { cursor, at, event_type, mut data } = row;
     if let Some(alert) = &mut data.alert {
         // Whom an alert tells is for its owners.

@@ -141,7 +141,7 @@ impl OperationEvents {
         let read = app.db.read(None, move |conn| {
             cx.confirm_caller(conn)?;
             let row = find(&cx, conn, id)?;
-            Ok::<_, Error>((row.version.unsigned_abs(), shown(&row)))
+            Ok::<_, Error>((row.version.unsigned_abs(), shown(&cx, &row)))
         });
         match read.await {
             Ok(found) => Ok(Some(found)),

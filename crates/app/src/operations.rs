@@ -7,8 +7,8 @@ use podium_api::enums::{OperationCause, OperationKind};
 use podium_api::operations::{self as api, Operation, OperationTarget as Target, OperationsPaginated};
 use podium_api::{Many, One, OperationId};
 use podium_db::{Conn, Tx};
-use podium_domain::Refusal;
 use podium_domain::operations::{self as rules, Details, Undo};
+use podium_domain::{Refusal, dag_viewers};
 use podium_store::deployments::DeploymentRow;
 use podium_store::operations::{
     self, ListFilter, NewOperation, OperationReach, OperationRow, OperationTarget,
@@ -45,7 +45,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Operation
             since: query.since,
         };
         let (rows, total) = operations::list(conn, cx.scope(), &listed, &paging)?;
-        Ok((rows.iter().map(shown).collect(), total))
+        Ok((rows.iter().map(|row| shown(cx, row)).collect(), total))
     };
     let (operations, total_count) = cx.scan(page).await?;
     Ok(Many(OperationsPaginated { operations, limit, offset, total_count }))
@@ -53,7 +53,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Operation
 
 /// Reads an operation.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Operation>> {
-    cx.read(move |cx, conn| Ok(answer(&find(cx, conn, call.path.operation_id)?))).await
+    cx.read(move |cx, conn| Ok(answer(cx, &find(cx, conn, call.path.operation_id)?))).await
 }
 
 /// Starts an operation of a call; a newer one takes the place of the one that is under way.
@@ -117,12 +117,18 @@ fn reach(cx: &Cx<Scope>) -> OperationReach {
     OperationReach { deployments: grants.visible_deployments(), clusters: grants.visible_workspaces() }
 }
 
-fn answer(row: &OperationRow) -> One<Operation> {
-    One { version: row.version, body: shown(row) }
+fn answer(cx: &Cx<Scope>, row: &OperationRow) -> One<Operation> {
+    One { version: row.version, body: shown(cx, row) }
 }
 
-/// An operation as callers see it.
-pub(crate) fn shown(row: &OperationRow) -> Operation {
+/// An operation as the caller sees it.
+pub(crate) fn shown(cx: &Cx<Scope>, row: &OperationRow) -> Operation {
+    let mut operation = of_row(row);
+    dag_viewers::narrow_operation(cx.grants(), &mut operation);
+    operation
+}
+
+fn of_row(row: &OperationRow) -> Operation {
     let OperationRow { target, course, .. } = row;
     let deployment = target.deployment();
     let mut details = course.details.clone();

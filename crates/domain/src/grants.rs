@@ -155,6 +155,8 @@ pub struct Grants {
 struct OnDeployment {
     workspace_id: WorkspaceId,
     permissions: PermissionSet,
+    /// What roles on the deployment itself give, without those on its DAGs.
+    own: PermissionSet,
 }
 
 impl Grants {
@@ -181,13 +183,13 @@ impl Grants {
                 self.organization = self.organization.union(permissions);
             }
             On::Workspace(id) => self.add_to_workspace(id, permissions),
-            On::Deployment { id, workspace_id } => self.add_to_deployment(id, workspace_id, permissions),
+            On::Deployment { id, workspace_id } => {
+                let held = self.add_to_deployment(id, workspace_id, permissions);
+                held.own = held.own.union(permissions);
+            }
             On::Dag { deployment_id, workspace_id, .. } | On::DagTag { deployment_id, workspace_id, .. } => {
-                self.add_to_deployment(
-                    deployment_id,
-                    workspace_id,
-                    PermissionSet::EMPTY.with(SEE_DEPLOYMENT),
-                );
+                let seen = PermissionSet::EMPTY.with(SEE_DEPLOYMENT);
+                self.add_to_deployment(deployment_id, workspace_id, seen);
                 let held = self.dags.entry(on).or_default();
                 *held = held.union(permissions);
             }
@@ -199,11 +201,18 @@ impl Grants {
         *held = held.union(permissions);
     }
 
-    fn add_to_deployment(&mut self, id: DeploymentId, workspace_id: WorkspaceId, permissions: PermissionSet) {
+    fn add_to_deployment(
+        &mut self,
+        id: DeploymentId,
+        workspace_id: WorkspaceId,
+        permissions: PermissionSet,
+    ) -> &mut OnDeployment {
         self.add_to_workspace(workspace_id, PermissionSet::EMPTY.with(SEE_WORKSPACE));
-        let nothing = OnDeployment { workspace_id, permissions: PermissionSet::EMPTY };
+        let none = PermissionSet::EMPTY;
+        let nothing = OnDeployment { workspace_id, permissions: none, own: none };
         let held = self.deployments.entry(id).or_insert(nothing);
         held.permissions = held.permissions.union(permissions);
+        held
     }
 
     /// Whether the subject owns the organization.
@@ -263,6 +272,17 @@ impl Grants {
     /// Whether the subject may know that the deployment exists.
     pub fn sees_deployment(&self, id: DeploymentId, workspace_id: WorkspaceId) -> bool {
         self.deployments.contains_key(&id) || !self.on_deployment(id, workspace_id).is_empty()
+    }
+
+    /// Whether the subject may read a deployment only because of roles on some of its DAGs. What is said about all of the
+    /// deployment may name other DAGs.
+    pub fn sees_only_dags_of(&self, id: DeploymentId) -> bool {
+        let reads = |held: PermissionSet| held.contains(SEE_DEPLOYMENT);
+        !self.owner
+            && self.deployments.get(&id).is_some_and(|held| {
+                let inherited = self.on_workspace(held.workspace_id).of_scope(RoleScope::Deployment);
+                reads(held.permissions) && !reads(held.own) && !reads(inherited)
+            })
     }
 
     /// The workspaces in which the subject holds a permission.

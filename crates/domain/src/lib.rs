@@ -11,6 +11,7 @@ pub mod assignable;
 pub mod authorize;
 pub mod clusters;
 pub mod custom_roles;
+pub mod dag_viewers;
 pub mod deployment_logs;
 pub mod deployments;
 pub mod deploys;

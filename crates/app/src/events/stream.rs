@@ -152,7 +152,7 @@ impl EventStream {
         self.is_caught_up = !page.has_more;
         self.refresh = Instant::now() + REFRESH;
         Ok(match page {
-            EventRows { rows, .. } if !rows.is_empty() => Read::Chunk(written(&self.subscriber.app, rows)?),
+            EventRows { rows, .. } if !rows.is_empty() => Read::Chunk(self.subscriber.written(rows)?),
             // Clients ignore an event without data; its id records how far the search has come. Until the client has
             // taken it, nothing more is read.
             EventRows { has_more: true, .. } => {
@@ -218,22 +218,23 @@ impl Subscriber {
         Ok(true)
     }
 
+    /// Events as text, as they were read with the caller's rights.
+    fn written(&self, rows: Vec<EventRow>) -> Result<Vec<u8>> {
+        let Some(member) = &self.authority.member else { return Err(Error::STALE) };
+        let mut text = String::new();
+        for row in rows {
+            let event = shown(&self.app, member.grants(), row);
+            let data = serde_json::to_string(&event).map_err(|error| Error::Internal(error.to_string()))?;
+            let data = escaped_json(data);
+            let _ = write!(text, "id: {}\ndata: {data}\n\n", event.id);
+        }
+        Ok(text.into_bytes())
+    }
+
     /// When the caller's token or session ends.
     fn expiry(&self) -> Option<Instant> {
         let end = self.authority.end(self.session)?;
         let left = end.millis().saturating_sub(self.app.world.now().millis());
         Some(Instant::now() + Duration::from_millis(left.max(1).unsigned_abs()))
     }
-}
-
-/// Events as text.
-fn written(app: &App, rows: Vec<EventRow>) -> Result<Vec<u8>> {
-    let mut text = String::new();
-    for row in rows {
-        let event = shown(app, row);
-        let data = serde_json::to_string(&event).map_err(|error| Error::Internal(error.to_string()))?;
-        let data = escaped_json(data);
-        let _ = write!(text, "id: {}\ndata: {data}\n\n", event.id);
-    }
-    Ok(text.into_bytes())
 }

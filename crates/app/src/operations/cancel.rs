@@ -40,7 +40,7 @@ fn cancel_in(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<One<Operation>>
     }
     cx.expect_version(row.version)?;
     if row.course.state == OperationState::Cancelled {
-        return Ok(answer(&row));
+        return Ok(answer(cx, &row));
     }
     rules::refuse_unless_cancellable(&row.course)?;
     if let Some((id, _)) = row.target.deployment() {
@@ -55,7 +55,7 @@ fn cancel_in(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<One<Operation>>
     row.version += 1;
     row.course.state = OperationState::Cancelled;
     row.course.ended_at = Some(cx.now());
-    Ok(answer(&row))
+    Ok(answer(cx, &row))
 }
 
 /// An operation that the caller may see and cancel. Who may only create deploys may cancel its own.

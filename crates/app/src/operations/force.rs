@@ -27,14 +27,14 @@ fn force_in(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<One<Operation>> 
     let mut row = find_to_force(cx, tx, id)?;
     cx.expect_version(row.version)?;
     if row.course.details.forced_at.is_some() {
-        return Ok(answer(&row));
+        return Ok(answer(cx, &row));
     }
     rules::refuse_unless_draining(&row.course)?;
     row.course.details.forced_at = Some(cx.now());
     operations::force(tx, cx.scope(), &row, &row.course.details, cx.now())?;
     row.version += 1;
     cx.event(tx, row.about())?;
-    Ok(answer(&row))
+    Ok(answer(cx, &row))
 }
 
 fn find_to_force(cx: &Cx<Scope>, tx: &Tx, id: OperationId) -> Result<OperationRow> {

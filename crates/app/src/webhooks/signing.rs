@@ -78,7 +78,7 @@ impl App {
 
     /// Signs an event for a webhook.
     pub fn sign_event(&self, webhook: &WebhookRow, event: EventRow, now: Timestamp) -> Result<SignedEvent> {
-        let event = events::shown(self, event);
+        let event = events::whole(self, event);
         let body = serde_json::to_vec(&event).map_err(|error| Error::Internal(error.to_string()))?;
         let timestamp = now.millis().div_euclid(1000).to_string();
         let message = [event.id.as_bytes(), b".", timestamp.as_bytes(), b".", &body].concat();

@@ -45,6 +45,24 @@ fn workspace_roles_flow_down_to_deployments() {
 }
 
 #[test]
+fn roles_on_dags_show_only_those_dags() {
+    let dag = || on_dag(d1(), "etl", "DAG_VIEWER");
+    let table = [
+        (vec![dag()], true),
+        (vec![on_tag(d1(), "daily", "DAG_AUTHOR"), in_workspace(w1(), "WORKSPACE_ACCESSOR")], true),
+        (vec![dag(), on_deployment(d1b(), "DEPLOYMENT_ADMIN")], true),
+        (vec![dag(), on_deployment(d1(), "DEPLOYMENT_ACCESSOR")], false),
+        (vec![on_deployment(d1(), "DEPLOYMENT_ACCESSOR"), dag()], false),
+        (vec![dag(), in_workspace(w1(), "WORKSPACE_MEMBER")], false),
+        (vec![in_workspace(w2(), "WORKSPACE_MEMBER")], false),
+    ];
+    for (held, is_narrow) in table {
+        assert_eq!(Grants::new(held.clone()).sees_only_dags_of(d1()), is_narrow, "{held:?}");
+    }
+    assert!(!holder("ORGANIZATION_OWNER").sees_only_dags_of(d1()));
+}
+
+#[test]
 fn lower_roles_show_what_is_above_them() {
     for grant in
         [on_deployment(d1(), "Local"), on_dag(d1(), "etl", "Reviewer"), on_tag(d1(), "daily", "DAG_VIEWER")]

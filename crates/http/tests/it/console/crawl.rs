@@ -1,6 +1,6 @@
 //! Every page that is offered to somebody can be read by them, whatever role they hold.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
 use podium_dataplane::Line;
@@ -25,6 +25,8 @@ fn links(page: &str) -> Vec<String> {
 #[derive(Default)]
 pub(super) struct Crawled {
     pages: BTreeSet<String>,
+    /// What each of them says.
+    pub(super) texts: BTreeMap<String, String>,
     /// Where forms are sent.
     forms: BTreeSet<String>,
     /// Pages that a link leads to and that are then refused.
@@ -56,6 +58,7 @@ pub(super) async fn crawl(app: &TestApp, person: &Person<'_>) -> Crawled {
             .any(|end| path.split('?').next().is_some_and(|path| path.ends_with(end)))
         {
             assert!(answer.header("content-disposition").starts_with("attachment; "), "{path}");
+            crawled.texts.insert(path, answer.text());
             continue;
         }
         assert!(answer.header("content-type").starts_with("text/html"), "{path}");
@@ -66,6 +69,7 @@ pub(super) async fn crawl(app: &TestApp, person: &Person<'_>) -> Crawled {
         crawled.forms.extend(
             posts.filter_map(|form| form.split("action=\"").nth(1)?.split('"').next()).map(str::to_owned),
         );
+        crawled.texts.insert(path, page);
     }
     crawled
 }

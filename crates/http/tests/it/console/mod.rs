@@ -5,6 +5,7 @@ mod alerts;
 mod attacks;
 mod changing;
 mod crawl;
+mod dag_viewers;
 mod dags;
 mod deploys;
 mod processes;
