@@ -132,3 +132,53 @@ fn plain(text: &str) -> String {
     };
     text.chars().map(&mut shown).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use podium_api::{Id, Timestamp};
+    use serde_json::json;
+
+    use super::*;
+
+    const HOSTILE: [&str; 7] = [
+        "x\r\nBcc: everybody@example.com",
+        "x\n\n--boundary\nContent-Type: text/html",
+        "x\n.\nQUIT",
+        "\u{1b}[2J\u{7}\u{0}",
+        "gpj.\u{202e}exe",
+        "a\u{2028}b\u{85}c\u{200b}d",
+        "<script>alert(1)</script>; rm -rf $(HOME)",
+    ];
+
+    fn firing(text: &str) -> EventAlertFiring {
+        let subject =
+            json!({ "type": "DEPLOYMENT", "id": Id::from_parts(1, 2, 3), "name": text, "dagId": text });
+        let firing = json!({
+            "id": Id::from_parts(7, 8, 9), "subject": subject, "since": Timestamp::from_millis(1), "count": 1, "reason": text, "runId": text,
+        });
+        serde_json::from_value(firing).expect("a firing")
+    }
+
+    /// What environments and their authors say stays on its line, and no command contains it.
+    #[test]
+    fn texts_of_others_stay_in_their_place() {
+        let id = AlertId::from_raw(Id::from_parts(4, 5, 6));
+        let lines = |text: &str| compose((id, "Broken"), AlertKind::DagRunFailed, &[firing(text)]);
+        let honest = lines("load");
+        assert!(honest.body.contains("podium run list load --deployment"), "{}", honest.body);
+        for text in HOSTILE {
+            let mail = lines(text);
+            assert_eq!(mail.subject, "Firing: Broken", "a subject holds nothing of it");
+            assert_eq!(
+                mail.body.lines().count(),
+                honest.body.lines().count(),
+                "{text:?} adds no line: {}",
+                mail.body
+            );
+            let hidden = mail.body.split('\n').find_map(podium_api::text::hidden);
+            assert_eq!(hidden, None, "{text:?}: {}", mail.body);
+            let next = mail.body.lines().find(|line| line.starts_with("  Next: ")).expect("a command");
+            assert!(next.starts_with("  Next: podium dag list --deployment "), "{text:?}: {next}");
+        }
+    }
+}

@@ -4,6 +4,7 @@ mod audit;
 mod authorization;
 mod calls;
 mod contract;
+mod dag_tokens;
 mod events;
 mod pagination;
 mod plans;
