@@ -24,9 +24,9 @@ mod recorded_airflow;
 mod scripted;
 mod signing_in;
 #[cfg(target_os = "linux")]
-mod terminal;
 mod strictness;
 #[cfg(target_os = "linux")]
+mod terminal;
 #[cfg(target_os = "linux")]
 mod transcripts;
 #[cfg(target_os = "linux")]

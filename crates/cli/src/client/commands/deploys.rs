@@ -196,8 +196,8 @@ impl Deploys {
                     Some(deploy) => deploy,
                     None => previous(&session, &path).await?,
                 };
-                session.agree(&format!("Go back to the deploy {target}?"))?;
                 report::warn_of_errors(&session, &of_deploy(path, &target)?).await;
+                session.agree(&format!("Go back to the deploy {target}?"))?;
                 let body = given(json!({ "description": description }));
                 let made = session.post::<api::Rollback>(&of_deploy(path, &target)?, &body).await?;
                 eprintln!("Going back to {target}.");
@@ -282,10 +282,6 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
     session.show(&deploy, &VIEW)
 }
 
-/// The newest deploy.
-async fn newest(session: &Session, path: &OfDeployment) -> Outcome<String> {
-    let first = session.client.pages(Call::to::<api::List>(path), None).next().await?;
-    let newest = first.and_then(|page| page.into_iter().next());
 /// What somebody can do whose deploy failed because of files that cannot be imported.
 async fn how_to_go_live(session: &Session, path: &OfDeployment) -> &'static str {
     match session.get::<deployments::Get>(path).await {
@@ -296,6 +292,10 @@ async fn how_to_go_live(session: &Session, path: &OfDeployment) -> &'static str 
     }
 }
 
+/// The newest deploy.
+async fn newest(session: &Session, path: &OfDeployment) -> Outcome<String> {
+    let first = session.client.pages(Call::to::<api::List>(path), None).next().await?;
+    let newest = first.and_then(|page| page.into_iter().next());
     newest.map(|deploy| text(&deploy["id"]).to_owned()).ok_or_else(|| {
         Failed::new(Exit::NotFound, "nothing was deployed yet").hint("See podium deploy --help.")
     })

@@ -89,12 +89,12 @@ impl New {
         follow(&session, path, &finalized).await
     }
 
-    /// Shows what would change, and stops.
     /// Whether what cannot be imported stays off: as told, or else if nobody watches.
     fn is_strict(&self) -> bool {
         self.strict || (!self.no_strict && !terminal::is_interactive())
     }
 
+    /// Shows what would change, and stops.
     async fn plan(&self, session: &Session, files: &[archive::File]) -> Outcome {
         let path = self.deployment(session).await?;
         let deployment = session.get::<deployments::Get>(&path).await?;
