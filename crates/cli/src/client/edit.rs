@@ -40,7 +40,7 @@ impl Session {
         &self,
         path: &G::Path,
         change: impl Fn(&Value) -> Outcome<Value>,
-    ) -> Outcome<Value>
+    ) -> Outcome<Edited>
     where
         G: Endpoint,
         U: Endpoint<Path = G::Path>,
@@ -49,13 +49,19 @@ impl Session {
         loop {
             tries += 1;
             let Fetched { body, etag, .. } = self.client.send::<Value>(Call::to::<G>(path)).await?;
-            let call = Call::to::<U>(path).body(&change(&body)?)?.if_match(etag);
+            let request = change(&body)?;
+            let call = Call::to::<U>(path).body(&request)?.if_match(etag);
             if self.is_planned(&call).await? {
-                return Ok(body);
+                return Ok(Edited { now: body, differs: false });
             }
-            match self.client.send(call).await {
+            match self.client.send::<Value>(call).await {
                 Err(error) if error.status() == Some(412) && tries < TRIES => {}
-                done => return Ok(self.note_started(done?)),
+                done => {
+                    let now = self.note_started(done?);
+                    let is_hidden = has_hidden(&request, &now);
+                    let edited = Edited::of(&body, now);
+                    return Ok(Edited { differs: edited.differs || is_hidden, ..edited });
+                }
             }
         }
     }
@@ -88,6 +94,55 @@ impl Session {
         }
         self.show_plan().await?;
         self.follow().await
+    }
+}
+
+/// What a change has come to.
+pub(crate) struct Edited {
+    /// As it is now.
+    pub(crate) now: Value,
+    /// Whether anything is different from before.
+    pub(crate) differs: bool,
+}
+
+impl Edited {
+    /// What has become of something.
+    pub(crate) fn of(before: &Value, now: Value) -> Self {
+        let stable = |thing: &Value| {
+            let mut fields = thing.as_object().cloned().unwrap_or_default();
+            fields.retain(|name, _| !PASSING.contains(&name.as_str()));
+            fields
+        };
+        Self { differs: stable(before) != stable(&now), now }
+    }
+
+    /// Says whether it was changed, and gives what it is now.
+    pub(crate) fn told(self, what: &str) -> Value {
+        match self.differs {
+            true => eprintln!("Changed {what}."),
+            false => eprintln!("Nothing was changed: {what} is so already."),
+        }
+        self.now
+    }
+}
+
+/// Fields that change by themselves, or with every write.
+const PASSING: &[&str] = &["updatedAt", "updatedBy", "updatedBySubject", "status", "statusReason"];
+
+/// Whether a request has a text within a field that is not shown there: nobody can tell whether that differs.
+fn has_hidden(request: &Value, shown: &Value) -> bool {
+    let fields = request.as_object().into_iter().flatten();
+    fields.filter(|(_, value)| value.is_object()).any(|(name, value)| has_secret(value, &shown[name]))
+}
+
+fn has_secret(request: &Value, shown: &Value) -> bool {
+    match (request, shown) {
+        (Value::Object(request), shown) => {
+            request.iter().any(|(name, value)| has_secret(value, &shown[name]))
+        }
+        (Value::String(sent), Value::Null) => !sent.is_empty(),
+        (Value::String(sent), Value::String(shown)) => !sent.is_empty() && shown.is_empty(),
+        _ => false,
     }
 }
 

@@ -112,7 +112,8 @@ impl Failed {
         ExitCode::from(self.exit as u8)
     }
 
-    fn text(&self) -> String {
+    /// What is said.
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         if !self.message.is_empty() {
             let _ = writeln!(text, "podium: {}", printable(&self.message));

@@ -1,9 +1,12 @@
 //! Bodies of requests, put together from flags, a file and `--set field=value`.
 
+mod known;
+
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use podium_api::Endpoint;
 use serde_json::{Map, Value};
 
 use super::ending::{Failed, Outcome};
@@ -28,21 +31,26 @@ impl Extra {
         self.set.is_empty() && self.file.is_none()
     }
 
-    /// A body: the file, then flags, then what was set.
-    pub(crate) fn body(&self, flags: Value) -> Outcome<Value> {
-        let mut body = match &self.file {
+    /// The body of a request for `what`, such as "a deployment": the file, then flags, then what was set. Fields that the
+    /// request does not have are refused.
+    pub(crate) fn body<E: Endpoint>(&self, what: &str, flags: Value) -> Outcome<Value> {
+        let read = match &self.file {
             Some(path) => read(path)?,
             None => Value::Object(Map::new()),
         };
-        let Value::Object(fields) = &mut body else {
+        if !read.is_object() {
             return Err(Failed::usage("the file does not hold an object"));
-        };
-        if let Value::Object(flags) = given(flags) {
-            fields.extend(flags);
         }
-        for assignment in &self.set {
-            set(&mut body, assignment)?;
+        if !self.is_empty() {
+            known::check::<E>(what, &self.assigned(read.clone())?)?;
         }
+        let Value::Object(fields) = read else { unreachable!("it was looked at above") };
+        self.assigned(merged(fields, given(flags)))
+    }
+
+    /// The same with what was set.
+    fn assigned(&self, mut body: Value) -> Outcome<Value> {
+        self.set.iter().try_for_each(|assignment| set(&mut body, assignment))?;
         Ok(body)
     }
 }
@@ -155,9 +163,11 @@ mod tests {
     fn flags_win_over_the_file_and_what_is_set_over_both() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("body.yaml");
-        std::fs::write(&file, "name: file\nsize: 1\nkeep: [a, b]\n").unwrap();
-        let extra = Extra { set: vec!["size=3".into()], file: Some(file) };
-        let body = extra.body(json!({ "name": "flag", "size": 2, "none": null })).unwrap();
-        assert_eq!(body, json!({ "name": "flag", "size": 3, "keep": ["a", "b"] }));
+        std::fs::write(&file, "name: file\ndescription: file\ncontactEmails: [a, b]\n").unwrap();
+        let extra = Extra { set: vec!["description=set".into()], file: Some(file) };
+        let flags = json!({ "name": "flag", "description": "flag", "executor": null });
+        let body = extra.body::<podium_api::deployments::Create>("a deployment", flags).unwrap();
+        let expected = json!({ "name": "flag", "description": "set", "contactEmails": ["a", "b"] });
+        assert_eq!(body, expected);
     }
 }

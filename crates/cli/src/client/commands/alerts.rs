@@ -183,9 +183,8 @@ impl Alerts {
                     return Err(Failed::usage("nothing to change: see podium alert update --help"));
                 }
                 let path = session.alert(&alert).await?;
-                let changed = session.post::<api::Update>(&path, &body).await?;
-                eprintln!("Changed alert {alert}.");
-                session.show(&changed, &VIEW)
+                let edited = session.edit::<api::Get, api::Update>(&path, |_| Ok(body.clone())).await?;
+                session.show(&edited.told(&format!("alert {alert}")), &VIEW)
             }
             Verb::Delete { alerts } => {
                 let mut all = Vec::new();

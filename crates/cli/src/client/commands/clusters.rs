@@ -5,7 +5,7 @@ use podium_api::{clusters as api, options};
 use podium_client::Call;
 use serde_json::{Value, json};
 
-use crate::client::edit::pick;
+use crate::client::edit::{Edited, pick};
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{Extra, merged};
 use crate::client::output::{Listing, View, column, wide};
@@ -107,6 +107,9 @@ const VIEW: View = View {
     ],
 };
 
+/// What the fields of requests belong to.
+const WHAT: &str = "a cluster";
+
 const OPTIONS: View = View {
     name: "provider",
     columns: &[
@@ -129,13 +132,16 @@ impl Clusters {
                 session.show(&session.get::<api::Get>(&path).await?, &VIEW)
             }
             Verb::Create { name, provider, region, kind, vpc, extra } => {
-                let body = extra.body(json!({
-                    "name": name,
-                    "cloudProvider": provider.map(|provider| provider.to_uppercase()),
-                    "region": region,
-                    "type": kind.to_uppercase(),
-                    "vpcSubnetRange": vpc,
-                }))?;
+                let body = extra.body::<api::Create>(
+                    WHAT,
+                    json!({
+                        "name": name,
+                        "cloudProvider": provider.map(|provider| provider.to_uppercase()),
+                        "region": region,
+                        "type": kind.to_uppercase(),
+                        "vpcSubnetRange": vpc,
+                    }),
+                )?;
                 let made = session.post::<api::Create>(&organization, &body).await.map_err(|failed| {
                     match failed.status() {
                         Some(400) => failed.or_hint(
@@ -151,10 +157,9 @@ impl Clusters {
                 if name.is_none() && extra.is_empty() {
                     return Err(Failed::usage("nothing to change: give --name, --set or --file"));
                 }
-                let change = extra.body(json!({ "name": name }))?;
-                let changed = update(&session, &cluster, &change).await?;
-                eprintln!("Changed cluster {cluster}.");
-                followed(&session, &changed).await
+                let change = extra.body::<api::Update>(WHAT, json!({ "name": name }))?;
+                let edited = update(&session, &cluster, &change).await?;
+                followed(&session, &edited.told(&format!("cluster {cluster}"))).await
             }
             Verb::Delete { clusters } => {
                 let mut all = Vec::new();
@@ -165,13 +170,13 @@ impl Clusters {
             }
             Verb::Failover { cluster } => {
                 session.agree(&format!("Move all deployments of {cluster} to its standby region?"))?;
-                let changed = update(&session, &cluster, &json!({ "isFailedOver": true })).await?;
+                let changed = update(&session, &cluster, &json!({ "isFailedOver": true })).await?.now;
                 eprintln!("Failing {cluster} over.");
                 followed(&session, &changed).await
             }
             Verb::Failback { cluster } => {
                 session.agree(&format!("Move all deployments of {cluster} back?"))?;
-                let changed = update(&session, &cluster, &json!({ "isFailedOver": false })).await?;
+                let changed = update(&session, &cluster, &json!({ "isFailedOver": false })).await?.now;
                 eprintln!("Failing {cluster} back.");
                 followed(&session, &changed).await
             }
@@ -197,7 +202,7 @@ async fn followed(session: &Session, changed: &Value) -> Outcome {
 }
 
 /// Changes a cluster; a dedicated one is always sent its name and tags.
-async fn update(session: &Session, cluster: &str, change: &Value) -> Outcome<Value> {
+async fn update(session: &Session, cluster: &str, change: &Value) -> Outcome<Edited> {
     let path = session.cluster(cluster).await?;
     let edit = |current: &Value| {
         let mut kept = pick(current, &[]);

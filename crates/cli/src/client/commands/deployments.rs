@@ -135,6 +135,9 @@ struct Create {
     extra: Extra,
 }
 
+/// What the fields of requests belong to.
+const WHAT: &str = "a deployment";
+
 pub(crate) const VIEW: View = View {
     name: "name",
     columns: &[
@@ -208,7 +211,7 @@ impl Deployments {
             Verb::Transfer { one, to } => {
                 let workspace_id = session.workspace(&to).await?.workspace_id;
                 let change = json!({ "workspaceId": workspace_id });
-                let changed = update::update(&session, &one, &change, &[], &[]).await?;
+                let changed = update::update(&session, &one, &change, &[], &[]).await?.now;
                 eprintln!("Moved {} to {to}.", one.deployment);
                 let path = session.deployment(text(&changed["id"]), None).await?;
                 match session.wait.is_wanted() {
@@ -241,16 +244,19 @@ impl Create {
             Some(name) => Some(session.cluster(name).await?.cluster_id),
             None => None,
         };
-        let body = self.extra.body(json!({
-            "name": self.name,
-            "workspaceId": session.chosen_workspace(self.workspace.as_deref()).await?,
-            "description": self.description,
-            "platformRuntimeVersion": self.runtime,
-            "executor": self.executor.as_ref().map(|executor| executor.to_uppercase()),
-            "schedulerSize": self.scheduler_size.as_ref().map(|size| size.to_uppercase()),
-            "clusterId": cluster_id,
-            "isDevelopmentMode": self.development.then_some(true),
-        }))?;
+        let body = self.extra.body::<api::Create>(
+            WHAT,
+            json!({
+                "name": self.name,
+                "workspaceId": session.chosen_workspace(self.workspace.as_deref()).await?,
+                "description": self.description,
+                "platformRuntimeVersion": self.runtime,
+                "executor": self.executor.as_ref().map(|executor| executor.to_uppercase()),
+                "schedulerSize": self.scheduler_size.as_ref().map(|size| size.to_uppercase()),
+                "clusterId": cluster_id,
+                "isDevelopmentMode": self.development.then_some(true),
+            }),
+        )?;
         let made = session.post::<api::Create>(&session.in_organization().await?, &body).await?;
         eprintln!("Created deployment {}.", self.name);
         if !session.wait.is_wanted() {

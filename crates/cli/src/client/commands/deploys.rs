@@ -186,8 +186,8 @@ impl Deploys {
                 let session = setup.open()?;
                 let path = of_deploy(which.find(&session, here).await?, &deploy)?;
                 let edit = |_: &Value| Ok(json!({ "description": description }));
-                let changed = session.edit::<api::Get, api::Update>(&path, edit).await?;
-                session.show(&changed, &VIEW)
+                let edited = session.edit::<api::Get, api::Update>(&path, edit).await?;
+                session.show(&edited.now, &VIEW)
             }
             Some(Verb::Rollback { deploy, description, which, setup }) => {
                 let session = setup.open()?;

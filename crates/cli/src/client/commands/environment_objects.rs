@@ -1,7 +1,7 @@
 //! `podium env`.
 
 use clap::{Args, Subcommand};
-use podium_api::environment_objects as api;
+use podium_api::{Endpoint, environment_objects as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
@@ -158,7 +158,7 @@ impl EnvironmentObjects {
                 let base = json!({
                     "objectKey": key, "objectType": kind, "scope": scope, "scopeEntityId": id,
                 });
-                let body = content.body(base, &kind, true)?;
+                let body = content.body::<api::Create>(base, &kind, true)?;
                 let made = session.post::<api::Create>(&organization, &body).await?;
                 eprintln!("Created {key}.");
                 let path = session.object(&json!({}), text(&made["id"])).await?;
@@ -172,8 +172,8 @@ impl EnvironmentObjects {
                     return Err(Failed::usage("nothing to change: see podium env update --help"));
                 }
                 let edit = |current: &Value| content.change(current);
-                let changed = session.edit::<api::Get, api::Update>(&path, edit).await?;
-                eprintln!("Changed {key}.");
+                let edited = session.edit::<api::Get, api::Update>(&path, edit).await?;
+                let changed = edited.told(&key);
                 session.follow_roll_outs(Some(&changed)).await?;
                 session.show(&changed, &VIEW)
             }
@@ -237,7 +237,7 @@ impl Content {
 
     /// The body of an update; a connection is always sent its type.
     fn change(&self, current: &Value) -> Outcome<Value> {
-        let mut body = self.body(json!({}), text(&current["objectType"]), false)?;
+        let mut body = self.body::<api::Update>(json!({}), text(&current["objectType"]), false)?;
         if let Some(connection) = body.get_mut("connection").and_then(Value::as_object_mut) {
             connection.entry("type").or_insert_with(|| current["connection"]["type"].clone());
         }
@@ -245,11 +245,11 @@ impl Content {
     }
 
     /// The body of a request for an object of this type.
-    fn body(&self, base: Value, kind: &str, is_new: bool) -> Outcome<Value> {
+    fn body<E: Endpoint>(&self, base: Value, kind: &str, is_new: bool) -> Outcome<Value> {
         let mut flags = base;
         flags["description"] = self.description.clone().into();
         flags["autoLinkDeployments"] = self.link_all.then_some(true).into();
-        let mut body = self.extra.body(flags)?;
+        let mut body = self.extra.body::<E>("an environment object", flags)?;
         let value = match (&self.value, &self.secret) {
             (Some(value), _) => Some(value.clone()),
             (None, Some(name)) => Some(std::env::var(name).map_err(|_| {

@@ -76,14 +76,12 @@ impl Organizations {
                     return Err(Failed::usage("nothing to change: see podium organization update --help"));
                 }
                 let path = session.in_organization().await?;
-                let changed = session.edit::<api::Get, api::Update>(&path, |current| {
+                let edited = session.edit::<api::Get, api::Update>(&path, |current| {
                     let mut kept = pick(current, &["name", "billingEmail", "isScimEnabled"]);
                     kept.entry("billingEmail").or_insert_with(|| "".into());
                     Ok(merged(kept, change.clone()))
                 });
-                let changed = changed.await?;
-                eprintln!("Changed the organization.");
-                session.show(&changed, &VIEW)
+                session.show(&edited.await?.told("the organization"), &VIEW)
             }
         }
     }

@@ -127,7 +127,7 @@ impl Roles {
                     return Err(Failed::usage("nothing to change: see podium role update --help"));
                 }
                 let path = session.role(&role).await?;
-                let changed = session.edit::<api::Get, api::Update>(&path, |current| {
+                let edited = session.edit::<api::Get, api::Update>(&path, |current| {
                     let mut body =
                         pick(current, &["name", "description", "permissions", "restrictedWorkspaceIds"]);
                     let permissions =
@@ -135,9 +135,7 @@ impl Roles {
                     body.insert("permissions".into(), permissions);
                     Ok(merged(body, change.clone()))
                 });
-                let changed = changed.await?;
-                eprintln!("Changed role {role}.");
-                session.show(&changed, &VIEW)
+                session.show(&edited.await?.told(&format!("role {role}")), &VIEW)
             }
             Verb::Delete { roles } => {
                 let mut all = Vec::new();

@@ -6,7 +6,7 @@ use podium_api::teams as api;
 use podium_client::Call;
 use serde_json::json;
 
-use crate::client::edit::pick;
+use crate::client::edit::{Edited, pick};
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{given, merged};
 use crate::client::grants::{RoleChanges, full_name};
@@ -155,6 +155,7 @@ impl Teams {
                 }
                 let path = session.team(&team).await?;
                 session.hold_plan();
+                let before = session.get::<api::Get>(&path).await?;
                 if has_settings {
                     let edit =
                         |current: &_| Ok(merged(pick(current, &["name", "description"]), change.clone()));
@@ -167,8 +168,8 @@ impl Teams {
                         .await?;
                 }
                 session.show_plan().await?;
-                eprintln!("Changed team {team}.");
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+                let edited = Edited::of(&before, session.get::<api::Get>(&path).await?);
+                session.show(&edited.told(&format!("team {team}")), &VIEW)
             }
             Verb::Delete { teams } => {
                 let mut all = Vec::new();

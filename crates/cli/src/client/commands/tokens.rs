@@ -5,7 +5,7 @@ use podium_api::{agent_tokens, tokens as api};
 use podium_client::Call;
 use serde_json::{Value, json};
 
-use crate::client::edit::pick;
+use crate::client::edit::{Edited, pick};
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{given, merged};
 use crate::client::grants::full_name;
@@ -185,6 +185,7 @@ impl Tokens {
                 }
                 let path = session.token(&token).await?;
                 session.hold_plan();
+                let before = session.get::<api::Get>(&path).await?;
                 if change != json!({}) {
                     let edit =
                         |current: &_| Ok(merged(pick(current, &["name", "description"]), change.clone()));
@@ -204,8 +205,8 @@ impl Tokens {
                     session.edit::<api::Get, api::UpdateRoles>(&path, edit).await?;
                 }
                 session.show_plan().await?;
-                eprintln!("Changed token {token}.");
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+                let edited = Edited::of(&before, session.get::<api::Get>(&path).await?);
+                session.show(&edited.told(&format!("token {token}")), &VIEW)
             }
             Verb::Rotate { token } => {
                 let path = session.token(&token).await?;

@@ -6,6 +6,7 @@ use podium_client::Call;
 use serde_json::json;
 
 use super::teams;
+use crate::client::edit::Edited;
 use crate::client::ending::Outcome;
 use crate::client::grants::RoleChanges;
 use crate::client::output::{Listing, View, column, wide};
@@ -96,9 +97,10 @@ impl Users {
             Verb::Update { user, roles } => {
                 let path = session.user(&user).await?;
                 let roles = roles.resolve(&session).await?;
+                let before = session.get::<api::Get>(&path).await?;
                 session.edit::<api::Get, api::UpdateRoles>(&path, |current| Ok(roles.body(current))).await?;
-                eprintln!("Changed the roles of {user}.");
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+                let edited = Edited::of(&before, session.get::<api::Get>(&path).await?);
+                session.show(&edited.told(&format!("the roles of {user}")), &VIEW)
             }
             Verb::Remove { user } => {
                 let path = session.user(&user).await?;

@@ -199,9 +199,8 @@ impl Webhooks {
                     return Err(Failed::usage("nothing to change: see podium webhook update --help"));
                 }
                 let path = session.webhook(&webhook).await?;
-                let changed = session.post::<api::Update>(&path, &body).await?;
-                eprintln!("Changed webhook {webhook}.");
-                session.show(&changed, &VIEW)
+                let edited = session.edit::<api::Get, api::Update>(&path, |_| Ok(body.clone())).await?;
+                session.show(&edited.told(&format!("webhook {webhook}")), &VIEW)
             }
             Verb::RotateSecret { webhook } => {
                 let path = session.webhook(&webhook).await?;

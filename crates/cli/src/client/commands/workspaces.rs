@@ -115,14 +115,12 @@ impl Workspaces {
                     ));
                 }
                 let path = session.workspace(&workspace).await?;
-                let changed = session.edit::<api::Get, api::Update>(&path, |current| {
+                let edited = session.edit::<api::Get, api::Update>(&path, |current| {
                     let mut kept = pick(current, &["name", "description", "cicdEnforcedDefault"]);
                     kept.entry("description").or_insert_with(|| "".into());
                     Ok(merged(kept, change.clone()))
                 });
-                let changed = changed.await?;
-                eprintln!("Changed workspace {workspace}.");
-                session.show(&changed, &VIEW)
+                session.show(&edited.await?.told(&format!("workspace {workspace}")), &VIEW)
             }
             Verb::Delete { workspaces } => {
                 let mut all = Vec::new();

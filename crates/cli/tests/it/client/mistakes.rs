@@ -120,3 +120,55 @@ fn a_token_of_the_api_is_told_what_it_is() {
     let shown = desk.run_as(&variables, &["whoami", "--output", "name"]);
     assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), "an API token\n"), "{}", shown.stderr);
 }
+
+#[test]
+fn a_field_that_does_not_exist_or_cannot_be_changed_is_refused() {
+    let desk = Desk::signed_in();
+    desk.shown(&["deployment", "create", "nightly", "--workspace", "Default", "--wait"]);
+    let unknown = "podium: a deployment has no field \"schedulrSize\"\nDid you mean \"schedulerSize\"?\n";
+    let update = ["deployment", "update", "nightly", "--set"];
+    desk.refuses(&[&update[..], &["schedulrSize=LARGE"]].concat(), 2, unknown);
+    desk.refuses(&[&update[..], &["schedulrSize=LARGE", "--plan"]].concat(), 2, unknown);
+    desk.refuses(&["deployment", "create", "other", "--set", "schedulrSize=LARGE"], 2, unknown);
+    let runtime = "podium: \"platformRuntimeVersion\" of a deployment cannot be changed\nAnother runtime goes live with a \
+                   deploy: write runtime: VERSION into podium.yaml, then podium deploy\n";
+    desk.refuses(&[&update[..], &["platformRuntimeVersion=3.2.0"]].concat(), 2, runtime);
+    let variable = ["env", "create", "A", "--workspace", "Default", "--value", "x", "--set", "descripton=y"];
+    let unknown =
+        "podium: an environment object has no field \"descripton\"\nDid you mean \"description\"?\n";
+    desk.refuses(&variable, 2, unknown);
+    let cluster = ["cluster", "create", "main", "--set", "drRegin=us-west-2"];
+    let unknown = "podium: a cluster has no field \"drRegin\"\nDid you mean \"drRegion\"?\n";
+    desk.refuses(&cluster, 2, unknown);
+    std::fs::write(desk.folder().join("fields.yaml"), "schedulrSize: LARGE\nisCicdEnforcd: true\n").unwrap();
+    let done = desk.run(&["deployment", "update", "nightly", "--file", "fields.yaml"]);
+    assert_eq!(done.code, Some(2), "{}", done.stderr);
+    assert!(done.stderr.starts_with("podium: 2 fields cannot be set\n"), "{}", done.stderr);
+}
+
+#[test]
+fn a_change_is_only_said_where_something_differed() {
+    let desk = Desk::signed_in();
+    desk.shown(&["deployment", "create", "nightly", "--workspace", "Default", "--wait"]);
+    desk.shown(&["team", "create", "Data"]);
+    desk.shown(&["env", "create", "STAGE", "--workspace", "Default", "--value", "x"]);
+    let said = |arguments: &[&str]| {
+        let done = desk.run(arguments);
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        done.stderr
+    };
+    for (arguments, what) in [
+        (&["deployment", "update", "nightly", "--set", "schedulerSize=LARGE"][..], "deployment nightly"),
+        (&["workspace", "update", "Default", "--description", "Numbers"], "workspace Default"),
+        (&["team", "update", "Data", "--description", "People"], "team Data"),
+        (&["env", "update", "STAGE", "--workspace", "Default", "--value", "y"], "STAGE"),
+    ] {
+        assert_eq!(said(arguments), format!("Changed {what}.\n"));
+        assert_eq!(said(arguments), format!("Nothing was changed: {what} is so already.\n"));
+    }
+    let secret = ["env", "create", "KEY", "--workspace", "Default", "--secret", "KEY"];
+    assert_eq!(desk.run_as(&[("KEY", "one")], &secret).code, Some(0));
+    let update = ["env", "update", "KEY", "--workspace", "Default", "--secret", "KEY"];
+    let told = desk.run_as(&[("KEY", "two")], &update).stderr;
+    assert_eq!(told, "Changed KEY.\n", "nobody can tell whether a secret differs");
+}

@@ -4,8 +4,8 @@ use clap::Args;
 use podium_api::deployments as api;
 use serde_json::{Value, json};
 
-use super::{One, VIEW};
-use crate::client::edit::pick;
+use super::{One, VIEW, WHAT};
+use crate::client::edit::{Edited, pick};
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{Extra, merged};
 use crate::client::session::{Session, text};
@@ -42,18 +42,21 @@ pub(super) struct Update {
 
 impl Update {
     pub(super) async fn run(self, session: &Session) -> Outcome {
-        let change = self.extra.body(json!({
-            "name": self.name,
-            "description": self.description,
-            "executor": self.executor.as_ref().map(|executor| executor.to_uppercase()),
-            "schedulerSize": self.scheduler_size.as_ref().map(|size| size.to_uppercase()),
-        }))?;
+        let change = self.extra.body::<api::Update>(
+            WHAT,
+            json!({
+                "name": self.name,
+                "description": self.description,
+                "executor": self.executor.as_ref().map(|executor| executor.to_uppercase()),
+                "schedulerSize": self.scheduler_size.as_ref().map(|size| size.to_uppercase()),
+            }),
+        )?;
         let set = self.variables()?;
         if change == json!({}) && set.is_empty() && self.remove_variable.is_empty() {
             return Err(Failed::usage("nothing to change: see podium deployment update --help"));
         }
-        let changed = update(session, &self.one, &change, &set, &self.remove_variable).await?;
-        eprintln!("Changed deployment {}.", self.one.deployment);
+        let edited = update(session, &self.one, &change, &set, &self.remove_variable).await?;
+        let changed = edited.told(&format!("deployment {}", self.one.deployment));
         if !session.wait.is_wanted() {
             return session.show(&changed, &VIEW);
         }
@@ -89,7 +92,7 @@ pub(super) async fn update(
     change: &Value,
     set: &[Value],
     removed: &[String],
-) -> Outcome<Value> {
+) -> Outcome<Edited> {
     let path = one.find(session).await?;
     let edit = |current: &Value| Ok(changed(current, change, set, removed));
     session.edit::<api::Get, api::Update>(&path, edit).await
