@@ -1,5 +1,7 @@
 //! Sets of declared resources: what a file of declarations owns, and may delete again.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -83,12 +85,15 @@ pub struct DeclaredSet {
 }
 
 /// A resource that a set owns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct DeclaredMember {
     /// What it is.
     pub kind: DeclaredKind,
     /// Its id.
     pub id: Id,
+    /// The environment variables that the files take values of it from, by the path of the field.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
 }
 
 /// A page of sets.

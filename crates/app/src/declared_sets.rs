@@ -93,7 +93,7 @@ fn find(conn: &Conn, scope: &Scope, id: DeclaredSetId) -> Result<One<DeclaredSet
 
 fn each_once(mut members: Vec<DeclaredMember>) -> Vec<DeclaredMember> {
     members.sort_unstable();
-    members.dedup();
+    members.dedup_by_key(|member| (member.kind, member.id));
     members
 }
 

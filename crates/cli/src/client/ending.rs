@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Unreachable = 6,
     /// The server did what it was told, and it did not work out.
     OperationFailed = 7,
+    /// Something differs, and somebody asked to be told so.
+    Differs = 8,
 }
 
 impl Exit {

@@ -11,6 +11,7 @@ mod deploying;
 #[cfg(target_os = "linux")]
 mod developing;
 mod events;
+mod exporting;
 #[cfg(target_os = "linux")]
 mod following;
 mod guides;

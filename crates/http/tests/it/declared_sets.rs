@@ -33,6 +33,19 @@ on_both_engines! {
         app.get(&app.owner, &app.path(&format!("/workspaces/{workspace}"))).await.ok();
     }
 
+    async fn a_set_remembers_the_variables_that_files_refer_to(app) {
+        let workspace = app.workspace("Data").await;
+        let mut named = member("WORKSPACE", workspace);
+        named["variables"] = json!({ "description": "TEXT" });
+        let made = create(&app, "production", json!([named])).await;
+        assert_eq!(made["members"], json!([named]));
+        let path = app.path(&format!("/declared-sets/{}", made["id"].as_str().unwrap()));
+        assert_eq!(app.get(&app.owner, &path).await.ok()["members"], json!([named]));
+        let plain = member("WORKSPACE", workspace);
+        let changed = app.post(&app.owner, &path, json!({ "members": [plain] })).await.ok();
+        assert_eq!(changed["members"], json!([plain]));
+    }
+
     async fn only_owners_keep_sets(app) {
         // What is in a set is deleted by whoever prunes it next, so nobody else may add to it.
         let set = create(&app, "production", json!([])).await;

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use crate::client::declared::keys::Kind;
+use crate::client::declared::sets::Sets;
 use crate::client::declared::state::State;
 use crate::client::ending::{Failed, Outcome};
 use crate::client::output::Output;
@@ -20,7 +21,7 @@ Examples:
   podium export --set production > production.yaml
   podium export --output json")]
 pub(crate) struct Export {
-    /// Name of a set to write into the file, which owns everything in it once it is applied.
+    /// Only what this set owns, as a file of the set; secrets refer to the variables that its files named.
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
     #[command(flatten)]
@@ -33,10 +34,16 @@ impl Export {
         let all = BTreeSet::from(Kind::ALL);
         let state = State::read(&session, &all, &|_, _| true).await?;
         let mut file = Map::new();
-        if let Some(set) = self.set {
-            file.insert("set".into(), set.into());
-        }
-        if let Value::Object(sections) = state.exported() {
+        let sets = Sets::read(&session, self.set.as_deref()).await?;
+        let owned = match &self.set {
+            Some(set) => {
+                sets.is_there()?;
+                file.insert("set".into(), set.as_str().into());
+                Some(sets.remembered())
+            }
+            None => None,
+        };
+        if let Value::Object(sections) = state.exported(owned.as_ref()) {
             file.extend(sections);
         }
         let written = match session.format.output() {

@@ -33,8 +33,12 @@ const MOST_PARTS: usize = 100;
 Examples:
   podium plan -f production.yaml
   podium plan -f environments/ --prune
+  podium plan -f production.yaml --exit-code
   podium plan -f production.yaml --output json")]
 pub(crate) struct Plan {
+    /// End with exit code 8 if something differs.
+    #[arg(long)]
+    exit_code: bool,
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
@@ -108,7 +112,10 @@ impl Plan {
         } else if is_table {
             eprintln!("To apply exactly this: podium apply {}", text(&made.plan["planId"]));
         }
-        Ok(())
+        match self.exit_code {
+            true => Err(Failed::new(Exit::Differs, "")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -116,7 +123,7 @@ impl Apply {
     pub(crate) async fn run(self) -> Outcome {
         let session = self.setup.open()?;
         if session.is_planning() {
-            return Plan { source: self.source, setup: self.setup }.run().await;
+            return Plan { exit_code: false, source: self.source, setup: self.setup }.run().await;
         }
         if let Some(id) = &self.planned {
             let plan_id = plan_id(id)?;

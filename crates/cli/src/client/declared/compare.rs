@@ -79,7 +79,7 @@ pub(super) fn counterpart<'a>(item: &Value, index: usize, current: Option<&'a Va
 }
 
 /// What an item is told apart by. Roles are told apart by all of their fields.
-fn identity(item: &Value) -> Option<(&'static str, String)> {
+pub(super) fn identity(item: &Value) -> Option<(&'static str, String)> {
     let fields = item.as_object().filter(|fields| !fields.contains_key("role"))?;
     let named = |key: &&'static str| Some((*key, fields.get(*key)?.as_str()?.to_lowercase()));
     KEYS.iter().find_map(named)

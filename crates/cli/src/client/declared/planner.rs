@@ -1,5 +1,6 @@
 //! Turns what differs between the files and what is there into calls, in an order in which each can be made.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -113,7 +114,8 @@ pub(crate) async fn plan(
     manner: Manner,
 ) -> Outcome<(Vec<Planned>, Vec<String>)> {
     let variable = |name: &str| std::env::var(name).ok();
-    let resolving = Resolving { updates_secrets: manner.updates_secrets, variable: &variable };
+    let updates_secrets = manner.updates_secrets;
+    let resolving = Resolving { updates_secrets, variable: &variable, missing: RefCell::default() };
     let (calls, after_clusters, after_deployments) = (Vec::new(), Vec::new(), Vec::new());
     let mut planner = Planner {
         session,
@@ -138,6 +140,7 @@ pub(crate) async fn plan(
             _ => {}
         }
     }
+    planner.resolving.all_there()?;
     if manner.prunes {
         planner.prune()?;
     }

@@ -3,11 +3,12 @@
 //! A secret that is there already is kept without looking at the variable: nobody can tell whether it differs. It is sent
 //! again only if that is asked for.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::compare::counterpart;
+use super::compare::{counterpart, identity};
 use crate::client::ending::{Failed, Outcome};
 
 /// Stands for a secret that is there, in what is there; its member is the name of a variable for it.
@@ -34,6 +35,8 @@ pub(super) fn is_kept(value: &Value) -> bool {
 pub(super) struct Resolving<'a> {
     pub(super) updates_secrets: bool,
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The variables that have no value here, and where they are referred to.
+    pub(super) missing: RefCell<BTreeMap<String, BTreeSet<String>>>,
 }
 
 impl Resolving<'_> {
@@ -75,6 +78,30 @@ impl Resolving<'_> {
         resolved.collect()
     }
 
+    /// Ends with an error if a variable has no value here.
+    pub(super) fn all_there(&self) -> Outcome {
+        let missing = self.missing.borrow();
+        let mut all = missing.iter();
+        match (all.next(), missing.len()) {
+            (None, _) => Ok(()),
+            (Some((name, places)), 1) => {
+                let at = places.iter().next().map_or("a file", String::as_str);
+                Err(Failed::usage(format!(
+                    "{at} refers to the environment variable {name}, which has no value here"
+                ))
+                .hint(format!("Set it for this command: {name}=...")))
+            }
+            (Some(_), count) => {
+                let line = |(name, places): (&String, &BTreeSet<String>)| {
+                    format!("{name}: {}", places.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+                };
+                Err(Failed::usage(format!("{count} environment variables have no value here"))
+                    .details(missing.iter().map(line))
+                    .hint("Set them for this command: NAME=..."))
+            }
+        }
+    }
+
     fn text(&self, text: &str, at: &str) -> Outcome<String> {
         let (mut resolved, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${env:") {
@@ -91,13 +118,13 @@ impl Resolving<'_> {
                     "{at} has a reference without an end: write ${{env:NAME}}"
                 )));
             };
-            let Some(value) = (self.variable)(name) else {
-                return Err(Failed::usage(format!(
-                    "{at} refers to the environment variable {name}, which has no value here"
-                ))
-                .hint(format!("Set it for this command: {name}=...")));
-            };
-            resolved.push_str(&value);
+            match (self.variable)(name) {
+                Some(value) => resolved.push_str(&value),
+                // All of them are named at once, at the end.
+                None => {
+                    _ = self.missing.borrow_mut().entry(name.to_owned()).or_default().insert(at.to_owned())
+                }
+            }
             rest = after;
         }
         resolved.push_str(rest);
@@ -105,17 +132,78 @@ impl Resolving<'_> {
     }
 }
 
-/// What is there in the form of a file: secrets as references, each to a variable of its own, and texts that look like
-/// references as they are.
-pub(super) fn exported(value: &Value, variables: &mut HashSet<String>) -> Value {
+/// The variables that the texts of a declared value stand for, by the path of each: only where a text is nothing but one
+/// reference. A set remembers them, so that a file which is exported again refers to the same.
+pub(super) fn variables(declared: &Map<String, Value>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    walk(&Value::Object(declared.clone()), "", &mut |path, text| {
+        let name = text.strip_prefix("${env:").and_then(|rest| rest.strip_suffix('}'));
+        if let Some(name) = name.filter(|name| !name.contains(['$', '{', '}'])) {
+            found.insert(path.to_owned(), name.to_owned());
+        }
+    });
+    found
+}
+
+/// Visits every text of a value with its path.
+fn walk(value: &Value, path: &str, visit: &mut dyn FnMut(&str, &str)) {
     match value {
-        Value::String(text) => Value::String(text.replace("${env:", "$${env:")),
-        Value::Array(items) => items.iter().map(|item| exported(item, variables)).collect(),
-        Value::Object(fields) => match fields.get(SECRET).and_then(Value::as_str) {
-            Some(variable) => Value::String(format!("${{env:{}}}", distinct(variable, variables))),
-            None => fields.iter().map(|(name, value)| (name.clone(), exported(value, variables))).collect(),
-        },
-        other => other.clone(),
+        Value::String(text) => visit(path, text),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                walk(item, &below(path, &place(item, index)), visit);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                walk(value, &below(path, name), visit);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What an item of a list is known by.
+fn place(item: &Value, index: usize) -> String {
+    identity(item).map_or_else(|| index.to_string(), |(_, name)| name)
+}
+
+fn below(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// Writes what is there in the form of a file: secrets as references, and texts that look like references as they are.
+#[derive(Default)]
+pub(super) struct Exporting {
+    /// The variables that are referred to already.
+    pub(super) used: HashSet<String>,
+}
+
+impl Exporting {
+    /// A resource. A secret refers to the variable that the set remembers for its path, or to one of its own.
+    pub(super) fn write(&mut self, value: &Value, remembered: &Value, path: &str) -> Value {
+        match value {
+            Value::String(text) => Value::String(text.replace("${env:", "$${env:")),
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| self.write(item, remembered, &below(path, &place(item, index))))
+                .collect(),
+            Value::Object(fields) => match fields.get(SECRET).and_then(Value::as_str) {
+                Some(variable) => {
+                    let known = remembered.get(path).and_then(Value::as_str).map(str::to_owned);
+                    let name = known.unwrap_or_else(|| distinct(variable, &mut self.used));
+                    Value::String(format!("${{env:{name}}}"))
+                }
+                None => {
+                    let written = |(name, value): (&String, &Value)| {
+                        (name.clone(), self.write(value, remembered, &below(path, name)))
+                    };
+                    fields.iter().map(written).collect()
+                }
+            },
+            other => other.clone(),
+        }
     }
 }
 
@@ -141,8 +229,9 @@ mod tests {
 
     fn resolve(declared: &Value, current: Option<&Value>, updates_secrets: bool) -> Result<Value, String> {
         let variable = |name: &str| (name == "KEY").then(|| "value".to_owned());
-        let resolving = Resolving { updates_secrets, variable: &variable };
-        resolving.resolve(declared, current, "at").map_err(|failed| format!("{failed:?}"))
+        let resolving = Resolving { updates_secrets, variable: &variable, missing: RefCell::default() };
+        let resolved = resolving.resolve(declared, current, "at");
+        resolved.and_then(|it| resolving.all_there().map(|()| it)).map_err(|failed| format!("{failed:?}"))
     }
 
     #[test]
@@ -151,7 +240,7 @@ mod tests {
         assert!(resolve(&json!(["x", "${env:NONE}"]), None, false).unwrap_err().contains("at[1] refers to"));
         assert!(resolve(&json!("${env:KEY"), None, false).is_err());
         let there = json!({ "value": "cost: ${env:KEY}", "secret": { SECRET: "KEY" } });
-        let written = exported(&there, &mut HashSet::new());
+        let written = Exporting::default().write(&there, &Value::Null, "");
         assert_eq!(written, json!({ "value": "cost: $${env:KEY}", "secret": "${env:KEY}" }));
         let read = resolve(&written, None, false).unwrap();
         assert_eq!(read, json!({ "value": "cost: ${env:KEY}", "secret": "value" }));
@@ -160,7 +249,47 @@ mod tests {
     #[test]
     fn every_secret_has_a_variable_of_its_own() {
         let there = json!([secret(&variable_name(&["a-b", "c"])), secret(&variable_name(&["a_b", "c"]))]);
-        assert_eq!(exported(&there, &mut HashSet::new()), json!(["${env:A_B_C}", "${env:A_B_C_2}"]));
+        let written = Exporting::default().write(&there, &Value::Null, "");
+        assert_eq!(written, json!(["${env:A_B_C}", "${env:A_B_C_2}"]));
+    }
+
+    #[test]
+    fn what_a_file_called_its_variables_is_remembered_by_path() {
+        let declared = json!({
+            "name": "nightly", "connection": { "password": "${env:WAREHOUSE}", "login": "x ${env:USER}" },
+            "environmentVariables": [{ "key": "A", "value": "1" }, { "key": "KEY", "value": "${env:KEY_OF_API}" }],
+        });
+        let known = variables(declared.as_object().unwrap());
+        let expected =
+            [("connection.password", "WAREHOUSE"), ("environmentVariables.key.value", "KEY_OF_API")];
+        assert_eq!(known, expected.map(|(path, name)| (path.to_owned(), name.to_owned())).into());
+        let there = json!({
+            "connection": { "password": secret("P"), "token": secret("WAREHOUSE") },
+            "environmentVariables": [{ "key": "KEY", "value": secret("V") }],
+        });
+        let mut exporting = Exporting { used: known.values().cloned().collect() };
+        let written = exporting.write(&there, &json!(known), "");
+        let expected = json!({
+            "connection": { "password": "${env:WAREHOUSE}", "token": "${env:WAREHOUSE_2}" },
+            "environmentVariables": [{ "key": "KEY", "value": "${env:KEY_OF_API}" }],
+        });
+        assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn all_variables_without_a_value_are_named() {
+        let variable = |_: &str| None;
+        let resolving =
+            Resolving { updates_secrets: false, variable: &variable, missing: RefCell::default() };
+        resolving
+            .resolve(&json!(["${env:A}", { "x": "${env:B} ${env:A}" }]), None, "file.yaml: x[0]")
+            .unwrap();
+        let said = resolving.all_there().unwrap_err().text();
+        assert!(
+            said.contains("A: file.yaml: x[0][0], file.yaml: x[0][1].x\n")
+                && said.contains("B: file.yaml: x[0][1].x"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Sets: what a file's `set:` owns. The server keeps the record, and it changes in the transaction that applies the file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use podium_api::counted;
 use podium_api::declared_sets as api;
+use podium_api::enums::DeclaredKind;
 use podium_api::path::OfDeclaredSet;
 use podium_client::{Call, Fetched};
 use serde_json::{Value, json};
@@ -11,8 +12,10 @@ use serde_json::{Value, json};
 use super::calls::{Planned, Target, Verb, made};
 use super::files::{Declared, Entry};
 use super::keys::{Key, Kind};
+use super::references;
 use super::state::{Existing, State};
-use crate::client::ending::{Failed, Outcome};
+use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::names::most_alike;
 use crate::client::session::{Session, text};
 
 /// Their list in the API.
@@ -49,6 +52,28 @@ impl Sets {
         let path = OfDeclaredSet { organization_id: organization.organization_id, declared_set_id };
         let Fetched { body, etag, .. } = session.client.send(Call::to::<api::Get>(&path)).await?;
         Ok(Self { name, own: Some(body), etag, others })
+    }
+
+    /// Whether there is a set of that name; if not, what to do about it.
+    pub(crate) fn is_there(&self) -> Outcome {
+        let name = self.name.as_deref().unwrap_or_default();
+        if self.own.is_some() {
+            return Ok(());
+        }
+        let names: Vec<String> = self.others.iter().map(|set| text(&set["name"]).to_owned()).collect();
+        let failed = Failed::new(Exit::NotFound, format!("there is no set called {name:?}"));
+        Err(match most_alike(&names, name) {
+            Some(like) => failed.hint(format!("Did you mean {like:?}?")),
+            None => failed.hint(
+                "A set comes to be when a file with `set: NAME` is applied. Everything that is there: podium export",
+            ),
+        })
+    }
+
+    /// What the set owns, by id, with the variables that its files refer to.
+    pub(crate) fn remembered(&self) -> HashMap<&str, &Value> {
+        let members = self.own.iter().flat_map(|set| set["members"].as_array().into_iter().flatten());
+        members.map(|member| (text(&member["id"]), &member["variables"])).collect()
     }
 
     /// What the set of the files owns.
@@ -89,13 +114,23 @@ impl Sets {
         let name = self.name.as_ref()?;
         let deleted: BTreeSet<&Key> =
             calls.iter().filter(|call| call.verb == Verb::Delete).map(|call| &call.key).collect();
-        let mut owned: BTreeSet<(&'static str, String)> = BTreeSet::new();
+        let remembered = self.remembered();
+        let known = |id: &str| remembered.get(id).copied().filter(|it| it.is_object()).cloned();
+        let member = |kind: DeclaredKind, id: Value, variables: Option<Value>| {
+            let mut member = json!({ "kind": kind.as_str(), "id": id });
+            if let Some(variables) = variables.filter(|it| it.as_object().is_some_and(|it| !it.is_empty())) {
+                member["variables"] = variables;
+            }
+            member
+        };
+        let mut owned: BTreeMap<(&'static str, String), Value> = BTreeMap::new();
         for (kind, id) in self.own_members() {
             let is_there = state.by_id(id).is_some_and(|(key, _)| !deleted.contains(key));
             if let (true, Some(kind)) = (is_there, kind.owned()) {
-                owned.insert((kind.as_str(), id.to_owned()));
+                owned.insert((kind.as_str(), id.to_owned()), member(kind, id.into(), known(id)));
             }
         }
+        let variables = |entry: &Entry| json!(references::variables(&entry.fields));
         let mut made_here = Vec::new();
         for entry in &declared.entries {
             let Some(kind) = entry.key.kind.owned() else { continue };
@@ -103,22 +138,26 @@ impl Sets {
                 call.key == entry.key && call.verb == Verb::Create && matches!(call.target, Target::List(_))
             };
             match state.get(&entry.key) {
-                Some(existing) => _ = owned.insert((kind.as_str(), existing.id.clone())),
+                Some(existing) => {
+                    let id = existing.id.clone();
+                    let written = member(kind, id.as_str().into(), Some(variables(entry)));
+                    owned.insert((kind.as_str(), id), written);
+                }
                 None if calls.iter().any(makes) => {
-                    made_here.push(json!({ "kind": kind.as_str(), "id": made(&entry.key) }));
+                    made_here.push(member(kind, made(&entry.key), Some(variables(entry))));
                 }
                 None => {}
             }
         }
-        let before: BTreeSet<(&str, String)> = self
+        let before: BTreeMap<(&str, String), Value> = self
             .own_members()
-            .filter_map(|(kind, id)| Some((kind.owned()?.as_str(), id.to_owned())))
+            .filter_map(|(kind, id)| Some((kind.owned()?, id)))
+            .map(|(kind, id)| ((kind.as_str(), id.to_owned()), member(kind, id.into(), known(id))))
             .collect();
         if calls.is_empty() && self.own.is_some() && owned == before {
             return None;
         }
-        let known = owned.into_iter().map(|(kind, id)| json!({ "kind": kind, "id": id }));
-        let members: Vec<Value> = known.chain(made_here).collect();
+        let members: Vec<Value> = owned.into_values().chain(made_here).collect();
         let count = members.len();
         let (target, body) = match &self.own {
             Some(set) => (Target::Id(text(&set["id"]).to_owned()), json!({ "members": members })),

@@ -1,6 +1,6 @@
 //! What is there: the resources of an organization, in the form of the files.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use podium_api::path::{OfRole, OfTeam};
 use podium_api::{
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::keys::{Key, Kind, label};
 use super::kinds;
-use super::references::exported;
+use super::references::Exporting;
 use crate::client::ending::{Failed, Outcome};
 use crate::client::session::{Session, text};
 
@@ -152,17 +152,28 @@ impl State {
         Ok((Existing { id: known.id.clone(), wire, form }, fetched.etag))
     }
 
-    /// Everything in the form of a file, in order.
-    pub(crate) fn exported(&self) -> Value {
+    /// What is chosen in the form of a file, in order: everything, or what has one of these ids. Each id comes with the
+    /// variables that its secrets are known by.
+    pub(crate) fn exported(&self, chosen: Option<&HashMap<&str, &Value>>) -> Value {
+        let named = chosen.into_iter().flatten().flat_map(|(_, variables)| variables.as_object());
+        let used = named.flat_map(|variables| variables.values()).map(|name| text(name).to_owned()).collect();
+        let mut exporting = Exporting { used };
         let mut sections = serde_json::Map::new();
         for kind in Kind::ALL {
-            let of_kind = self.existing.iter().filter(|(key, _)| key.kind == kind);
-            let items: Vec<Value> = of_kind.map(|(_, existing)| without_empty(&existing.form)).collect();
+            let mut items = Vec::new();
+            for existing in self.existing.iter().filter(|(key, _)| key.kind == kind).map(|(_, it)| it) {
+                let variables = match chosen {
+                    Some(chosen) => chosen.get(existing.id.as_str()).copied(),
+                    None => Some(&Value::Null),
+                };
+                let Some(variables) = variables else { continue };
+                items.push(exporting.write(&without_empty(&existing.form), variables, ""));
+            }
             if !items.is_empty() {
                 sections.insert(kind.section().into(), items.into());
             }
         }
-        exported(&Value::Object(sections), &mut HashSet::new())
+        Value::Object(sections)
     }
 }
 
