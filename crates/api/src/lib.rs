@@ -46,6 +46,7 @@ pub mod path;
 pub mod plans;
 mod reply;
 pub mod roles;
+pub mod schedules;
 mod shown;
 pub mod subjects;
 pub mod teams;

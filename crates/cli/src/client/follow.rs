@@ -157,16 +157,12 @@ impl Session {
         watch.note(format!("the operation {id} has not ended"), again(id, false));
         let (mut last, mut round, mut told, mut operation) = (None, 0, 0, Value::Null);
         loop {
-            let opened = watch
+            let mut stream = watch
                 .ask(async || {
                     let call = Call::to::<operations::Follow>(&path).after_event(last.clone());
                     Ok(self.client.events(&call).await?)
                 })
-                .await;
-            let mut stream = opened.map_err(|failed| match failed.is_passing() {
-                true => failed.hint(format!("The operation goes on. {}", again(id, false))),
-                false => failed,
-            })?;
+                .await?;
             while let Ok(Some(event)) = stream.next().await {
                 round = 0;
                 last = event.id.or(last);

@@ -105,6 +105,11 @@ impl Setup {
 }
 
 impl Target {
+    /// The URL that was given instead of a context.
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
     /// Whether a server is named, in whatever way but the current context.
     pub(crate) fn is_named(&self) -> bool {
         self.context.is_some() || self.url.is_some() || self.data_dir.is_some()

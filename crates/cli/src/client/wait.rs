@@ -53,29 +53,52 @@ pub(crate) struct Watch {
     progress: RefCell<Progress>,
     /// How it stands, and what to type to come back.
     last: RefCell<(String, String)>,
+    /// How long a server may not answer before that is an error.
+    patience: Duration,
 }
 
-/// How often in a row a server may not answer before that is an error: for about a minute.
-const MOST_TRIES: usize = 30;
+/// How long a server that does not answer is asked again.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Watch {
-    /// Asks a server, and again while it does not answer: it may be restarting.
+    /// Asks a server, and again while it does not answer: it may be restarting. One that is gone is given up, and whoever
+    /// waits is told how to come back.
     pub(crate) async fn ask<T>(&self, mut asked: impl AsyncFnMut() -> Outcome<T>) -> Outcome<T> {
-        let mut tries = 0;
-        loop {
-            match asked().await {
-                Err(failed) if failed.is_passing() && tries < MOST_TRIES => {
-                    self.say(&format!("{}; trying again", failed.reason()));
-                    pause(tries).await;
-                    tries += 1;
+        let trouble = RefCell::new(None);
+        let answer = async {
+            let mut tries = 0;
+            loop {
+                match asked().await {
+                    Err(failed) if failed.is_passing() => {
+                        self.say(&format!("{}; trying again", failed.reason()));
+                        trouble.replace(Some(failed));
+                        pause(tries).await;
+                        tries += 1;
+                    }
+                    done => return done,
                 }
-                done => return done,
             }
+        };
+        match tokio::time::timeout(self.patience, answer).await {
+            Ok(done) => done,
+            Err(_) => Err(self.give_up(trouble.take())),
         }
     }
 
     pub(crate) fn new() -> Self {
-        Self { progress: RefCell::new(Progress::new()), last: RefCell::default() }
+        let (progress, last) = (RefCell::new(Progress::new()), RefCell::default());
+        Self { progress, last, patience: PATIENCE }
+    }
+
+    /// The server is gone, and what was started is not.
+    fn give_up(&self, trouble: Option<Failed>) -> Failed {
+        let failed =
+            trouble.unwrap_or_else(|| Failed::new(Exit::Unreachable, "the server does not answer any more"));
+        let again = &self.last.borrow().1;
+        match again.is_empty() {
+            true => failed,
+            false => failed.hint(format!("What was started goes on where the server runs. {again}")),
+        }
     }
 
     /// Says what is going on.
@@ -135,6 +158,26 @@ pub(crate) fn duration(text: &str) -> Result<Duration, NoTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_is_gone_is_given_up_with_the_way_back() {
+        let gone = async || Err::<(), _>(Failed::new(Exit::Unreachable, "nobody listens"));
+        let watch = Watch { patience: Duration::ZERO, ..Watch::new() };
+        watch.note(
+            "UPDATE of nightly is still RUNNING".into(),
+            "To follow it again: podium operation follow c1".into(),
+        );
+        let told = "podium: nobody listens\nWhat was started goes on where the server runs. To follow it again: podium \
+                    operation follow c1\n";
+        assert_eq!(watch.ask(gone).await.unwrap_err().text(), told);
+        let silent = async || std::future::pending::<Outcome>().await;
+        let failed = Watch { patience: Duration::ZERO, ..Watch::new() }.ask(silent).await.unwrap_err();
+        assert_eq!(
+            (failed.exit, failed.reason().as_str()),
+            (Exit::Unreachable, "the server does not answer any more")
+        );
+        assert_eq!(watch.ask(async || Ok(5)).await.unwrap(), 5);
+    }
 
     #[test]
     fn times_are_read() {

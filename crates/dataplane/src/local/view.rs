@@ -95,6 +95,14 @@ impl View {
         });
     }
 
+    /// Reports that a rollout no longer waits for this: what comes next would be said to wait for it, too.
+    pub(super) fn waited_for(&self, what: &str) {
+        self.change(|status| {
+            let is_over = |component: &Component| component.name == what && component.health != Health::Up;
+            status.components.retain(|component| !is_over(component));
+        });
+    }
+
     /// Reports the step that a rollout is in.
     pub(super) fn step(&self, step: RolloutStep, done: Option<(u64, u64)>, message: Option<UserText>) {
         self.report_progress(RolloutProgress { step, done, message, waits_for: Vec::new() });

@@ -1,12 +1,13 @@
 //! `podium dag`: DAGs of a deployment, through the front door.
 
 use clap::{Args, Subcommand};
+use podium_api::schedules;
 use serde_json::{Map, Value, json};
 
 use super::dag_runs;
 use crate::client::airflow::{Airflow, AirflowFlags};
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::output::{View, column, wide};
+use crate::client::output::{Format, Output, View, column, wide};
 use crate::client::session::{Setup, text};
 
 /// DAGs of a deployment.
@@ -63,12 +64,15 @@ enum Verb {
     },
 }
 
+/// A field that Airflow does not have: its schedule in words, for people only.
+const SCHEDULE: &str = "schedule";
+
 const VIEW: View = View {
     name: "dag_id",
     columns: &[
         column("DAG", "dag_id"),
         column("PAUSED", "is_paused"),
-        column("SCHEDULE", "timetable_description"),
+        column("SCHEDULE", SCHEDULE),
         column("BROKEN", "has_import_errors"),
         wide("OWNERS", "owners"),
         wide("NEXT RUN", "next_dagrun_run_after"),
@@ -83,11 +87,18 @@ impl Dags {
         match self.verb {
             Verb::List { limit } => {
                 let mut printer = session.format.printer(&VIEW)?;
-                let print = |page: &[Value]| Ok(printer.page(page)?);
+                let format = &session.format;
+                let print = |page: &[Value]| {
+                    let shown: Vec<Value> = page.iter().map(|dag| with_schedule(dag, format)).collect();
+                    Ok(printer.page(&shown)?)
+                };
                 airflow.pages(&["dags"], ("dags", &json!({ "order_by": "dag_id" })), limit, print).await?;
                 Ok(printer.finish()?)
             }
-            Verb::Get { dag } => session.show(&get(&airflow, &dag).await?, &VIEW),
+            Verb::Get { dag } => {
+                let dag = get(&airflow, &dag).await?;
+                session.show(&with_schedule(&dag, &session.format), &VIEW)
+            }
             Verb::Pause { dags } => pause(&airflow, &dags, true).await,
             Verb::Unpause { dags } => pause(&airflow, &dags, false).await,
             Verb::Trigger { dag, conf, run_id } => {
@@ -107,6 +118,18 @@ impl Dags {
             }
         }
     }
+}
+
+/// A DAG with its schedule in words where people read it; programs get what Airflow says.
+fn with_schedule(dag: &Value, format: &Format) -> Value {
+    let mut dag = dag.clone();
+    if matches!(format.output(), Output::Table | Output::Wide) {
+        let field = |name: &str| dag[name].as_str();
+        let interval = dag.get("schedule_interval");
+        let words = schedules::in_words(field("timetable_description"), field("timetable_summary"), interval);
+        dag[SCHEDULE] = words.into();
+    }
+    dag
 }
 
 async fn get(airflow: &Airflow<'_>, dag: &str) -> Outcome<Value> {
@@ -163,4 +186,18 @@ fn request(airflow: &Airflow<'_>, conf: Option<&str>, run_id: Option<&str>) -> O
         body["logical_date"] = Value::Null;
     }
     Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_said_in_words_to_people_only() {
+        let dag = json!({ "dag_id": "a", "timetable_description": "", "timetable_summary": "0:01:00" });
+        assert_eq!(with_schedule(&dag, &Format::default())[SCHEDULE], "every minute");
+        let cron =
+            json!({ "dag_id": "a", "timetable_description": "At 00:00", "timetable_summary": "@daily" });
+        assert_eq!(with_schedule(&cron, &Format::default())[SCHEDULE], "At 00:00");
+    }
 }

@@ -235,7 +235,10 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
     }
     let (of, watch) = (of_deploy(path, id)?, Watch::new());
     let rolled_out = async {
-        let settled = session.settled(&path, &watch).await;
+        let settled = match session.settled(&path, &watch).await {
+            Err(gone) if gone.is_passing() => return Err(gone),
+            settled => settled,
+        };
         let mut round = 0;
         loop {
             let deploy = watch.ask(async || session.get::<api::Get>(&of).await).await?;

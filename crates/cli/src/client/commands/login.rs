@@ -52,7 +52,7 @@ pub(crate) struct Login {
     #[arg(long, conflicts_with_all = ["email", "token_file"])]
     no_browser: bool,
     /// Accept an invite and set a password; its link is asked for, or read from standard input.
-    #[arg(long, conflicts_with_all = ["email", "token_file", "no_browser", "context", "url"])]
+    #[arg(long, conflicts_with_all = ["email", "token_file", "no_browser", "context"])]
     invite: bool,
     #[command(flatten)]
     target: Target,
@@ -93,13 +93,14 @@ const API_TOKEN: &str = "an API token";
 
 impl Login {
     pub(crate) async fn run(self) -> Outcome {
-        if self.invite && self.server.is_some() {
+        let server = self.server.as_deref().or(self.target.url());
+        if self.invite && server.is_some_and(|server| Link::read(server).is_some()) {
             return Err(Failed::usage(
                 "the link of the invite does not follow the command, where others can read it",
             )
             .hint("Type podium login --invite: it asks for the link, or reads it from standard input."));
         }
-        let link = self.invite.then(Link::ask).transpose()?;
+        let link = self.invite.then(|| Link::ask(server)).transpose()?;
         let url = match &link {
             Some(link) => link.url.clone(),
             None => self.url()?,

@@ -3,7 +3,10 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
+use serde_json::json;
+
 use super::Desk;
+use super::recorded_airflow::Recorded;
 
 #[test]
 fn events_are_listed_with_what_and_who() {
@@ -41,4 +44,35 @@ fn events_are_followed_as_they_happen() {
     is_about(lines.next(), "After");
     following.kill().unwrap();
     following.wait().unwrap();
+}
+
+#[test]
+fn the_runs_of_the_last_day_are_counted() {
+    let server = Recorded::start(|path| {
+        let deployment = json!({ "id": "c1", "name": "nightly", "status": "HEALTHY" });
+        let ended =
+            |how: &str| json!({ "type": format!("podium.dag_run.{how}"), "data": { "deploymentId": "c1" } });
+        let body = match path.rsplit('/').next().unwrap_or_default() {
+            "deployments" => json!({ "deployments": [deployment], "totalCount": 1 }),
+            "operations" => json!({ "operations": [], "totalCount": 0 }),
+            "events" => json!({
+                "events": [ended("succeeded"), ended("failed"), ended("succeeded")],
+                "nextCursor": "3", "hasMore": false,
+            }),
+            _ => {
+                return (
+                    404,
+                    json!({ "message": "There is none.", "requestId": "r", "statusCode": 404 }).to_string(),
+                );
+            }
+        };
+        (200, body.to_string())
+    });
+    let desk = Desk::new();
+    let url = server.url();
+    let organization = "c00000000000000000000000a";
+    let variables =
+        [("PODIUM_URL", url.as_str()), ("PODIUM_TOKEN", "t"), ("PODIUM_ORGANIZATION", organization)];
+    let shown = desk.run_as(&variables, &["top", "--columns", "name,runs"]);
+    assert_eq!(shown.stdout, "NAME     RUNS\nnightly  2 ok, 1 failed\n", "{}", shown.stderr);
 }

@@ -42,6 +42,7 @@ fn a_plan_shows_what_a_command_would_change_and_changes_nothing() {
     );
     let shown = desk.shown(&["deployment", "update", "nightly", "--variable", "A=b", "--plan"]);
     assert!(shown.contains("environmentVariables[A]: ") && shown.contains("    ! "), "{shown}");
+    assert!(!shown.contains("    status"), "what follows from the change by itself is not listed: {shown}");
     let path = "/organizations/{organization}/workspaces";
     shows(&desk, &["api", "POST", path, "-f", "name=New"], "create workspace New\n    name: \"New\"\n");
     let wire = desk.json(&["deployment", "delete", "nightly", "--plan"]);

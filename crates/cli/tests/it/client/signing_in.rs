@@ -171,6 +171,17 @@ fn an_invite_is_accepted_by_signing_in() {
         "podium: that is the link of an invite, which nobody else may see\n\
          Type podium login --invite, and paste the link when you are asked for it.\n",
     );
+    let named = |arguments: &[&str], email: &str| {
+        let typed = format!("{}\nAda\ncorrect horse battery staple\n", link(email).trim());
+        desk.run_with(arguments, &typed)
+    };
+    desk.shown(&["context", "use", desk.url.trim_start_matches("http://")]);
+    let done = named(&["login", &desk.url, "--invite", "--name", "ada"], "ada@example.com");
+    assert!(done.stderr.ends_with("as ada@example.com (context ada).\n"), "{}", done.stderr);
+    desk.shown(&["context", "use", desk.url.trim_start_matches("http://")]);
+    let other = named(&["login", "--invite", "http://127.0.0.1:1"], "bob@example.com");
+    assert_eq!(other.code, Some(2), "{}", other.stderr);
+    assert!(other.stderr.starts_with("podium: the link is of another server than http://127.0.0.1:1\n"));
     let weak = desk.run_with(&["login", "--invite"], &format!("{}\nGrace\nshort\n", first.trim()));
     assert_ne!(weak.code, Some(0));
     assert!(!weak.stderr.contains(first.trim().rsplit('=').next().unwrap()), "{}", weak.stderr);

@@ -171,7 +171,7 @@ fn without_a_terminal_the_view_is_a_table() {
     desk.shown(&["deployment", "create", "nightly", "--workspace", "Default", "--wait"]);
     let shown = desk.shown(&["top"]);
     let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines[0], ["NAME", "WORKSPACE", "STATUS", "RUNTIME", "MEMORY", "OPERATION", "REASON"]);
+    assert_eq!(lines[0], ["NAME", "WORKSPACE", "STATUS", "RUNTIME", "MEMORY", "RUNS", "OPERATION", "REASON"]);
     assert_eq!((lines.len(), &lines[1][..3]), (2, &["nightly", "Default", "HEALTHY"][..]), "{shown}");
     assert_eq!(desk.json(&["top"])[0]["name"], "nightly");
     assert_eq!(desk.shown(&["top", "--workspace", "Default", "--output", "name"]), "nightly\n");

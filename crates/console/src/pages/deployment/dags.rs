@@ -272,7 +272,7 @@ impl Actions<'_> {
             },
             is_broken: dag.has_import_errors == Some(true),
             schedule: plain(
-                dag.schedule().unwrap_or(if dag.next().is_some() { "custom" } else { "none" }),
+                dag.schedule().as_deref().unwrap_or(if dag.next().is_some() { "custom" } else { "none" }),
                 80,
             ),
             next: dag.next().filter(|_| !is_paused).map(|at| view::time(at, visit.visit.now)),

@@ -98,6 +98,7 @@ impl Supervisor {
         all.extend(programs(&context, &own_broker));
         if self.must_check(environment) {
             self.check_strictly(&context, &own_broker).await?;
+            self.view.waited_for("dags");
         }
         let variables = settings::platform(&context);
         Ok(Prepared {
@@ -120,6 +121,7 @@ impl Supervisor {
         }
         self.view.wait_for("database", "restoring the metadata database from the backup");
         Metadata::of_plane(&self.plane).restore(self.id, &saved).await?;
+        self.view.waited_for("database");
         let removed = blocking(move || std::fs::remove_file(&saved)).await;
         removed.map_err(|error| Reason::of_io("the restored dump cannot be removed", &error))
     }
@@ -164,7 +166,10 @@ impl Supervisor {
             self.view.wait_for("runtime", progress);
             self.view.step(RolloutStep::Runtime, None, Some(message));
         };
-        Ok(self.plane.runtimes.ensure(host, version, tell).await.map_err(|why| ("runtime", why))?)
+        let runtime =
+            self.plane.runtimes.ensure(host, version, tell).await.map_err(|why| ("runtime", why))?;
+        self.view.waited_for("runtime");
+        Ok(runtime)
     }
 
     pub(super) fn keys(&self) -> EnvironmentKeys {

@@ -23,6 +23,9 @@ use crate::local::unused_runtimes;
 /// What is shown while other environments install packages.
 const WAITING: &str = "waiting for other environments that install packages";
 
+/// What a rollout waits for while packages are resolved and installed.
+const PACKAGES: &str = "packages";
+
 /// Why an environment could not be prepared.
 #[derive(Debug)]
 pub(super) enum PrepareError {
@@ -85,6 +88,7 @@ impl Supervisor {
             Some(requirements) => self.install_packages(runtime, &requirements).await?,
             None => None,
         };
+        self.view.waited_for(PACKAGES);
         Ok(Some(ProjectSettings { layer, plugins }))
     }
 
@@ -118,7 +122,7 @@ impl Supervisor {
     }
 
     fn tell_packages(&self, message: UserText) {
-        self.view.wait_for("packages", message.clone());
+        self.view.wait_for(PACKAGES, message.clone());
         self.view.step(RolloutStep::Packages, None, Some(message));
     }
 

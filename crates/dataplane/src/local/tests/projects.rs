@@ -3,6 +3,7 @@
 use std::fs;
 
 use podium_domain::deployments::plan::{Observed, Rollout};
+use podium_domain::deployments::rollout::RolloutStep;
 
 use super::fixture::{Fixture, eventually, metrics, program};
 use crate::local::unused_runtimes;
@@ -174,4 +175,19 @@ async fn packages_that_nobody_uses_make_room_for_others() {
     let plane = fixture.open_with(|options, _| options.disk_reserve = u64::MAX);
     unused_runtimes::make_room_for_layer(&plane.plane).await;
     assert_eq!(layers(), fixture.state().layers.into_iter().collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn nothing_waits_for_packages_once_they_are_installed() {
+    let fixture = with_installer();
+    fixture.set_script("db", "while [ ! -e \"$told/go-on\" ]; do sleep 0.02; done");
+    let plane = fixture.open();
+    plane.apply(&at(&fixture, 1, "project-1-package")).await.unwrap();
+    let in_database = |seen: &Observed| {
+        seen.progress.as_ref().is_some_and(|progress| progress.step == RolloutStep::Database)
+    };
+    let seen = fixture.until(&plane, in_database).await;
+    assert_eq!(seen.components, [], "the packages are there");
+    fixture.set_script("go-on", "");
+    fixture.until(&plane, |seen| seen.rollout == Rollout::Done).await;
 }

@@ -25,13 +25,26 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Asks for a link, or reads it from standard input.
-    pub(super) fn ask() -> Outcome<Self> {
+    /// Asks for a link, or reads it from standard input; what follows token= in it is enough where the server was named.
+    pub(super) fn ask(server: Option<&str>) -> Outcome<Self> {
         let typed = terminal::ask_secret("Link of the invite: ")?;
-        Self::read(&typed).ok_or_else(|| {
-            Failed::usage("that is not the link of an invite")
-                .hint("It ends in /accept-invite?token=…, and whoever invited you has it: podium invite link")
-        })
+        Self::of(&typed, server)
+    }
+
+    fn of(typed: &str, server: Option<&str>) -> Outcome<Self> {
+        match (Self::read(typed), server) {
+            (Some(link), Some(server)) if !is_same(&link.url, server) => {
+                Err(Failed::usage(format!("the link is of another server than {server}"))
+                    .hint("To use the one that the link names, leave the URL out (--url, PODIUM_URL): podium login --invite"))
+            }
+            (Some(link), _) => Ok(link),
+            (None, Some(server)) if is_secret(typed.trim()) => {
+                Ok(Self { url: server.to_owned(), secret: typed.trim().to_owned() })
+            }
+            (None, _) => Err(Failed::usage("that is not the link of an invite").hint(
+                "It ends in /accept-invite?token=…, and whoever invited you has it: podium invite link",
+            )),
+        }
     }
 
     pub(super) fn read(text: &str) -> Option<Self> {
@@ -69,6 +82,17 @@ impl Link {
     }
 }
 
+/// Whether two URLs name the same server.
+fn is_same(one: &str, other: &str) -> bool {
+    let plain = |url: &str| url.trim_end_matches('/').to_lowercase();
+    plain(one) == plain(other)
+}
+
+/// Whether a text can be what follows token= in a link.
+fn is_secret(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
 fn new_password() -> Outcome<String> {
     let password = loop {
         let password = terminal::ask_secret("New password (at least 12 characters): ")?;
@@ -86,6 +110,18 @@ fn new_password() -> Outcome<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_was_named_is_that_of_the_link() {
+        let link = "http://127.0.0.1:8080/accept-invite?token=s3cret";
+        let read =
+            |typed: &str, server: &str| Link::of(typed, Some(server)).map(|link| (link.url, link.secret));
+        let server = "http://127.0.0.1:8080".to_owned();
+        assert_eq!(read(link, "http://127.0.0.1:8080/").unwrap(), (server.clone(), "s3cret".into()));
+        assert_eq!(read("s3cret\n", &server).unwrap(), (server.clone(), "s3cret".into()));
+        assert!(read(link, "http://127.0.0.1:9090").unwrap_err().reason().contains("another server"));
+        assert!(read("", &server).is_err() && Link::of("s3cret", None).is_err());
+    }
 
     #[test]
     fn a_link_names_the_server_and_holds_a_secret() {

@@ -72,7 +72,7 @@ pub(super) enum Next {
 pub(super) struct Top {
     rows: Vec<Row>,
     pub(super) problems: VecDeque<Problem>,
-    /// How many DAG runs of each deployment succeeded and failed since the view was opened.
+    /// How many DAG runs of each deployment succeeded and failed, a day before the view was opened and since.
     runs: HashMap<String, (u64, u64)>,
     pub(super) filter: String,
     pub(super) mode: Mode,
@@ -123,14 +123,22 @@ impl Top {
         self.keep_selection();
     }
 
+    /// Counts an event, if it says that a DAG run has ended.
+    pub(super) fn count(&mut self, event: &Value) {
+        let kind = text(&event["type"]);
+        let has_failed = kind == EventType::DagRunFailed.as_str();
+        if has_failed || kind == EventType::DagRunSucceeded.as_str() {
+            let id = text(&event["data"]["deploymentId"]).to_owned();
+            let (succeeded, failed) = self.runs.entry(id).or_default();
+            *(if has_failed { failed } else { succeeded }) += 1;
+        }
+    }
+
     /// Notes an event, if it says that something went wrong or that a DAG run has ended.
     pub(super) fn note(&mut self, event: &Value) {
         let (kind, data) = (text(&event["type"]), &event["data"]);
         let has_failed = kind == EventType::DagRunFailed.as_str();
-        if has_failed || kind == EventType::DagRunSucceeded.as_str() {
-            let (succeeded, failed) = self.runs.entry(text(&data["deploymentId"]).to_owned()).or_default();
-            *(if has_failed { failed } else { succeeded }) += 1;
-        }
+        self.count(event);
         let is_problem =
             [EventType::DeploymentUnhealthy, EventType::OperationFailed, EventType::DeployFailed]
                 .iter()
@@ -153,7 +161,7 @@ impl Top {
         self.problems.truncate(MOST_PROBLEMS);
     }
 
-    /// How the DAG runs of a deployment ended since the view was opened.
+    /// How the DAG runs of a deployment ended.
     pub(super) fn runs(&self, id: &str) -> String {
         match self.runs.get(id) {
             None => String::new(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use podium_api::Timestamp;
+use podium_api::{Timestamp, schedules};
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -54,6 +54,8 @@ pub(super) struct Dag {
     timetable_summary: Option<String>,
     /// The same in words.
     timetable_description: Option<String>,
+    /// The schedule of Airflow 2: an expression, or a time span.
+    schedule_interval: Option<serde_json::Value>,
     next_dagrun_run_after: Option<String>,
     /// The same of Airflow 2.
     next_dagrun_create_after: Option<String>,
@@ -110,10 +112,13 @@ fn time(text: Option<&String>) -> Option<Timestamp> {
 }
 
 impl Dag {
-    /// When it runs, in words where Airflow has some.
-    pub(super) fn schedule(&self) -> Option<&str> {
-        let worded = self.timetable_description.as_deref().filter(|text| !text.is_empty());
-        worded.or(self.timetable_summary.as_deref()).filter(|text| !text.is_empty())
+    /// When it runs, in words where there are some.
+    pub(super) fn schedule(&self) -> Option<String> {
+        schedules::in_words(
+            self.timetable_description.as_deref(),
+            self.timetable_summary.as_deref(),
+            self.schedule_interval.as_ref(),
+        )
     }
 
     /// When its next run begins.
@@ -165,10 +170,13 @@ mod tests {
             let read: Dags = serde_json::from_str(text).unwrap();
             let dag = &read.dags[0];
             assert_eq!(
-                (dag.schedule(), dag.next()),
+                (dag.schedule().as_deref(), dag.next()),
                 (Some("At 00:00"), Timestamp::parse("2027-01-16T00:00:00Z"))
             );
         }
+        let span = r#"{"dags":[{"dag_id":"load","timetable_summary":"0:01:00","timetable_description":""}],"total_entries":1}"#;
+        let read: Dags = serde_json::from_str(span).unwrap();
+        assert_eq!(read.dags[0].schedule().as_deref(), Some("every minute"));
         let run = r#"{"dag_runs":[{"dag_id":"load","dag_run_id":"r","state":"success","logical_date":null,"run_after":"2027-01-15T00:00:00Z",
             "start_date":"2027-01-15T00:00:01.5Z","end_date":"2027-01-15T00:01:01.500000+00:00"}],"total_entries":1}"#;
         let runs: Runs = serde_json::from_str(run).unwrap();
