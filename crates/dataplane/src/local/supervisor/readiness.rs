@@ -89,7 +89,7 @@ impl Supervisor {
                 task_api: has_task_api(programs) && is_served && client.warm_up(&base).await.is_ok(),
                 broker: self.does_broker_answer(programs).await,
             };
-            if now.task_api > self.answering.task_api || now.broker > self.answering.broker {
+            if now.task_api && !self.answering.task_api || now.broker && !self.answering.broker {
                 return now;
             }
             tokio::time::sleep(self.timing().startup_poll).await;

@@ -96,13 +96,13 @@ impl Scanner {
             *quiet += 1;
             *quiet < QUIET_LOOKS
         });
-        self.warn(found.unreadable, is_walk);
+        self.warn(found.unreadable.as_ref(), is_walk);
         (found.chunks, !found.is_cut)
     }
 
     /// Says once which file cannot be read, until all can be again: they may be many, and remain so.
-    fn warn(&mut self, unreadable: Option<(PathBuf, io::Error)>, has_seen_all: bool) {
-        if let Some((path, error)) = unreadable.as_ref().filter(|_| !self.has_warned) {
+    fn warn(&mut self, unreadable: Option<&(PathBuf, io::Error)>, has_seen_all: bool) {
+        if let Some((path, error)) = unreadable.filter(|_| !self.has_warned) {
             tracing::warn!(?path, %error, "a log cannot be read yet, and possibly others of its environment");
         }
         self.has_warned = unreadable.is_some() || self.has_warned && !has_seen_all;
