@@ -13,7 +13,11 @@ use crate::workspace::{cargo, must, scratch, works};
 /// Those of a row run one after the other, the rows side by side.
 const TESTS: &[&[&str]] = &[
     &["airflow::deployments_really_run"],
-    &["airflow::an_environment_runs_on_one_of_several_nodes", "airflow::strict_deploys_and_forced_drains"],
+    &[
+        "airflow::an_environment_runs_on_one_of_several_nodes",
+        "airflow::strict_deploys_and_forced_drains",
+        "airflow::scheduled_runs_lose_no_attempt",
+    ],
     &[
         "airflow::a_project_with_packages",
         "airflow::from_an_empty_machine_to_a_running_dag",

@@ -13,6 +13,7 @@ mod project;
 mod releases;
 mod rounds;
 mod runtimes;
+mod steady;
 mod supervision;
 mod world;
 
@@ -139,6 +140,12 @@ fn deployments_really_run() {
 #[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
 fn an_environment_runs_on_one_of_several_nodes() {
     operate::an_environment_runs_on_one_of_several_nodes();
+}
+
+#[test]
+#[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
+fn scheduled_runs_lose_no_attempt() {
+    steady::scheduled_runs_lose_no_attempt();
 }
 
 #[test]

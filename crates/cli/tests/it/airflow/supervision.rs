@@ -103,11 +103,11 @@ pub(super) fn changes_do_not_hurt_what_runs(world: &World, environment: &Environ
     world.wait_for_lines(environment, &greetings, so_far + 1);
 }
 
-fn pid(processes: &Value, component: &str) -> u64 {
+pub(super) fn pid(processes: &Value, component: &str) -> u64 {
     processes[component]["identity"]["pid"].as_u64().unwrap_or_else(|| panic!("{component}: {processes}"))
 }
 
-fn signal(name: &str, pid: u64) {
+pub(super) fn signal(name: &str, pid: u64) {
     assert!(
         Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().expect("kill").success()
     );

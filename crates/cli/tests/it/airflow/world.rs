@@ -104,6 +104,10 @@ impl World {
     pub(super) fn lose_power(&mut self) {
         self.crash();
         self.kill_environments();
+        for pid in self.database_server() {
+            let _ = std::process::Command::new("kill").args(["-9", &pid]).status();
+        }
+        self.wait_until("the database server is gone", || !self.has_database_server());
     }
 
     pub(super) fn crash(&mut self) {
@@ -457,12 +461,18 @@ impl World {
 
     /// Whether the installation's own database server runs.
     pub(super) fn has_database_server(&self) -> bool {
+        !self.database_server().is_empty()
+    }
+
+    /// The numbers of its processes.
+    fn database_server(&self) -> Vec<String> {
         let cluster =
             fs::canonicalize(self.installation.data_dir()).expect("it is there").join("local/postgres");
         let numbers = fs::read_dir("/proc").expect("Linux").flatten();
-        numbers
-            .filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok())
-            .any(|directory| directory.starts_with(&cluster))
+        let is_there = |entry: &fs::DirEntry| {
+            fs::read_link(entry.path().join("cwd")).is_ok_and(|directory| directory.starts_with(&cluster))
+        };
+        numbers.filter(is_there).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
     /// Takes note of what must be gone with the environment.
