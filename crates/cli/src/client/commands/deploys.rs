@@ -5,6 +5,7 @@ mod diff;
 mod git;
 mod report;
 mod sending;
+mod unable;
 
 use std::path::PathBuf;
 

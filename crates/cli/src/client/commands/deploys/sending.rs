@@ -10,7 +10,7 @@ use podium_api::path::OfDeployment;
 use podium_api::{deployments, deploys as api};
 use serde_json::{Value, json};
 
-use super::{Which, archive, diff, follow, git, is_folder, of_deploy};
+use super::{Which, archive, diff, follow, git, is_folder, of_deploy, unable};
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::fields::{given, merged};
 use crate::client::progress::moving;
@@ -79,6 +79,7 @@ impl New {
                 None
             }
         };
+        unable::tell(&self.folder, &files);
         diff::tell(&session, path, &files).await;
         let runtime = Project::read(&self.folder)?.apply(&session, &self.folder, &path).await?;
         let described = json!({
@@ -103,6 +104,7 @@ impl New {
             return Err(Failed::because(message).hint(WAKE));
         }
         let settings = Project::read(&self.folder)?.planned(session, &self.folder, &path).await?;
+        unable::tell(&self.folder, files);
         diff::show(session, path, files).await?;
         settings.iter().for_each(|change| eprintln!("{FILE} changes the deployment: {}", one_line(change)));
         eprintln!("Nothing was changed.");
