@@ -215,9 +215,12 @@ fn may_act_as(cx: &Cx<Scope>, held: &[Grant]) -> Result<()> {
     Ok(held.iter().try_for_each(|grant| no_escalation::may_give(cx.grants(), &grant.held, &grant.on))?)
 }
 
-/// A token that the caller may see, with its roles.
+/// A token that the caller may see, with its roles. A token may see itself, whatever else it may do.
 fn shown(cx: &Cx<Scope>, conn: &Conn, id: TokenId) -> Result<One<ApiToken>> {
-    let token = find(cx, conn, id, Verb::Get)?;
+    let token = match cx.authority().credential.api_token_id() == Some(id) {
+        true => tokens::get(conn, cx.scope(), id)?.ok_or_else(|| Refusal::not_found("API token"))?,
+        false => find(cx, conn, id, Verb::Get)?,
+    };
     let held = grants::of(conn, cx.scope(), id.into())?;
     Ok(One { version: token.stamp.version, body: show(token, roles(cx.scope(), held)) })
 }

@@ -245,6 +245,11 @@ impl Client {
         is_new
     }
 
+    /// The bearer token.
+    pub fn token(&self) -> Option<&str> {
+        self.settings.token.as_deref()
+    }
+
     /// What says who the caller is: a token, or the key of a socket.
     fn authorization(&self) -> Result<Option<HeaderValue>> {
         let text = match (self.socket_key(), &self.settings.token) {

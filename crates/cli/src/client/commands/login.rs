@@ -1,7 +1,8 @@
-//! `podium login`, `podium logout` and `podium whoami`.
+//! `podium login` and `podium logout`.
 
 mod device;
 mod invited;
+mod whoami;
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
@@ -13,13 +14,15 @@ use serde_json::{Value, json};
 
 use crate::client::browser;
 use crate::client::contexts::{Context, Contexts};
-use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::operator;
-use crate::client::output::{View, column};
-use crate::client::session::{Setup, Target, text};
+use crate::client::session::{Target, text};
 use crate::terminal;
 
+pub(crate) use self::whoami::Whoami;
+
 use self::invited::Link;
+use self::whoami::{API_TOKEN, own_token};
 
 /// Sign in to a server and make it the current context.
 ///
@@ -65,31 +68,6 @@ pub(crate) struct Logout {
     #[command(flatten)]
     target: Target,
 }
-
-/// Show who you are, and where.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  podium whoami
-  podium whoami --output json")]
-pub(crate) struct Whoami {
-    #[command(flatten)]
-    setup: Setup,
-}
-
-const VIEW: View = View {
-    name: "username",
-    columns: &[
-        column("USER", "username"),
-        column("NAME", "fullName"),
-        column("STATUS", "status"),
-        column("ORGANIZATION", "organizationId"),
-        column("ID", "id"),
-    ],
-};
-
-/// Who a caller is that is no user.
-const API_TOKEN: &str = "an API token";
 
 impl Login {
     pub(crate) async fn run(self) -> Outcome {
@@ -238,7 +216,13 @@ async fn identify(client: &Client) -> Outcome<(String, Option<OrganizationId>)> 
     let subject = match client.send::<Value>(Call::to::<users::GetSelf>(&())).await {
         Ok(user) => text(&user.body["username"]).to_owned(),
         // An API token is no user.
-        Err(error) if error.status() == Some(403) => API_TOKEN.into(),
+        Err(error) if error.status() == Some(403) => match only {
+            Some(organization_id) => match own_token(client, organization_id).await? {
+                Some(token) => format!("the token {}", one_line(text(&token["name"]))),
+                None => API_TOKEN.into(),
+            },
+            None => API_TOKEN.into(),
+        },
         Err(error) => return Err(error.into()),
     };
     Ok((subject, only))
@@ -279,23 +263,6 @@ pub(crate) fn forget(name: &str) -> Outcome {
         }
         Ok(())
     })
-}
-
-impl Whoami {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
-        let user = match session.get::<users::GetSelf>(&()).await {
-            // An API token is no user.
-            Err(failed) if failed.status() == Some(403) => {
-                json!({ "username": API_TOKEN, "organizationId": session.organization().await? })
-            }
-            found => found?,
-        };
-        if let Some(socket) = session.client.socket() {
-            eprintln!("You are the operator of this server, through {}.", socket.display());
-        }
-        session.show(&user, &VIEW)
-    }
 }
 
 /// The name of a context, from the URL of its server.

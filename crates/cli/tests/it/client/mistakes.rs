@@ -115,10 +115,17 @@ fn what_can_be_chosen_is_said() {
 #[test]
 fn a_token_of_the_api_is_told_what_it_is() {
     let desk = Desk::signed_in();
-    let token = desk.shown(&["token", "create", "ci", "--role", "owner"]);
+    let token = desk.shown(&["token", "create", "ci", "--workspace", "Default", "--role", "author"]);
     let variables = [("PODIUM_URL", desk.url.as_str()), ("PODIUM_TOKEN", token.trim())];
     let shown = desk.run_as(&variables, &["whoami", "--output", "name"]);
-    assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), "an API token\n"), "{}", shown.stderr);
+    assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), "ci\n"), "{}", shown.stderr);
+    let shown = desk.run_as(&variables, &["whoami"]);
+    let said =
+        "TOKEN         ci\nSCOPE         WORKSPACE\nROLES         WORKSPACE_AUTHOR on workspace Default\n";
+    assert!(shown.stdout.starts_with(said), "{}", shown.stdout);
+    let signed_in = desk.run_with(&["login", &desk.url, "--name", "ci"], token.trim());
+    let said = format!("Signed in to {} as the token ci (context ci).\n", desk.url);
+    assert_eq!((signed_in.code, signed_in.stderr), (Some(0), said));
 }
 
 #[test]
