@@ -41,6 +41,18 @@ statements! {
     PORTS = "SELECT port FROM door_ports ORDER BY port";
     TAKE_PORT = "INSERT INTO door_ports (port, deployment_id) VALUES ($1, $2)";
     FREE_PORT = "DELETE FROM door_ports WHERE deployment_id = $1";
+    REST_PORT = "INSERT INTO resting_ports (port, deployment_id, released_at) \
+        SELECT port, deployment_id, $2 FROM door_ports WHERE deployment_id = $1 \
+        ON CONFLICT (port) DO UPDATE SET deployment_id = excluded.deployment_id, released_at = excluded.released_at";
+    RESTING = "SELECT port, released_at FROM resting_ports ORDER BY released_at, port";
+    END_REST = "DELETE FROM resting_ports WHERE port = $1";
+    DROP_CODES_OF_PORT = "DELETE FROM door_codes \
+        WHERE deployment_id IN (SELECT deployment_id FROM resting_ports WHERE port = $1)";
+    DROP_PASSES_OF_PORT = "DELETE FROM door_passes \
+        WHERE deployment_id IN (SELECT deployment_id FROM resting_ports WHERE port = $1)";
+    REST_PORT_OF = concat!("INSERT INTO resting_ports (port, deployment_id, released_at) \
+        SELECT port, deployment_id, $3 FROM door_ports WHERE ", deployment!(), " \
+        ON CONFLICT (port) DO UPDATE SET deployment_id = excluded.deployment_id, released_at = excluded.released_at");
     DROP_CODES_OF = concat!("DELETE FROM door_codes WHERE ", deployment!());
     DROP_PASSES_OF = concat!("DELETE FROM door_passes WHERE ", deployment!());
     DROP_PORT_OF = concat!("DELETE FROM door_ports WHERE ", deployment!());
@@ -167,20 +179,37 @@ pub fn ports(conn: &Conn, _: &System) -> Result<Vec<u16>> {
     Ok(conn.query(&PORTS, params![], port)?.into_iter().flatten().collect())
 }
 
-/// Assigns a port to a deployment; violates a unique index if either is already assigned.
+/// The ports that belong to no deployment any more and when they were released, those that have rested longest first.
+pub fn resting_ports(conn: &Conn, _: &System) -> Result<Vec<(u16, Timestamp)>> {
+    let found = conn.query(&RESTING, params![], |row| Ok((port(row)?, row.time(1)?)))?;
+    Ok(found.into_iter().filter_map(|(port, at)| Some((port?, at))).collect())
+}
+
+/// Assigns a port to a deployment; violates a unique index if either is already assigned. What browsers hold for the
+/// deployment that had it before ends.
 pub fn take_port(tx: &Tx, _: &System, port: u16, deployment_id: DeploymentId) -> Result<()> {
+    for statement in [&DROP_CODES_OF_PORT, &DROP_PASSES_OF_PORT, &END_REST] {
+        tx.execute(statement, params![i64::from(port)])?;
+    }
     tx.execute(&TAKE_PORT, params![i64::from(port), deployment_id.as_str()])?;
     Ok(())
 }
 
-/// Releases the port of a deployment.
-pub fn free_port(tx: &Tx, _: &System, deployment_id: DeploymentId) -> Result<()> {
+/// Releases the port of a deployment, which rests from now on.
+pub fn free_port(tx: &Tx, _: &System, deployment_id: DeploymentId, now: Timestamp) -> Result<()> {
+    tx.execute(&REST_PORT, params![deployment_id.as_str(), now.millis()])?;
     tx.execute(&FREE_PORT, params![deployment_id.as_str()])?;
     Ok(())
 }
 
-/// Removes the codes, passes and port of a deployment.
-pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
+/// Removes the codes, passes and port of a deployment. The port rests from now on.
+pub fn delete_of_deployment(
+    tx: &Tx,
+    scope: &Scope,
+    deployment_id: DeploymentId,
+    now: Timestamp,
+) -> Result<()> {
+    tx.execute(&REST_PORT_OF, params![deployment_id.as_str(), scope.organization(), now.millis()])?;
     for statement in [&DROP_CODES_OF, &DROP_PASSES_OF, &DROP_PORT_OF] {
         tx.execute(statement, params![deployment_id.as_str(), scope.organization()])?;
     }

@@ -22,7 +22,7 @@ pub(super) fn remove(cx: &Cx<Scope>, tx: &Tx, id: DeploymentId) -> Result<bool> 
     }
     let roles = grants::delete_deployment(tx, cx.scope(), id)?;
     environment_objects::delete_of_deployment(tx, cx.scope(), id)?;
-    front_door::delete_of_deployment(tx, cx.scope(), id)?;
+    front_door::delete_of_deployment(tx, cx.scope(), id, cx.now())?;
     deploys::lock_deployment(tx, cx.scope(), id)?;
     deploys::delete_of_deployment(tx, cx.scope(), id)?;
     event_spools::delete_of_deployment(tx, cx.scope(), id)?;

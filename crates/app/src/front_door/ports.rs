@@ -1,4 +1,8 @@
 //! Ports of environments without a host name: allocated on first use, stored, and released with the deployment.
+//!
+//! A port is an origin. Pages of an environment that was deleted may still be open in a browser, and would belong to the
+//! origin of the next environment with its port, where they act with the pass of whoever opens that one. So a port that was
+//! used rests, and the one that has rested longest is used first.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -70,7 +74,8 @@ impl App {
             let Err(why) = self.listeners.listen(port).await else { return Ok(port) };
             tracing::warn!(port, %why, "an environment's port cannot be used; trying another one");
             self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
-            self.db.write(None, move |tx| front_door::free_port(tx, &system, deployment_id)).await?;
+            let now = self.world.now();
+            self.db.write(None, move |tx| front_door::free_port(tx, &system, deployment_id, now)).await?;
         }
         Err(none_free())
     }
@@ -81,19 +86,33 @@ impl App {
         let system = system(self);
         let take = move |tx: &podium_db::Tx| {
             if let Some(port) = front_door::port_of(tx, &system, deployment_id)? {
-                return Ok(port);
+                return Ok((port, None));
             }
             let taken: BTreeSet<u16> = front_door::ports(tx, &system)?.into_iter().collect();
-            let is_free = |port: &u16| !taken.contains(port) && !unusable.contains(port);
-            let port = range.clone().find(is_free).ok_or_else(none_free)?;
+            let rested = front_door::resting_ports(tx, &system)?;
+            let is_usable =
+                |port: &u16| range.contains(port) && !taken.contains(port) && !unusable.contains(port);
+            let is_new = |port: &u16| is_usable(port) && !rested.iter().any(|(known, _)| known == port);
+            let new = range.clone().find(is_new).map(|port| (port, None));
+            let longest =
+                || rested.iter().find(|(port, _)| is_usable(port)).map(|(port, at)| (*port, Some(*at)));
+            let (port, released_at) = new.or_else(longest).ok_or_else(none_free)?;
             // The port was taken concurrently: try again.
             front_door::take_port(tx, &system, port, deployment_id).map_err(|error| match error {
                 podium_db::Error::Unique(_) => podium_db::Error::Lost,
                 other => other,
             })?;
-            Ok::<_, Error>(port)
+            Ok::<_, Error>((port, released_at))
         };
-        self.db.write(None, take).await
+        let (port, released_at) = self.db.write(None, take).await?;
+        if released_at.is_some_and(|at| self.world.now() < at + self.config.session) {
+            tracing::warn!(
+                port,
+                "an environment gets a port that another one had until recently, because every other one was used since: \
+                 widen --environment-ports, or use --environments-domain"
+            );
+        }
+        Ok(port)
     }
 }
 

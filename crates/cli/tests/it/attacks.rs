@@ -10,6 +10,8 @@ mod connections;
 mod forgeries;
 #[cfg(target_os = "linux")]
 mod networks;
+#[cfg(target_os = "linux")]
+mod origins;
 mod rights;
 mod smuggling;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use podium_api::enums::OrganizationRole;
-use podium_api::{CredentialId, TokenId};
+use podium_api::{CredentialId, Timestamp, TokenId};
 use podium_domain::{Held, On};
 use podium_store::{
     Paging, Scope, clusters, credentials, deployments, deploys, environment_objects, front_door, grants,
@@ -89,7 +89,7 @@ on_both_engines! {
                 grants::delete_deployment(tx, &scope, id)?;
                 grants::delete_workspace(tx, &scope, workspace_id)?;
                 environment_objects::leave_workspace(tx, &scope, id)?;
-                front_door::delete_of_deployment(tx, &scope, id)?;
+                front_door::delete_of_deployment(tx, &scope, id, Timestamp::from_millis(0))?;
                 deploys::delete_of_deployment(tx, &scope, id)
             });
             removed.await.unwrap();

@@ -1,0 +1,6 @@
+-- When a port was last an environment's, and whose: pages of that environment may still be open in browsers, at the same origin.
+CREATE TABLE resting_ports (
+    port BIGINT PRIMARY KEY,
+    deployment_id TEXT COLLATE "C" NOT NULL,
+    released_at BIGINT NOT NULL
+);
