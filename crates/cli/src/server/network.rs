@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use podium_dataplane::local::{Forward, NetworkHolder, Uplink};
+use podium_dataplane::local::{DatabaseRelay, Forward, NetworkHolder, Uplink};
 
 use crate::failure::Failure;
 
-/// Creates the network of an environment, or its uplink.
+/// Creates the network of an environment, its uplink, or its way to the database server.
 #[derive(Subcommand)]
 pub(crate) enum Network {
     /// Create a network and hold it.
@@ -38,6 +38,24 @@ pub(crate) enum Network {
         #[arg(long)]
         pasta: PathBuf,
     },
+    /// Pass connections of one user on to the database server, up to a limit.
+    Database {
+        /// Id of the user to run as.
+        #[arg(long)]
+        user: u32,
+        /// Id of the user whose connections are passed on.
+        #[arg(long)]
+        client: u32,
+        /// How many connections there may be at once.
+        #[arg(long)]
+        most: usize,
+        /// Socket to listen on.
+        #[arg(long)]
+        listen: PathBuf,
+        /// Socket of the server; may be repeated: the first that accepts a connection gets it.
+        #[arg(long)]
+        to: Vec<PathBuf>,
+    },
 }
 
 impl Network {
@@ -45,6 +63,9 @@ impl Network {
         let why = match self {
             Self::Hold { user, listen, forwards } => NetworkHolder { user, listen, forwards }.hold(),
             Self::Uplink { user, holder, forwards, pasta } => Uplink { user, holder, forwards, pasta }.run(),
+            Self::Database { user, client, most, listen, to } => {
+                DatabaseRelay { user, client, listen, to, most }.run()
+            }
         };
         Err(why.into())
     }

@@ -7,6 +7,8 @@ mod authors;
 mod bounds;
 #[cfg(target_os = "linux")]
 mod connections;
+#[cfg(target_os = "linux")]
+mod databases;
 mod forgeries;
 #[cfg(target_os = "linux")]
 mod networks;

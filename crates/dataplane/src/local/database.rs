@@ -124,6 +124,8 @@ impl Databases {
 /// The database of one environment.
 pub(super) struct Database<'a> {
     pub(super) at: Location,
+    /// The socket directory through which the environment reaches it, if that is not the server's own.
+    pub(super) relay: Option<PathBuf>,
     pub(super) place: &'a Place,
     pub(super) namespace: &'a str,
     pub(super) password: Secret,
@@ -145,7 +147,11 @@ impl Database<'_> {
     pub(super) fn url(&self) -> Secret {
         let url = match &self.at {
             Location::File => format!("sqlite:///{}", self.place.database_file().display()),
-            Location::Server { admin, .. } => server_url::of_environment(admin, &self.name(), &self.password),
+            Location::Server { admin, .. } => {
+                let relay = |at: &PathBuf| Secret::new(format!("postgresql:///?host={}", at.display()));
+                let server = self.relay.as_ref().map_or_else(|| admin.clone(), relay);
+                server_url::of_environment(&server, &self.name(), &self.password)
+            }
         };
         Secret::new(url)
     }

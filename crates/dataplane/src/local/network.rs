@@ -6,6 +6,7 @@
 //! machine on behalf of the environment, and a relay to the loopback addresses that environments may reach. Both
 //! outlive the control plane, and the uplink can be restarted at any time.
 
+mod database_relay;
 mod filter;
 mod holder;
 mod join;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use podium_api::DeploymentId;
 
+pub use self::database_relay::DatabaseRelay;
 use self::filter::Filter;
 pub use self::holder::NetworkHolder;
 pub(super) use self::join::{join, made};
@@ -42,6 +44,8 @@ use crate::Secret;
 pub(super) const HOLDER: &str = "network";
 /// Name prefix of uplink components; the inode number of the namespace follows.
 const UPLINK: &str = "uplink-";
+/// The component that passes an environment's connections on to the plane's own database server.
+pub(super) const RELAY: &str = "database-relay";
 /// The name of the uplink's interface inside the namespace.
 const INTERFACE: &str = "podium0";
 
@@ -172,16 +176,21 @@ impl OwnNetworks {
     }
 }
 
-fn of_environment(id: DeploymentId, name: String, arguments: Vec<OsString>, log: PathBuf) -> Program {
+pub(super) fn of_environment(
+    id: DeploymentId,
+    name: String,
+    arguments: Vec<OsString>,
+    log: PathBuf,
+) -> Program {
     let (mark, value) = settings::marker(id);
     let told = [(mark, value), ("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())];
     let variables = told.map(|(name, value)| (name, Secret::new(value))).into();
     Program { name, arguments, variables, directory: "/".into(), log, strategy: ReplaceStrategy::Restart }
 }
 
-/// Whether a component is a network helper: holder or uplink.
+/// Whether a component is a network helper: holder, uplink or relay.
 pub(super) fn is_network(component: &str) -> bool {
-    component == HOLDER || is_uplink(component)
+    component == HOLDER || component == RELAY || is_uplink(component)
 }
 
 /// Whether a component is an uplink.

@@ -38,6 +38,8 @@ use crate::blocking::{assert_may_block, blocking};
 const ADMIN: &str = "podium";
 /// The connection limit of the server: an idle environment has about five, a busy one a few dozen.
 const CONNECTIONS: u32 = 800;
+/// The name of its socket.
+pub(super) const SOCKET: &str = ".s.PGSQL.5432";
 /// How long a start may take: after a crash the write-ahead log is replayed.
 const STARTING: Duration = Duration::from_secs(120);
 /// How often to check whether the server is ready.
@@ -147,7 +149,7 @@ impl Cluster {
     /// Removes the directory of the socket.
     #[cfg(test)]
     pub(super) fn forget_socket(&self) {
-        let socket = socket_directory::of(&self.directory, self.user).unwrap();
+        let socket = crate::blocking::allow_blocking(|| self.socket_directory()).unwrap();
         fs::remove_dir_all(socket).unwrap();
     }
 
@@ -173,21 +175,43 @@ impl Cluster {
         self.directory.join("log")
     }
 
-    /// The directory of its socket.
+    /// The directory of its socket, created if it is missing: where a running server has it, or where the next one will.
     pub(super) fn socket_directory(&self) -> io::Result<PathBuf> {
-        socket_directory::of(&self.directory, self.user)
+        let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let named = file.lines().nth(4).map(PathBuf::from).filter(|at| has_socket(at));
+        match named.filter(|_| self.is_running()) {
+            Some(at) => Ok(at),
+            None => self.own_directory(),
+        }
     }
 
-    async fn url(&self) -> Result<Secret, Reason> {
+    /// Where this version puts the socket. If the server has its own user, that one's alone: environments reach it
+    /// through relays.
+    fn own_directory(&self) -> io::Result<PathBuf> {
+        match self.user {
+            Some(user) => socket_directory::closed(&self.data(), user),
+            None => socket_directory::of(&self.directory, None),
+        }
+    }
+
+    /// How relays reach it: the user that may, and the socket, also of a server that an earlier version has started.
+    /// `None` if there are none, because environments run as the same user.
+    pub(super) fn behind_relays(&self) -> io::Result<Option<(u32, Vec<PathBuf>)>> {
+        let Some(user) = self.user else { return Ok(None) };
+        let directories = [self.own_directory()?, socket_directory::of(&self.directory, self.user)?];
+        Ok(Some((user, directories.map(|at| at.join(SOCKET)).into())))
+    }
+
+    async fn url(self: &Arc<Self>) -> Result<Secret, Reason> {
         let socket = self.find_socket().await?;
         let password = self.password.reveal();
         Ok(Secret::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
     }
 
     /// The directory of its socket, created if it is missing.
-    async fn find_socket(&self) -> Result<PathBuf, Reason> {
-        let (directory, user) = (self.directory.clone(), self.user);
-        let found = blocking(move || socket_directory::of(&directory, user)).await;
+    async fn find_socket(self: &Arc<Self>) -> Result<PathBuf, Reason> {
+        let cluster = Arc::clone(self);
+        let found = blocking(move || cluster.socket_directory()).await;
         found.map_err(|error| Reason::of_io("there is no directory for the database server's socket", &error))
     }
 
@@ -321,7 +345,7 @@ fn programs_for(data: &Path) -> Result<Programs, Reason> {
 }
 
 fn has_socket(directory: &Path) -> bool {
-    directory.join(".s.PGSQL.5432").exists()
+    directory.join(SOCKET).exists()
 }
 
 /// Settings of the server: small, durable, and reachable only from this machine.
@@ -381,7 +405,7 @@ async fn watch_process(cluster: &Arc<Cluster>, process: &Process) -> Reason {
         let looked = Arc::clone(cluster);
         let is_there = blocking(move || {
             let _ = looked.bound_log();
-            socket_directory::of(&looked.directory, looked.user).is_ok_and(|at| has_socket(&at))
+            looked.socket_directory().is_ok_and(|at| has_socket(&at))
         });
         if !is_there.await {
             return "the database server's socket was removed".into();

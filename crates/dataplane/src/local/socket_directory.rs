@@ -1,4 +1,4 @@
-//! A directory for a socket, with a short path, passable for everyone and owned by us.
+//! A directory for a socket, with a short path, owned by us.
 //!
 //! A socket path has at most 107 bytes, and a data directory may be anywhere.
 
@@ -15,6 +15,15 @@ const NAMES: u8 = 16;
 /// The socket directory that belongs to another directory. It is named after that one, so that later starts find it
 /// again, and created if it is missing: the machine may clean up such places.
 pub(super) fn of(directory: &Path, user: Option<u32>) -> io::Result<PathBuf> {
+    find(directory, user, 0o711)
+}
+
+/// The same, passable for its owner only.
+pub(super) fn closed(directory: &Path, user: u32) -> io::Result<PathBuf> {
+    find(directory, Some(user), 0o700)
+}
+
+fn find(directory: &Path, user: Option<u32>, mode: u32) -> io::Result<PathBuf> {
     let hash = digest(&SHA256, directory.as_os_str().as_encoded_bytes());
     let hash: String = hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let is_root = rustix::process::geteuid().is_root();
@@ -29,7 +38,7 @@ pub(super) fn of(directory: &Path, user: Option<u32>) -> io::Result<PathBuf> {
     for number in 0..NAMES {
         let name = if number == 0 { format!("podium-{hash}") } else { format!("podium-{hash}-{number}") };
         let path = above.join(name);
-        if is_ours(&path, owner)? {
+        if is_ours(&path, owner, mode)? {
             return Ok(path);
         }
     }
@@ -40,7 +49,7 @@ pub(super) fn of(directory: &Path, user: Option<u32>) -> io::Result<PathBuf> {
 }
 
 /// Creates the directory; returns whether it belongs to the owner.
-fn is_ours(path: &Path, owner: u32) -> io::Result<bool> {
+fn is_ours(path: &Path, owner: u32, mode: u32) -> io::Result<bool> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => chown(path, Some(owner), Some(owner))?,
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -54,7 +63,7 @@ fn is_ours(path: &Path, owner: u32) -> io::Result<bool> {
     } else if !is_owners {
         return Ok(false);
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(0o711))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     Ok(true)
 }
 

@@ -10,6 +10,7 @@ mod parse;
 mod prepare;
 mod processes;
 mod readiness;
+mod relay;
 mod release;
 mod removal;
 mod replace;

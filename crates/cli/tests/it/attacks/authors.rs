@@ -13,7 +13,7 @@ use crate::program::{Installation, Program};
 
 /// Users that are nobody's, for those that environments run under.
 pub(super) const USER: u32 = 1_999_990_001;
-const OTHER_USER: u32 = 1_999_990_002;
+pub(super) const OTHER_USER: u32 = 1_999_990_002;
 
 /// Tries to listen on a port in every way that there is, and says which worked.
 const LISTEN: &str = "

@@ -26,13 +26,18 @@ pub(crate) fn host() -> (tempfile::TempDir, Option<u32>) {
     (directory, rustix::process::geteuid().is_root().then_some(2_900_000_001))
 }
 
+/// The directory of its socket.
+pub(crate) fn socket_of(cluster: &Cluster) -> PathBuf {
+    allow_blocking(|| cluster.socket_directory()).unwrap()
+}
+
 fn cluster(directory: &Path, user: Option<u32>) -> Arc<Cluster> {
     Cluster::new(directory.join("postgres"), user, Secret::new("secret-of-the-admin".into()), hurried())
 }
 
 /// What a statement answers, with a password.
 fn ask(cluster: &Cluster, password: &str, statement: &str) -> Result<String, String> {
-    let socket = cluster.socket_directory().unwrap();
+    let socket = socket_of(cluster);
     let programs = allow_blocking(|| programs_for(&cluster.data())).unwrap();
     let asked = std::process::Command::new(programs.program("psql"))
         .args(["--no-psqlrc", "-qtA", "-U", ADMIN, "-d", "postgres", "-c", statement, "-h"])
@@ -63,7 +68,7 @@ async fn eventually(what: impl Fn() -> bool) {
 
 /// Stops the server and clears its socket away.
 async fn end(cluster: &Arc<Cluster>) {
-    let socket = cluster.socket_directory().unwrap();
+    let socket = socket_of(cluster);
     cluster.stop_unless(async { false }).await;
     assert!(allow_blocking(|| cluster.running()).is_none());
     fs::remove_dir_all(socket).unwrap();
@@ -111,7 +116,7 @@ async fn a_server_is_restarted_when_it_exits_or_loses_its_socket() {
     eventually(|| is_another() && allow_blocking(|| cluster.is_ready())).await;
     cluster.ensure().await.unwrap();
     let before = pid(&cluster);
-    let socket = cluster.socket_directory().unwrap();
+    let socket = socket_of(&cluster);
     fs::remove_dir_all(&socket).unwrap();
     let is_another = || allow_blocking(|| cluster.running()).is_some_and(|now| now.identity.pid != before);
     eventually(|| is_another() && has_socket(&socket)).await;

@@ -22,9 +22,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const UNMADE: &str = "its network cannot be created";
 
 impl Supervisor {
+    /// Creates the environment's ways to what is outside of it unless they exist: to its database server and to the
+    /// network. Returns their programs.
+    pub(super) async fn ensure_network(&mut self) -> Result<Vec<Program>, Reason> {
+        let mut programs = Vec::from_iter(self.ensure_relay().await?);
+        programs.extend(self.ensure_own_network().await?);
+        Ok(programs)
+    }
+
     /// Creates the environment's own network and its uplink unless they exist, and makes everything that starts from
     /// now on use it. Returns the programs of the network; none if environments share the machine's network.
-    pub(super) async fn ensure_network(&mut self) -> Result<Vec<Program>, Reason> {
+    async fn ensure_own_network(&mut self) -> Result<Vec<Program>, Reason> {
         let plane = Arc::clone(&self.plane);
         let host = plane.host().await?;
         let own = match &host.network {
@@ -103,7 +111,11 @@ impl Supervisor {
     }
 
     /// Waits for a condition that a component brings about.
-    async fn until<T>(&self, program: &Program, what: impl Fn() -> Option<T>) -> Result<T, Reason> {
+    pub(super) async fn until<T>(
+        &self,
+        program: &Program,
+        what: impl Fn() -> Option<T>,
+    ) -> Result<T, Reason> {
         let kept = self.processes.get(&program.name).ok_or(Reason::from("its network is not started yet"))?;
         let waiting = async {
             loop {

@@ -148,6 +148,7 @@ impl Supervisor {
         // Server sockets and trusted certificates have to be readable.
         let (databases, state) = (self.plane.databases.clone(), self.state.clone());
         read.extend(blocking(move || databases.required_paths(&state)).await);
+        read.extend(self.relay(host).await?.map(|relay| relay.directory));
         let mut write = self.place.own();
         if matches!(self.plane.options.broker, Broker::Own(_)) {
             let (place, user) = (self.place.clone(), host.isolation.user_of(self.state.slot));
@@ -177,8 +178,10 @@ impl Supervisor {
     }
 
     async fn database<'a>(&'a self, namespace: &'a str) -> Result<Database<'a>, Reason> {
+        let relay = self.relay(self.plane.host().await?).await?;
         Ok(Database {
             at: self.plane.databases.of(&self.state).await?,
+            relay: relay.map(|relay| relay.directory),
             place: &self.place,
             namespace,
             password: self.plane.key(self.id, "database"),

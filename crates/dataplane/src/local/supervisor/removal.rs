@@ -40,6 +40,7 @@ impl Supervisor {
         self.remove_from_filter().await;
         let (place, user) = (self.place.clone(), self.isolation.user());
         blocking(move || OwnBroker::forget(&place, user)).await;
+        self.forget_relay().await;
         if let Err(why) = self.remove_files().await {
             return self.retry_removal(why).await;
         }

@@ -1,6 +1,7 @@
 //! Attacks of an author on the database server: with the rights of its own role, which owns its own database.
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::*;
 use crate::local::database::Database;
 use crate::local::isolation::Isolation;
 use crate::local::postgres::Cluster;
-use crate::local::postgres::tests::{find_pid, host};
+use crate::local::postgres::tests::{find_pid, host, socket_of};
 use crate::local::runtimes::Runtime;
 use crate::local::tests::fresh_id;
 
@@ -98,7 +99,7 @@ impl Attacked {
 
     /// As the environment's role, in any database.
     fn as_author(&self, database: &str, statement: &str) -> Result<String, String> {
-        let socket = self.cluster().socket_directory().unwrap();
+        let socket = socket_of(self.cluster());
         let url = format!("postgresql://{ROLE}@/{database}?host={}", socket.display());
         self.ask(&url, self.password().reveal(), statement)
     }
@@ -145,7 +146,7 @@ impl Attacked {
         let (place, support) = (self.metadata.layout.environment(self.id), self.metadata.layout.support());
         let at = self.metadata.databases.of(&state()).await.unwrap();
         let password = self.password();
-        let database = Database { at, place: &place, namespace, password, support: &support };
+        let database = Database { at, relay: None, place: &place, namespace, password, support: &support };
         database.make(&self.runtime(), &Isolation::NONE).await
     }
 
@@ -153,13 +154,14 @@ impl Attacked {
         let (place, support) = (self.metadata.layout.environment(self.id), self.metadata.layout.support());
         let at = self.metadata.databases.of(&state()).await.unwrap();
         let password = self.password();
-        let database = Database { at, place: &place, namespace: NAMESPACE, password, support: &support };
+        let database =
+            Database { at, relay: None, place: &place, namespace: NAMESPACE, password, support: &support };
         database.drop(&self.runtime()).await
     }
 
     /// Connects as the environment's role and stays.
     fn hold(&self, database: &str) -> Holding {
-        let socket = self.cluster().socket_directory().unwrap();
+        let socket = socket_of(self.cluster());
         let mut child = std::process::Command::new(&self.psql)
             .args(["--no-psqlrc", "-qtA", "-U", ROLE, "-d", database, "-h"])
             .arg(socket)
@@ -180,10 +182,11 @@ impl Drop for Attacked {
     /// Of a failed test, too.
     fn drop(&mut self) {
         self.cluster().stop_supervising();
+        let socket = socket_of(self.cluster());
         if let Some(pid) = find_pid(self.cluster()).and_then(rustix::process::Pid::from_raw) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
         }
-        let _ = self.cluster().socket_directory().and_then(fs::remove_dir_all);
+        let _ = fs::remove_dir_all(socket);
     }
 }
 
@@ -272,4 +275,26 @@ async fn a_role_that_left_something_elsewhere_does_not_keep_its_environment_from
     plane.as_author("podium_other_river_1234", "SELECT lo_create(4242)").unwrap();
     plane.drop_database().await.unwrap();
     plane.as_author("podium_other_river_1234", "SELECT 1").unwrap_err();
+}
+
+#[tokio::test]
+async fn a_user_of_an_environment_reaches_the_server_only_through_its_relay() {
+    let plane = Attacked::start(fresh_id()).await;
+    plane.create().await.unwrap();
+    if !rustix::process::geteuid().is_root() {
+        // They are the same user.
+        return;
+    }
+    let asked = std::process::Command::new(&plane.psql)
+        .args(["--no-psqlrc", "-qtA", "-U", ROLE, "-d", ROLE, "-c", "SELECT 1", "-h"])
+        .arg(socket_of(plane.cluster()))
+        .env("PGPASSWORD", plane.password().reveal())
+        .uid(2_900_000_100)
+        .gid(2_900_000_100)
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&asked.stderr).into_owned();
+    assert!(said.contains("Permission denied"), "{said}");
+    assert_eq!(plane.as_author(ROLE, "SELECT 1").as_deref(), Ok("1"), "the control plane does");
 }
