@@ -26,7 +26,7 @@ pub fn text_of(entry: &Map<String, Value>, about: &str) -> String {
     words.extend(member("level").map(str::to_uppercase));
     words.extend(entry.get("event").map(|event| shown(event).trim_end().to_owned()));
     let is_plain =
-        |name: &str, value: &Value| !PLACED.contains(&name) && !(BELOW.contains(&name) && is_below(value));
+        |name: &str, value: &Value| !(PLACED.contains(&name) || BELOW.contains(&name) && is_below(value));
     let others = entry.iter().filter(|(name, value)| is_plain(name, value));
     words.extend(others.map(|(name, value)| format!("{name}={}", shown(value))));
     words.extend(member("logger").map(|logger| format!("logger={logger}")));

@@ -105,6 +105,11 @@ impl TestApp {
         read.unwrap_or_else(|error| panic!("{table}.{column}: {error}"))
     }
 
+    /// Sets columns of a row directly in the database.
+    pub async fn set_columns(&self, table: &str, id: impl TypedId, assignments: &str) {
+        self.execute(&format!("UPDATE {table} SET {assignments} WHERE id = '{id}'")).await;
+    }
+
     /// Runs a statement directly in the database.
     pub async fn execute(&self, statement: &str) {
         let sql = Sql::owned(statement.to_owned());

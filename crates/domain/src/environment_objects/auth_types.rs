@@ -295,7 +295,7 @@ mod tests {
                 let needed = |name: &&str| {
                     own.parameters.iter().any(|one| one.airflow_param_name == *name && one.is_required)
                 };
-                assert!(["login", "password"].iter().all(|name| needed(name)), "{id}");
+                assert!(["login", "password"].iter().all(needed), "{id}");
             }
         }
         assert!(family > 80, "{family}");

@@ -122,7 +122,7 @@ impl Resolving<'_> {
                 Some(value) => resolved.push_str(&value),
                 // All of them are named at once, at the end.
                 None => {
-                    _ = self.missing.borrow_mut().entry(name.to_owned()).or_default().insert(at.to_owned())
+                    self.missing.borrow_mut().entry(name.to_owned()).or_default().insert(at.to_owned());
                 }
             }
             rest = after;

@@ -73,13 +73,13 @@ on_both_engines! {
         let workspace = app.workspace("Data").await;
         let token = app.token("ci", "WORKSPACE", workspace, "WORKSPACE_ACCESSOR").await;
         let other = app.token("other", "WORKSPACE", workspace, "WORKSPACE_ACCESSOR").await;
-        app.get(&token, &path(&app, &other.id.to_string())).await.refused(404);
-        let shown = app.get(&token, &path(&app, &token.id.to_string())).await.ok();
+        app.get(&token, &path(&app, other.id.to_string())).await.refused(404);
+        let shown = app.get(&token, &path(&app, token.id.to_string())).await.ok();
         assert_eq!((&shown["id"], &shown["name"], &shown["scope"]), (&json!(token.id), &json!("ci"), &json!("WORKSPACE")));
         let role = json!([{ "entityType": "WORKSPACE", "entityId": workspace, "role": "WORKSPACE_ACCESSOR" }]);
         assert_eq!((&shown["roles"], shown.get("token")), (&role, None));
         let body = json!({ "name": "mine" });
-        assert!(matches!(app.post(&token, &path(&app, &token.id.to_string()), body).await.code(), 403 | 404));
+        assert!(matches!(app.post(&token, &path(&app, token.id.to_string()), body).await.code(), 403 | 404));
     }
 
     async fn a_token_knows_its_own_organization_only(app) {
