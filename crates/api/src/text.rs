@@ -68,8 +68,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 /// JSON in which no character steers: those that JSON may hold as they are (DEL, C1 and those of direction) are written
 /// as `\uXXXX`, which reads back as the same text.
 pub fn escaped_json(json: String) -> String {
-    // The first byte of each of these characters; most JSON has none of them.
-    if !json.bytes().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2)) {
+    if !may_steer(json.as_bytes()) {
         return json;
     }
     let mut escaped = String::with_capacity(json.len() + 16);
@@ -84,8 +83,18 @@ pub fn escaped_json(json: String) -> String {
     escaped
 }
 
+/// Whether a text has the first byte of a character that steers; most have none. It looks at whole blocks, which the compiler
+/// turns into a few wide comparisons: every response is looked at.
+fn may_steer(text: &[u8]) -> bool {
+    let is_first = |byte: &u8| matches!(byte, 0x7f | 0xc2 | 0xe2);
+    text.chunks(256).any(|block| block.iter().fold(false, |found, byte| found | is_first(byte)))
+}
+
 /// The same of bytes; what is no text is left alone.
 pub fn escaped_json_bytes(json: Vec<u8>) -> Vec<u8> {
+    if !may_steer(&json) {
+        return json;
+    }
     match String::from_utf8(json) {
         Ok(text) => escaped_json(text).into_bytes(),
         Err(error) => error.into_bytes(),

@@ -11,7 +11,9 @@ use crate::program::{Caller, Installation, exchange, read_reply, request};
 #[test]
 fn a_running_request_is_finished_before_shutdown() {
     for signal in ["TERM", "INT"] {
-        let installation = Installation::new();
+        let mut installation = Installation::new();
+        // Pictures of people are there, whatever port the server gets.
+        installation.set("PODIUM_PUBLIC_URL", "http://podium.test");
         let mut program = installation.serve(&[]);
         let token = installation.read("owner-token");
         let organization = program.organization(&token);

@@ -30,7 +30,7 @@ use crate::client::session::{Session, Setup, text};
 use crate::terminal;
 
 /// How long the deployment may take to fall asleep at the end.
-const FALLING_ASLEEP: Duration = Duration::from_secs(90);
+const FALLING_ASLEEP: Duration = Duration::from_mins(15);
 const HELP: &str = "o opens Airflow, t DAG starts a run, q stops; each with Enter.";
 
 /// Run a project while you write it: every saved file is live within seconds.

@@ -31,6 +31,8 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("restore", "backups.rs", "it writes a new installation"),
     ("serve", "program.rs", "it has no end"),
     ("signing-key rotate", "commands.rs", "it opens an installation"),
+    ("start", "operating.rs", "it opens an installation"),
+    ("stop", "operating.rs", "it opens an installation"),
     ("work", "commands.rs", "it opens an installation"),
 ];
 
