@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::enums::{CloudProvider, ClusterStatus, ClusterType, HealthValue};
+use crate::enums::{CloudProvider, ClusterStatus, ClusterType, HealthValue, PlaneKind};
 use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfCluster};
 use crate::reply::{Many, One};
@@ -101,6 +101,8 @@ pub struct Cluster {
     pub workspace_ids: Vec<WorkspaceId>,
     /// Details that are known once the cluster exists.
     pub metadata: ClusterMetadata,
+    /// What its deployments run on, once the cluster has been made or connected.
+    pub data_plane: Option<PlaneKind>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.

@@ -145,6 +145,8 @@ wire_enum! {
     }
     /// Whether something is healthy.
     HealthValue { Healthy = "HEALTHY", Unhealthy = "UNHEALTHY", Unknown = "UNKNOWN" }
+    /// What deployments run on: the machine of the server, nothing (simulated), or clusters of Kubernetes.
+    PlaneKind { Local = "LOCAL", Simulated = "SIMULATED", Kubernetes = "KUBERNETES" }
     /// The state of an organization.
     OrganizationStatus { Active = "ACTIVE", Inactive = "INACTIVE", Suspended = "SUSPENDED" }
     /// Where an organization's deployments run.

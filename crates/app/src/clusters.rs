@@ -63,6 +63,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Cluste
             is_limited: false,
             workspace_ids,
             metadata: ClusterMetadata::default(),
+            data_plane: None,
             created_at: cx.now(),
             updated_at: cx.now(),
             details,

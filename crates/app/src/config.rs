@@ -45,8 +45,6 @@ pub struct Config {
     pub mailer: Option<Mailer>,
     /// Whether secrets of environment objects may be shown to those who may change them.
     pub show_secrets: bool,
-    /// Whether the data plane runs images. Where it does not, deploys of images are refused.
-    pub runs_images: bool,
     /// Where the environments have origins of their own.
     pub environments: Environments,
     /// Where events may be sent.
@@ -75,7 +73,6 @@ impl Config {
             reserve: Reserve::default(),
             mailer: None,
             show_secrets: false,
-            runs_images: true,
             environments: Environments::Ports(18_000..=18_999),
             webhook_destinations: Destinations::default(),
             allow_insecure_sign_in: false,

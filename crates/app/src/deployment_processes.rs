@@ -32,17 +32,21 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
     let app = cx.app();
     let elsewhere = app.on_other_nodes(&ids).await?;
     let observed = match app.observer.get() {
-        Some(observer) if !ids.is_empty() => observer.processes().await,
-        _ => Ok(Vec::new()),
+        Some(observer) if !ids.is_empty() => {
+            let here = ids.iter().filter(|id| !elsewhere.contains(id)).copied().collect();
+            observer.processes(&app.locations(here).await?).await
+        }
+        _ => Ok((Vec::new(), None)),
     };
-    let (mut observed, problem) = match observed {
-        Ok(observed) => (observed.into_iter().map(|it| (it.deployment_id, it)).collect(), None),
+    let (mut observed, problem): (HashMap<_, _>, _) = match observed {
+        Ok((observed, problem)) => (observed.into_iter().map(|it| (it.deployment_id, it)).collect(), problem),
         Err(why) => (HashMap::new(), Some(why)),
     };
     let one = |id: DeploymentId| {
-        let reason = if elsewhere.contains(&id) { Some(OTHER_NODE.into()) } else { problem.clone() };
-        let known = observed.remove(&id).filter(|_| reason.is_none());
-        let mut of = known.unwrap_or_else(|| not_observed(id, reason));
+        let mut of = observed.remove(&id).unwrap_or_else(|| {
+            let is_elsewhere = elsewhere.contains(&id);
+            not_observed(id, if is_elsewhere { Some(OTHER_NODE.into()) } else { problem.clone() })
+        });
         dag_viewers::narrow_processes(cx.grants(), &mut of);
         of
     };

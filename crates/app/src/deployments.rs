@@ -225,7 +225,7 @@ pub(crate) fn remove(
         cx.rights_change(tx)?;
     }
     let (id, version) = (row.id, row.stamp.version);
-    deployments::delete(tx, cx.scope(), (id, row.workspace_id), version, cx.now())?;
+    deployments::delete(tx, cx.scope(), &row.location(), row.workspace_id, version, cx.now())?;
     let details = Details { removal_drain, ..Details::default() };
     let target = operations::of_deployment(row);
     operations::begin_with(cx, tx, OperationKind::Delete, target, None, details)?;

@@ -65,7 +65,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             kind: body.kind,
             status: DeployStatus::Initialized,
             image_tag: image_tag.clone(),
-            details: rules::new(&body, &deployment.spec, cx.app().config.runs_images)?,
+            details: rules::new(&body, &deployment.spec, runs_images(cx, &deployment))?,
             rolled_back_by: None,
             stamp: stamp.clone(),
         };
@@ -145,7 +145,7 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
                 image_tag: &row.image_tag,
                 details: &row.details,
                 uploaded: &uploaded,
-                runs_images: cx.app().config.runs_images,
+                runs_images: runs_images(cx, &deployment),
             };
             let (outcome, versions) = rules::outcome(waiting, &body, &deployment.spec)?;
             let reason = UserText::new("A deploy is rolling out.");
@@ -244,6 +244,11 @@ fn conditions(cx: &Cx<Scope>, deployment: &DeploymentRow, wakes: bool) -> Deploy
         is_cicd_enforced: deployment.spec.is_cicd_enforced,
         wakes,
     }
+}
+
+/// Whether images are run where a deployment is.
+fn runs_images(cx: &Cx<Scope>, deployment: &DeploymentRow) -> bool {
+    cx.app().observer.get().is_none_or(|observer| observer.runs_images(&deployment.location()))
 }
 
 /// Whether a deployment is to hibernate now.

@@ -24,6 +24,7 @@ mod settings;
 mod signing_key;
 mod sockets;
 mod table;
+mod tell;
 mod work;
 
 use std::pin::Pin;

@@ -41,6 +41,8 @@ pub trait Calls: Send + Sync {
     fn airflow(&self, call: AirflowCall) -> Calling<'_, Result<AirflowReply, Problem>>;
     /// Which of these requests to the Airflow of a deployment the person may make.
     fn airflow_admits(&self, namespace: String, asked: Vec<AirflowQuestion>) -> Calling<'_, Vec<bool>>;
+    /// Whether deployments without a cluster are simulated: nothing real runs.
+    fn simulates(&self) -> bool;
     /// Whether the person owns an organization. Some changes are the owners' alone, whatever permissions others hold.
     fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool>;
 }
@@ -202,11 +204,16 @@ impl Problem {
 }
 
 fn typed<T: DeserializeOwned>(reply: ApiReply) -> Result<Versioned<T>, Problem> {
-    let value = serde_json::from_slice(&reply.body)
-        .map_err(|_| Problem::new(500, "The server sent an answer that this page cannot read."))?;
+    let value = serde_json::from_slice(&reply.body).map_err(|error| {
+        tracing::error!(%error, "a page cannot read what an endpoint has answered");
+        Problem::new(500, "The server sent an answer that this page cannot read.")
+    })?;
     Ok(Versioned { value, etag: reply.etag, operation_id: reply.operation_id })
 }
 
 fn to_value(body: impl Serialize) -> Result<Value, Problem> {
-    serde_json::to_value(body).map_err(|_| Problem::new(500, "The form could not be read."))
+    serde_json::to_value(body).map_err(|error| {
+        tracing::error!(%error, "a page cannot write what an endpoint asks for");
+        Problem::new(500, "The form could not be read.")
+    })
 }

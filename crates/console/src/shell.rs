@@ -26,6 +26,8 @@ pub(crate) struct Shell {
     pub(crate) person: String,
     /// What was done just now.
     pub(crate) done: Option<&'static str>,
+    /// Whether deployments are simulated.
+    pub(crate) is_simulated: bool,
     /// What a form has to send along.
     pub(crate) form_token: String,
     /// The deployment whose events the page changes with, or empty for those of all. Without it the page is not live.
@@ -145,6 +147,7 @@ impl OrganizationVisit<'_> {
             crumbs: Vec::new(),
             person: self.visit.person.clone(),
             done: done.and_then(|done| DONE.iter().find(|(word, _)| *word == done)).map(|(_, text)| *text),
+            is_simulated: calls.simulates(),
             form_token: self.visit.form_token.clone(),
             live: None,
             seen: self.seen.clone(),

@@ -1,5 +1,6 @@
 //! Change notifications of a data plane: they say that something should be observed again, never what its new state is.
 
+use futures_util::future::select_all;
 use podium_api::{ClusterId, DeploymentId};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -37,7 +38,7 @@ impl ChangeNotifier {
 
     /// Subscribes to changes from now on.
     pub fn subscribe(&self) -> Changes {
-        Changes { is_begun: false, receiver: self.0.subscribe() }
+        Changes { is_begun: false, receivers: vec![self.0.subscribe()] }
     }
 }
 
@@ -46,20 +47,30 @@ impl ChangeNotifier {
 #[derive(Debug)]
 pub struct Changes {
     is_begun: bool,
-    receiver: broadcast::Receiver<Changed>,
+    receivers: Vec<broadcast::Receiver<Changed>>,
 }
 
 impl Changes {
-    /// Waits for the next change; `None` once the plane is dropped.
+    /// The changes of several planes.
+    pub(crate) fn merged(changes: impl Iterator<Item = Self>) -> Self {
+        Self { is_begun: false, receivers: changes.flat_map(|one| one.receivers).collect() }
+    }
+
+    /// Waits for the next change; `None` once every plane is dropped.
     pub async fn next(&mut self) -> Option<Changed> {
         if !std::mem::replace(&mut self.is_begun, true) {
             return Some(Changed::Everything);
         }
-        match self.receiver.recv().await {
-            Ok(changed) => Some(changed),
-            Err(RecvError::Lagged(_)) => Some(Changed::Everything),
-            Err(RecvError::Closed) => None,
+        while !self.receivers.is_empty() {
+            let waiting = self.receivers.iter_mut().map(|receiver| Box::pin(receiver.recv()));
+            let (received, index, _) = select_all(waiting).await;
+            match received {
+                Ok(changed) => return Some(changed),
+                Err(RecvError::Lagged(_)) => return Some(Changed::Everything),
+                Err(RecvError::Closed) => drop(self.receivers.swap_remove(index)),
+            }
         }
+        None
     }
 
     /// The next change, if one is already there.
@@ -67,11 +78,11 @@ impl Changes {
         if !std::mem::replace(&mut self.is_begun, true) {
             return Some(Changed::Everything);
         }
-        match self.receiver.try_recv() {
+        self.receivers.iter_mut().find_map(|receiver| match receiver.try_recv() {
             Ok(changed) => Some(changed),
             Err(TryRecvError::Lagged(_)) => Some(Changed::Everything),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
-        }
+        })
     }
 }
 

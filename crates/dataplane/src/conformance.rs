@@ -2,7 +2,7 @@
 
 use podium_domain::deployments::plan::{Health, Observed, Rollout};
 
-use crate::{Changed, DataPlane, Environment};
+use crate::{Changed, DataPlane, Environment, Location};
 
 /// A plane that can be reopened, as after a restart of the control plane.
 pub(crate) trait Reopened {
@@ -15,11 +15,12 @@ pub(crate) trait Reopened {
 /// Takes a plane through the life cycle of one environment.
 pub(crate) async fn conforms(fixture: &impl Reopened) {
     let plane = fixture.open();
-    let id = fixture.environment(1).id;
+    let environment = fixture.environment(1);
+    let at = &Location { id: environment.id, namespace: environment.namespace, cluster: None };
     assert_eq!(plane.changes().try_next(), Some(Changed::Everything), "nobody knows what happened before");
-    assert_eq!(plane.observe(id).await, Ok(None));
-    assert_eq!(plane.web_server(id).await, Ok(None));
-    plane.remove(id).await.expect("what is not there is removed already");
+    assert_eq!(plane.observe(at).await, Ok(None));
+    assert_eq!(plane.web_server(at).await, Ok(None));
+    plane.remove(at).await.expect("what is not there is removed already");
 
     plane.apply(&fixture.environment(2)).await.expect("it takes note");
     until(&plane, &fixture.environment(2), is_up).await;
@@ -31,7 +32,7 @@ pub(crate) async fn conforms(fixture: &impl Reopened) {
     drop(plane);
     let plane = fixture.open();
     assert_eq!(plane.changes().try_next(), Some(Changed::Everything));
-    let seen = plane.observe(id).await.expect("it answers").expect("it is still there");
+    let seen = plane.observe(at).await.expect("it answers").expect("it is still there");
     assert!(seen.generation <= 2, "it never claims more than it was told: {seen:?}");
     plane.apply(&fixture.environment(2)).await.expect("it takes note");
     until(&plane, &fixture.environment(2), is_up).await;
@@ -40,16 +41,16 @@ pub(crate) async fn conforms(fixture: &impl Reopened) {
     asleep.is_hibernating = true;
     plane.apply(&asleep).await.expect("it takes note");
     until(&plane, &asleep, |seen| seen.rollout == Rollout::Done && seen.is_hibernating).await;
-    assert_eq!(plane.web_server(id).await, Ok(None), "nothing answers in its sleep");
+    assert_eq!(plane.web_server(at).await, Ok(None), "nothing answers in its sleep");
 
-    plane.remove(id).await.expect("it takes note");
-    plane.remove(id).await.expect("calls may be repeated");
+    plane.remove(at).await.expect("it takes note");
+    plane.remove(at).await.expect("calls may be repeated");
     let mut changes = plane.changes();
-    while plane.observe(id).await.expect("it answers").is_some() {
+    while plane.observe(at).await.expect("it answers").is_some() {
         changes.next().await;
     }
     drop(plane);
-    assert_eq!(fixture.open().observe(id).await, Ok(None), "nothing brings it back");
+    assert_eq!(fixture.open().observe(at).await, Ok(None), "nothing brings it back");
 }
 
 fn is_up(seen: &Observed) -> bool {
@@ -62,9 +63,10 @@ async fn until(
     environment: &Environment,
     is_so: impl Fn(&Observed) -> bool,
 ) -> Observed {
+    let at = Location::unknown(environment.id);
     let mut changes = plane.changes();
     loop {
-        let seen = plane.observe(environment.id).await.expect("it answers").expect("it is there");
+        let seen = plane.observe(&at).await.expect("it answers").expect("it is there");
         if seen.generation == environment.generation && is_so(&seen) {
             return seen;
         }

@@ -11,6 +11,7 @@ mod broker;
 mod cgroups;
 mod check;
 mod clean_up;
+mod clusters;
 mod code;
 mod command;
 mod components;
@@ -66,15 +67,18 @@ mod view;
 mod web_server;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use podium_api::DeploymentId;
 use podium_api::deploy_reports::RolloutReport;
-use podium_api::{ClusterId, DeploymentId};
-use podium_domain::Reason;
+use podium_api::enums::PlaneKind;
 use podium_domain::deployments::rollout::RolloutStep;
+use podium_domain::{Reason, UserText};
 
 pub use self::backup::{BackupContents, backup_contents, prepare_restored, remove_tree};
+use self::clusters::NamedClusters;
 use self::health::HealthClient;
 pub use self::isolation::Confinement;
 use self::layout::Layout;
@@ -94,10 +98,9 @@ pub use self::stops::{Stop, StoppableEnvironment, stoppable_environments};
 use self::supervisor::{Order, Supervisor};
 use self::timing::Timing;
 use crate::blocking::{allow_blocking, blocking};
-use crate::simulated::Simulated;
 use crate::{
-    Changes, CleanUp, CleanUpState, Cluster, DataPlane, Environment, EnvironmentMetrics, Fault, Observed,
-    ObservedCluster, PlaneFuture, RunningTasks, WebServer,
+    Changes, CleanUp, CleanUpState, Cluster, ClusterLocation, DataPlane, Environment, EnvironmentMetrics,
+    Fault, Location, Machine, Observed, ObservedCluster, PlaneFuture, RunningTasks, WebServer, socket_owners,
 };
 
 /// Python modules that integrate Airflow with this plane.
@@ -121,8 +124,7 @@ const SUPPORT: &[(&str, &str)] = &[
 /// A data plane that runs environments as processes on this machine.
 pub struct Local {
     plane: Arc<Plane>,
-    /// Clusters are only names here: all of them are this machine.
-    clusters: Simulated,
+    clusters: NamedClusters,
 }
 
 impl Local {
@@ -147,11 +149,9 @@ impl Local {
         {
             return Err(OpenError::NoServer(why));
         }
-        let clock = Arc::clone(&services.clock);
-        let clusters = Simulated::in_directory(options.directory.join("clusters"), clock).map_err(broken)?;
         let plane =
             Plane::new(options, services, timing, layout, HealthClient::new(timing.response_timeout)?);
-        let local = Self { plane, clusters };
+        let local = Self { plane, clusters: NamedClusters::default() };
         local.take_over().map_err(OpenError::NotTakenOver)?;
         tokio::spawn(unused_runtimes::sweep(Arc::downgrade(&local.plane)));
         tokio::spawn(quota::watch(Arc::downgrade(&local.plane)));
@@ -186,6 +186,13 @@ impl Local {
             }
         }
         Ok(())
+    }
+
+    async fn measure(&self) -> Vec<EnvironmentMetrics> {
+        // It looks at all of the machine, so one at a time does.
+        let _turn = self.plane.measuring.lock().await;
+        let plane = Arc::clone(&self.plane);
+        blocking(move || metrics::of(&plane)).await
     }
 
     async fn apply_environment(&self, environment: &Environment) -> Result<(), Fault> {
@@ -323,80 +330,110 @@ fn free_slot(plane: &Plane) -> std::io::Result<u32> {
 }
 
 impl DataPlane for Local {
+    fn kind(&self) -> PlaneKind {
+        PlaneKind::Local
+    }
+
+    fn accepts(&self, _: &Cluster) -> Result<(), UserText> {
+        Err(clusters::why_none())
+    }
+
+    fn runs_images(&self) -> bool {
+        false
+    }
+
     fn apply<'a>(&'a self, environment: &'a Environment) -> PlaneFuture<'a, ()> {
         Box::pin(self.apply_environment(environment))
     }
 
-    fn observe(&self, id: DeploymentId) -> PlaneFuture<'_, Option<Observed>> {
+    fn observe<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<Observed>> {
         Box::pin(async move {
-            let kept = self.plane.supervisors().get(&id).map(|handle| handle.view.observed());
-            Ok(kept.or_else(|| self.plane.unreadable(id)))
+            let kept = self.plane.supervisors().get(&at.id).map(|handle| handle.view.observed());
+            Ok(kept.or_else(|| self.plane.unreadable(at.id)))
         })
     }
 
-    fn rollout_report(&self, id: DeploymentId) -> PlaneFuture<'_, Option<(i64, RolloutReport)>> {
-        Box::pin(async move { Ok(self.plane.supervisors().get(&id).and_then(|handle| handle.view.report())) })
+    fn rollout_report<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<(i64, RolloutReport)>> {
+        Box::pin(async { Ok(self.plane.supervisors().get(&at.id).and_then(|handle| handle.view.report())) })
     }
 
-    fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
-        Box::pin(self.remove_environment(id, None))
+    fn remove<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, ()> {
+        Box::pin(self.remove_environment(at.id, None))
     }
 
-    fn drain_and_remove(&self, id: DeploymentId, grace: Option<Duration>) -> PlaneFuture<'_, ()> {
-        Box::pin(self.remove_environment(id, Some(grace.unwrap_or(self.plane.timing.drain))))
+    fn drain_and_remove<'a>(&'a self, at: &'a Location, grace: Option<Duration>) -> PlaneFuture<'a, ()> {
+        Box::pin(self.remove_environment(at.id, Some(grace.unwrap_or(self.plane.timing.drain))))
     }
 
-    fn end_drain(&self, id: DeploymentId, generation: i64) -> PlaneFuture<'_, ()> {
-        self.force_drain(id, generation);
+    fn end_drain<'a>(&'a self, at: &'a Location, generation: i64) -> PlaneFuture<'a, ()> {
+        self.force_drain(at.id, generation);
         Box::pin(async { Ok(()) })
     }
 
-    fn clean_up(&self, id: DeploymentId, clean_up: CleanUp) -> PlaneFuture<'_, CleanUpState> {
-        Box::pin(async move { self.ask_for_clean_up(id, clean_up) })
+    fn clean_up<'a>(&'a self, at: &'a Location, clean_up: CleanUp) -> PlaneFuture<'a, CleanUpState> {
+        Box::pin(async move { self.ask_for_clean_up(at.id, clean_up) })
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {
-        self.clusters.apply_cluster(cluster)
+        self.clusters.apply(cluster);
+        Box::pin(async { Ok(()) })
     }
 
-    fn observe_cluster(&self, id: ClusterId) -> PlaneFuture<'_, Option<ObservedCluster>> {
-        self.clusters.observe_cluster(id)
+    fn observe_cluster(&self, at: ClusterLocation) -> PlaneFuture<'_, Option<ObservedCluster>> {
+        Box::pin(async move { Ok(self.clusters.get(at.id)) })
     }
 
-    fn remove_cluster(&self, id: ClusterId) -> PlaneFuture<'_, ()> {
-        self.clusters.remove_cluster(id)
+    fn remove_cluster(&self, at: ClusterLocation) -> PlaneFuture<'_, ()> {
+        self.clusters.remove(at.id);
+        Box::pin(async { Ok(()) })
     }
 
-    fn web_server(&self, id: DeploymentId) -> PlaneFuture<'_, Option<WebServer>> {
-        Box::pin(async move { Ok(self.find_web_server(id)) })
-    }
-
-    fn environment_users(&self) -> Option<std::ops::Range<u32>> {
-        rustix::process::geteuid().is_root().then(|| self.plane.layout.users())
+    fn web_server<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<WebServer>> {
+        Box::pin(async { Ok(self.find_web_server(at.id)) })
     }
 
     fn changes(&self) -> Changes {
         self.plane.notifier.subscribe()
     }
 
-    fn is_bound_to_machine(&self) -> bool {
-        true
+    fn metrics<'a>(&'a self, of: &'a [Location]) -> PlaneFuture<'a, Vec<EnvironmentMetrics>> {
+        Box::pin(async {
+            let mut metrics = self.measure().await;
+            metrics.retain(|metrics| of.iter().any(|location| location.id == metrics.id));
+            Ok(metrics)
+        })
     }
 
-    fn metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
-        let plane = Arc::clone(&self.plane);
-        Box::pin(async move { Ok(blocking(move || metrics::of(&plane)).await) })
+    fn running_tasks<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<RunningTasks>> {
+        Box::pin(self.find_running_tasks(at.id))
     }
 
-    fn running_tasks(&self, id: DeploymentId) -> PlaneFuture<'_, Option<RunningTasks>> {
-        Box::pin(self.find_running_tasks(id))
+    fn machine(&self) -> Option<&dyn Machine> {
+        Some(self)
     }
+}
 
-    fn local_environments(&self) -> Vec<DeploymentId> {
+impl Machine for Local {
+    fn environments(&self) -> Vec<DeploymentId> {
         let mut ids: Vec<DeploymentId> = self.plane.supervisors().keys().copied().collect();
         ids.extend(self.plane.unreadable_ids());
         ids.sort_unstable();
         ids
+    }
+
+    fn runs_peer(&self, peer: SocketAddr, own: Option<SocketAddr>) -> PlaneFuture<'_, bool> {
+        // Only root gives environments users of their own.
+        let users = rustix::process::geteuid().is_root().then(|| self.plane.layout.users());
+        Box::pin(async move {
+            match users {
+                Some(users) => Ok(socket_owners::is_of(users, peer, own).await),
+                None => Ok(false),
+            }
+        })
+    }
+
+    fn all_metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
+        Box::pin(async { Ok(self.measure().await) })
     }
 
     fn set_aside(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {

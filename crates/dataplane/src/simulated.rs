@@ -8,14 +8,16 @@ mod script;
 mod store;
 
 use std::future::pending;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::clusters::{ClusterHealthStatus, ClusterMetadata};
 use podium_api::deploy_reports::RolloutReport;
-use podium_api::enums::{Executor, HealthValue};
+use podium_api::enums::{Executor, HealthValue, PlaneKind};
 use podium_api::{ClusterId, DeploymentId, Id, Timestamp};
+use podium_domain::UserText;
 use podium_domain::clusters::plan::Progress;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
@@ -25,8 +27,9 @@ pub use self::lines::LogSink;
 pub use self::script::{Call, Entry, InjectedFault, Script};
 use self::store::Store;
 use crate::{
-    ChangeNotifier, Changes, CleanUp, CleanUpState, Cluster, DataPlane, Environment, EnvironmentMetrics,
-    Fault, LogLine, ObservedCluster, PlaneFuture, RunningTasks, WebServer,
+    ChangeNotifier, Changes, CleanUp, CleanUpState, Cluster, ClusterLocation, DataPlane, Environment,
+    EnvironmentMetrics, Fault, Location, LogLine, Machine, ObservedCluster, PlaneFuture, RunningTasks,
+    WebServer, socket_owners,
 };
 
 /// Where the time comes from.
@@ -40,6 +43,7 @@ pub struct Simulated {
     notifier: ChangeNotifier,
     clock: Clock,
     logs: LogSink,
+    kind: PlaneKind,
     is_bound: bool,
 }
 
@@ -90,7 +94,8 @@ impl Simulated {
     ) -> Self {
         let notifier = ChangeNotifier::default();
         let script = Script::new(notifier.clone());
-        Self { environments, clusters, script, notifier, clock, logs: Arc::new(|_| {}), is_bound: false }
+        let (logs, kind) = (Arc::new(|_| {}), PlaneKind::Simulated);
+        Self { environments, clusters, script, notifier, clock, logs, kind, is_bound: false }
     }
 
     /// The same plane, with a sink for the logs of its components.
@@ -102,6 +107,12 @@ impl Simulated {
     /// The same plane, which pretends that its environments run on this machine.
     pub fn bound_to_machine(mut self) -> Self {
         self.is_bound = true;
+        self
+    }
+
+    /// The same plane, in the place of one of another kind.
+    pub fn in_place_of(mut self, kind: PlaneKind) -> Self {
+        self.kind = kind;
         self
     }
 
@@ -295,38 +306,51 @@ impl Simulated {
 }
 
 impl DataPlane for Simulated {
+    fn kind(&self) -> PlaneKind {
+        self.kind
+    }
+
+    fn accepts(&self, _: &Cluster) -> Result<(), UserText> {
+        self.script.why_no_clusters().map_or(Ok(()), Err)
+    }
+
+    fn runs_images(&self) -> bool {
+        self.script.runs_images()
+    }
+
     fn apply<'a>(&'a self, environment: &'a Environment) -> PlaneFuture<'a, ()> {
         let (id, generation) = (environment.id, Some(environment.generation));
         Box::pin(self.perform(Call::Apply, id.id(), generation, self.put(environment)))
     }
 
-    fn observe(&self, id: DeploymentId) -> PlaneFuture<'_, Option<Observed>> {
-        Box::pin(self.perform(Call::Observe, id.id(), None, self.show(id)))
+    fn observe<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<Observed>> {
+        Box::pin(self.perform(Call::Observe, at.id.id(), None, self.show(at.id)))
     }
 
-    fn rollout_report(&self, id: DeploymentId) -> PlaneFuture<'_, Option<(i64, RolloutReport)>> {
-        Box::pin(async move {
-            let Some(stored) = self.environments.get(id).await? else { return Ok(None) };
+    fn rollout_report<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<(i64, RolloutReport)>> {
+        Box::pin(async {
+            let Some(stored) = self.environments.get(at.id).await? else { return Ok(None) };
             Ok(self.script.rollout_report().map(|report| (stored.generation, report)))
         })
     }
 
-    fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
-        Box::pin(self.perform(Call::Remove, id.id(), None, self.take(id)))
+    fn remove<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, ()> {
+        Box::pin(self.perform(Call::Remove, at.id.id(), None, self.take(at.id)))
     }
 
-    fn drain_and_remove(&self, id: DeploymentId, grace: Option<Duration>) -> PlaneFuture<'_, ()> {
-        self.script.note_drained_removal(id, grace);
-        self.remove(id)
+    fn drain_and_remove<'a>(&'a self, at: &'a Location, grace: Option<Duration>) -> PlaneFuture<'a, ()> {
+        self.script.note_drained_removal(at.id, grace);
+        self.remove(at)
     }
 
-    fn end_drain(&self, id: DeploymentId, generation: i64) -> PlaneFuture<'_, ()> {
-        Box::pin(self.perform(Call::EndDrain, id.id(), Some(generation), self.go_on(id, generation)))
+    fn end_drain<'a>(&'a self, at: &'a Location, generation: i64) -> PlaneFuture<'a, ()> {
+        let goes_on = self.go_on(at.id, generation);
+        Box::pin(self.perform(Call::EndDrain, at.id.id(), Some(generation), goes_on))
     }
 
-    fn clean_up(&self, id: DeploymentId, clean_up: CleanUp) -> PlaneFuture<'_, CleanUpState> {
-        let state = async move { Ok(self.script.clean_up(id, clean_up)) };
-        Box::pin(self.perform(Call::CleanUp, id.id(), None, state))
+    fn clean_up<'a>(&'a self, at: &'a Location, clean_up: CleanUp) -> PlaneFuture<'a, CleanUpState> {
+        let state = async move { Ok(self.script.clean_up(at.id, clean_up)) };
+        Box::pin(self.perform(Call::CleanUp, at.id.id(), None, state))
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {
@@ -334,40 +358,60 @@ impl DataPlane for Simulated {
         Box::pin(self.perform(Call::ApplyCluster, id.id(), generation, self.put_cluster(cluster)))
     }
 
-    fn observe_cluster(&self, id: ClusterId) -> PlaneFuture<'_, Option<ObservedCluster>> {
-        Box::pin(self.perform(Call::ObserveCluster, id.id(), None, self.show_cluster(id)))
+    fn observe_cluster(&self, at: ClusterLocation) -> PlaneFuture<'_, Option<ObservedCluster>> {
+        Box::pin(self.perform(Call::ObserveCluster, at.id.id(), None, self.show_cluster(at.id)))
     }
 
-    fn remove_cluster(&self, id: ClusterId) -> PlaneFuture<'_, ()> {
-        Box::pin(self.perform(Call::RemoveCluster, id.id(), None, self.take_cluster(id)))
+    fn remove_cluster(&self, at: ClusterLocation) -> PlaneFuture<'_, ()> {
+        Box::pin(self.perform(Call::RemoveCluster, at.id.id(), None, self.take_cluster(at.id)))
     }
 
-    fn web_server(&self, id: DeploymentId) -> PlaneFuture<'_, Option<WebServer>> {
-        Box::pin(async move { Ok(self.script.web_server(id)) })
-    }
-
-    fn metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
-        Box::pin(async move { Ok(self.script.metrics()) })
-    }
-
-    fn running_tasks(&self, id: DeploymentId) -> PlaneFuture<'_, Option<RunningTasks>> {
-        Box::pin(async move { self.script.running_tasks(id) })
-    }
-
-    fn environment_users(&self) -> Option<std::ops::Range<u32>> {
-        self.script.users()
+    fn web_server<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<WebServer>> {
+        Box::pin(async { Ok(self.script.web_server(at.id)) })
     }
 
     fn changes(&self) -> Changes {
         self.notifier.subscribe()
     }
 
-    fn is_bound_to_machine(&self) -> bool {
-        self.is_bound
+    fn metrics<'a>(&'a self, of: &'a [Location]) -> PlaneFuture<'a, Vec<EnvironmentMetrics>> {
+        Box::pin(async {
+            let mut metrics = self.script.metrics();
+            metrics.retain(|metrics| of.iter().any(|location| location.id == metrics.id));
+            Ok(metrics)
+        })
     }
 
-    fn local_environments(&self) -> Vec<DeploymentId> {
-        self.environments()
+    fn running_tasks<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<RunningTasks>> {
+        Box::pin(async { self.script.running_tasks(at.id) })
+    }
+
+    fn machine(&self) -> Option<&dyn Machine> {
+        self.is_bound.then_some(self)
+    }
+}
+
+impl Machine for Simulated {
+    fn environments(&self) -> Vec<DeploymentId> {
+        self.environments.ids()
+    }
+
+    fn runs_peer(&self, peer: SocketAddr, own: Option<SocketAddr>) -> PlaneFuture<'_, bool> {
+        let users = self.script.users();
+        Box::pin(async move {
+            match users {
+                Some(users) => Ok(socket_owners::is_of(users, peer, own).await),
+                None => Ok(false),
+            }
+        })
+    }
+
+    fn all_metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
+        Box::pin(async { Ok(self.script.metrics()) })
+    }
+
+    fn set_aside(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
+        Box::pin(self.perform(Call::Remove, id.id(), None, self.take(id)))
     }
 }
 

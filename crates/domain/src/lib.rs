@@ -30,6 +30,7 @@ pub mod passwords;
 mod patterns;
 pub mod permissions;
 pub mod pictures;
+pub mod planes;
 pub mod plans;
 mod quoted;
 pub mod reason;

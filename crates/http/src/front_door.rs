@@ -31,7 +31,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use podium_api::{Description, Timestamp};
 use podium_app::front_door::PresentedCredential;
 use podium_app::{App, Error, Request, Unauthenticated};
-use podium_dataplane::DataPlane;
+use podium_dataplane::Planes;
 
 pub(crate) use own_origin::OwnOrigin;
 
@@ -47,8 +47,8 @@ const LONGEST_USER_AGENT: usize = 512;
 /// The front door.
 pub(crate) struct FrontDoor {
     app: App,
-    plane: Arc<dyn DataPlane>,
-    upstream: upstream::Upstream,
+    planes: Planes,
+    upstreams: upstream::Upstreams,
     tags: tags::Tags,
     /// The endpoints, for the pages of the console.
     endpoints: Arc<InProcessCalls>,
@@ -134,26 +134,25 @@ impl InboundRequest {
 }
 
 impl FrontDoor {
-    pub(crate) fn new(
-        app: App,
-        plane: Arc<dyn DataPlane>,
-        endpoints: Arc<InProcessCalls>,
-        settings: &Settings,
-    ) -> Self {
-        let (upstream, tags) = (upstream::Upstream::new(), tags::Tags::default());
+    pub(crate) fn new(app: App, planes: Planes, endpoints: Arc<InProcessCalls>, settings: &Settings) -> Self {
+        let (upstreams, tags) = (upstream::Upstreams::new(), tags::Tags::default());
         let (form_timeout, airflow_timeout) =
             (settings.public_body_timeout, settings.console_airflow_timeout);
-        Self { app, plane, upstream, tags, endpoints, form_timeout, airflow_timeout }
+        Self { app, planes, upstreams, tags, endpoints, form_timeout, airflow_timeout }
     }
 
     /// How many requests were refused because their caller already had its share running.
     pub(crate) fn refused(&self) -> u64 {
-        self.upstream.refused()
+        self.upstreams.refused()
     }
 
     /// Resource usage of this machine's environments.
     pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::EnvironmentMetrics> {
-        self.plane.metrics().await.unwrap_or_default()
+        let Some(machine) = self.planes.machine() else { return Vec::new() };
+        machine.all_metrics().await.unwrap_or_else(|fault| {
+            tracing::warn!(%fault, "the environments of this machine cannot be measured");
+            Vec::new()
+        })
     }
 
     /// Handles a request below `/airflow/` at the control plane's own URL.

@@ -1,59 +1,52 @@
 //! Observes environments for the application, with the data plane.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use podium_api::DeploymentId;
 use podium_api::deployment_processes::{DeploymentProcess, DeploymentProcesses};
 use podium_app::observer::{Observer, Observing, RunningTasks};
-use podium_dataplane::{ComponentMetrics, DataPlane, EnvironmentMetrics, PlaneFuture};
+use podium_dataplane::{ComponentMetrics, EnvironmentMetrics, Fault, Location, Planes};
 use podium_domain::UserText;
 
 /// How long a data plane may take to tell.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Observes environments of a data plane.
-pub(crate) struct PlaneObserver {
-    plane: Arc<dyn DataPlane>,
-    /// Held by whoever observes processes: that looks at all of the machine, so one at a time does.
-    turn: tokio::sync::Mutex<()>,
-}
-
-impl PlaneObserver {
-    pub(crate) fn new(plane: Arc<dyn DataPlane>) -> Self {
-        Self { plane, turn: tokio::sync::Mutex::default() }
-    }
-}
+/// Observes environments of data planes.
+pub(crate) struct PlaneObserver(pub(crate) Planes);
 
 impl Observer for PlaneObserver {
-    fn processes(&self) -> Observing<'_, Vec<DeploymentProcesses>> {
+    fn processes<'a>(
+        &'a self,
+        of: &'a [Location],
+    ) -> Observing<'a, (Vec<DeploymentProcesses>, Option<UserText>)> {
         Box::pin(async {
-            let observing = async {
-                let _turn = self.turn.lock().await;
-                self.plane.metrics().await
-            };
-            let observed = in_time(Box::pin(observing)).await?;
-            Ok(observed.into_iter().map(processes).collect())
+            let (observed, problem) = in_time(async { Ok(self.0.metrics(of).await) }).await?;
+            let problem = problem.as_ref().map(told);
+            Ok((observed.into_iter().map(processes).collect(), problem))
         })
     }
 
-    fn running_tasks(&self, id: DeploymentId) -> Observing<'_, Option<RunningTasks>> {
-        Box::pin(async move {
-            let observed = in_time(self.plane.running_tasks(id)).await?;
+    fn running_tasks<'a>(&'a self, at: &'a Location) -> Observing<'a, Option<RunningTasks>> {
+        Box::pin(async {
+            let observed = in_time(self.0.of(at).running_tasks(at)).await?;
             Ok(observed.map(|tasks| RunningTasks { names: tasks.names, count: tasks.count }))
         })
     }
+
+    fn runs_images(&self, at: &Location) -> bool {
+        self.0.of(at).runs_images()
+    }
 }
 
-async fn in_time<T>(observing: PlaneFuture<'_, T>) -> Result<T, UserText> {
+async fn in_time<T>(observing: impl Future<Output = Result<T, Fault>>) -> Result<T, UserText> {
     match tokio::time::timeout(PATIENCE, observing).await {
-        Ok(Ok(observed)) => Ok(observed),
-        Ok(Err(fault)) => {
-            tracing::debug!(%fault, "an environment cannot be observed");
-            Err(fault.reason().user_text().clone())
-        }
+        Ok(observed) => observed.map_err(|fault| told(&fault)),
         Err(_) => Err("it does not answer in time".into()),
     }
+}
+
+fn told(fault: &Fault) -> UserText {
+    tracing::debug!(%fault, "an environment cannot be observed");
+    fault.reason().user_text().clone()
 }
 
 fn processes(environment: EnvironmentMetrics) -> DeploymentProcesses {

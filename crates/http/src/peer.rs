@@ -1,131 +1,39 @@
-//! Who is at the other end of a connection: its address and, where that is a process of this machine, its user.
+//! Who is at the other end of a connection: its address and, where environments run on this machine, whether it is a
+//! process of one.
 //!
 //! Environments run code that nobody vouches for, on the machine that the console may be on. A cookie that such a
-//! process got hold of must not work for it, and on loopback the address tells nothing: the kernel knows whose socket
-//! it is.
+//! process got hold of must not work for it, and on loopback the address tells nothing.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use podium_dataplane::Planes;
 use tokio::sync::OnceCell;
 
 use crate::connections::Connection;
-
-/// Where the kernel lists sockets; an IPv6 socket can carry IPv4 connections.
-const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
-/// The state of a connection whose both ends are open. Of one that its process has begun to close the kernel does not
-/// tell any more whose it was.
-const ESTABLISHED: &str = "01";
 
 /// The other end of a connection.
 pub(crate) struct Peer {
     /// Its address.
     pub(crate) address: SocketAddr,
     /// Our own end.
-    local: Option<SocketAddr>,
+    own: Option<SocketAddr>,
     /// The connection itself, if it is a real one.
     pub(crate) connection: Option<Arc<Connection>>,
-    user: OnceCell<Option<u32>>,
+    is_of_an_environment: OnceCell<bool>,
 }
 
 impl Peer {
     pub(crate) fn new(
         address: SocketAddr,
-        local: Option<SocketAddr>,
+        own: Option<SocketAddr>,
         connection: Option<Arc<Connection>>,
     ) -> Self {
-        Self { address, local, connection, user: OnceCell::new() }
+        Self { address, own, connection, is_of_an_environment: OnceCell::new() }
     }
 
-    /// Whether it must be a process of this machine.
-    pub(crate) fn is_here(&self) -> bool {
-        let address = self.address.ip().to_canonical();
-        address.is_loopback() || self.local.is_some_and(|local| local.ip().to_canonical() == address)
-    }
-
-    /// The user that owns the socket; `None` if it is not a process of this machine. Looked up once per connection.
-    pub(crate) async fn user(&self) -> Option<u32> {
-        let (address, local) = (self.address, self.local);
-        let look = || async move {
-            let looked = tokio::task::spawn_blocking(move || {
-                let tables = TABLES.iter().filter_map(|path| std::fs::read_to_string(path).ok());
-                tables.into_iter().find_map(|table| owner_in(&table, address, local))
-            });
-            looked.await.ok().flatten()
-        };
-        *self.user.get_or_init(look).await
-    }
-}
-
-/// The user of the socket at one address that is connected to another.
-fn owner_in(table: &str, address: SocketAddr, remote: Option<SocketAddr>) -> Option<u32> {
-    let plain = |address: SocketAddr| (address.ip().to_canonical(), address.port());
-    let is_it = |line: &&str| {
-        let mut fields = line.split_ascii_whitespace().skip(1);
-        let (Some(own), Some(other), Some(state)) = (fields.next(), fields.next(), fields.next()) else {
-            return false;
-        };
-        state == ESTABLISHED
-            && socket_address(own) == Some(plain(address))
-            && remote.is_none_or(|remote| socket_address(other) == Some(plain(remote)))
-    };
-    let line = table.lines().skip(1).find(is_it)?;
-    line.split_ascii_whitespace().nth(7)?.parse().ok()
-}
-
-/// An address as the kernel writes it: words of four bytes in the order of this machine, and the port.
-fn socket_address(text: &str) -> Option<(IpAddr, u16)> {
-    let (address, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let word =
-        |at: usize| Some(u32::from_str_radix(address.get(at * 8..at * 8 + 8)?, 16).ok()?.to_ne_bytes());
-    let address = match address.len() {
-        8 => IpAddr::from(Ipv4Addr::from(word(0)?)),
-        32 => {
-            let mut bytes = [0; 16];
-            for (at, place) in bytes.chunks_mut(4).enumerate() {
-                place.copy_from_slice(&word(at)?);
-            }
-            IpAddr::from(Ipv6Addr::from(bytes)).to_canonical()
-        }
-        _ => return None,
-    };
-    Some((address, port))
-}
-
-#[cfg(test)]
-#[cfg(target_endian = "little")]
-mod tests {
-    use super::*;
-
-    const TCP: &str =
-        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0
-   1: 0100007F:9C40 0100007F:1F90 06 00000000:00000000 00:00000000 00000000     0        0 0 3 0
-   2: 0100007F:9C40 0200007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 4 1 0 20 0 0 10 -1
-   3: 0100007F:9C40 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  2001        0 2 1 0 20 0 0 10 -1
-   4: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 3 1 0 20 0 0 10 -1
-";
-    const TCP6: &str = "  sl  local_address rem_address st tx_queue rx_queue tr tm->when retrnsmt uid timeout inode
-   0: 0000000000000000FFFF00000100007F:9C41 0000000000000000FFFF00000100007F:1F90 01 0:0 00:0 0  2002        0 5 1
-   1: 00000000000000000000000001000000:9C42 00000000000000000000000001000000:1F90 01 0:0 00:0 0  2003        0 6 1
-";
-
-    #[test]
-    fn the_owner_of_a_connection_is_found_by_both_of_its_ends() {
-        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
-        let console = Some(at("127.0.0.1:8080"));
-        assert_eq!(owner_in(TCP, at("127.0.0.1:40000"), console), Some(2001));
-        assert_eq!(owner_in(TCP, at("127.0.0.1:40000"), Some(at("127.0.0.2:8080"))), Some(1000));
-        assert_eq!(owner_in(TCP, at("127.0.0.1:40002"), console), None);
-        assert_eq!(
-            owner_in(TCP6, at("127.0.0.1:40001"), console),
-            Some(2002),
-            "by a socket of the other kind"
-        );
-        assert_eq!(owner_in(TCP6, at("[::1]:40002"), Some(at("[::1]:8080"))), Some(2003));
-        assert_eq!(owner_in("", at("[::1]:40002"), None), None);
-        let closing = TCP.replace(" 01 ", " 05 ");
-        assert_eq!(owner_in(&closing, at("127.0.0.1:40000"), console), None, "nobody's, so it is refused");
+    /// Whether it is a process of an environment. Determined once per connection.
+    pub(crate) async fn is_of_an_environment(&self, planes: &Planes) -> bool {
+        *self.is_of_an_environment.get_or_init(|| planes.run_peer(self.address, self.own)).await
     }
 }

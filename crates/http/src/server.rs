@@ -20,7 +20,7 @@ use matchit::Router;
 use podium_api::openapi::{Document, PREFIX};
 use podium_api::{FieldError, Id, SubjectId};
 use podium_app::{App, caller, front_door};
-use podium_dataplane::DataPlane;
+use podium_dataplane::Planes;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
@@ -90,7 +90,7 @@ enum Target {
 
 impl Server {
     /// Binds every endpoint and page.
-    pub fn new(app: App, plane: Arc<dyn DataPlane>, settings: Settings) -> Self {
+    pub fn new(app: App, planes: Planes, settings: Settings) -> Self {
         let connections = Connections::new(&settings);
         // One core is left for requests, where there are several.
         let compressing = std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1));
@@ -119,12 +119,12 @@ impl Server {
         // An application with several servers has the same endpoints on all of them.
         let endpoints = Arc::new(InProcessCalls::new(routes.clone()));
         let _ = app.calls.set(Arc::clone(&endpoints) as _);
-        let _ = app.observer.set(Arc::new(PlaneObserver::new(Arc::clone(&plane))));
+        let _ = app.observer.set(Arc::new(PlaneObserver(planes.clone())));
         let openapi = document.to_json(&format!("{}{PREFIX}", app.config.public_url));
         let mut seed = [0; 8];
         app.world.fill(&mut seed);
         let seed = u64::from_le_bytes(seed);
-        let front_door = FrontDoor::new(app.clone(), plane, endpoints, &env.settings);
+        let front_door = FrontDoor::new(app.clone(), planes, endpoints, &env.settings);
         Self(Arc::new(Shared {
             app,
             env,

@@ -84,7 +84,8 @@ impl Deployments {
                 let Some(before) = clean_up::cutoff(&row.spec, operation.created_at) else {
                     return Ok(Some(History::Cleaned(UserText::EMPTY)));
                 };
-                let asked = self.plane.clean_up(row.id, CleanUp { id: operation.id, before }).await;
+                let (at, asked) = (row.location(), CleanUp { id: operation.id, before });
+                let asked = self.planes.of(&at).clean_up(&at, asked).await;
                 let state = asked.unwrap_or_else(|fault| {
                     tracing::warn!(id = %row.id, %fault, "a clean-up cannot be asked for");
                     CleanUpState::Underway

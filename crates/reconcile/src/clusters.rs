@@ -1,11 +1,10 @@
 //! Reconciles clusters: created, changed, failed over, watched, and removed.
 
-use std::sync::Arc;
-
+use podium_api::clusters::ClusterMetadata;
 use podium_api::enums::ClusterStatus;
 use podium_api::{ClusterId, Id};
 use podium_app::App;
-use podium_dataplane::{Cluster, DataPlane, Fault};
+use podium_dataplane::{Cluster, ClusterLocation, Fault, Planes, Progress};
 use podium_domain::UserText;
 use podium_domain::clusters::plan::{Observed, Settled, Step};
 use podium_domain::clusters::{plan, states};
@@ -21,12 +20,12 @@ use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, 
 pub(crate) struct Clusters {
     app: App,
     system: System,
-    plane: Arc<dyn DataPlane>,
+    planes: Planes,
 }
 
 impl Clusters {
-    pub(crate) fn new(app: &App, system: System, plane: &Arc<dyn DataPlane>) -> Self {
-        Self { app: app.clone(), system, plane: Arc::clone(plane) }
+    pub(crate) fn new(app: &App, system: System, planes: &Planes) -> Self {
+        Self { app: app.clone(), system, planes: planes.clone() }
     }
 
     async fn reconcile(&self, id: ClusterId) -> Result<StepResult, Failure> {
@@ -35,9 +34,15 @@ impl Clusters {
             let read = self.app.db.read(None, move |conn| {
                 // First the operation: one that is newer than the desired state would be taken for done.
                 let operation = operations::under_way(conn, &system, id.id())?;
-                Ok::<_, podium_db::Error>((clusters::state(conn, &system, id)?, operation))
+                let state = clusters::state(conn, &system, id)?;
+                let at = match &state {
+                    Some(state) => Some(state.location()),
+                    None => clusters::removed_location(conn, &system, id)?,
+                };
+                let at = at.unwrap_or(ClusterLocation { id, plane: None });
+                Ok::<_, podium_db::Error>((state, at, operation))
             });
-            let (state, operation) = read.await?;
+            let (state, at, operation) = read.await?;
             let operation = operation.as_ref();
             let now = self.app.world.now();
             let working = match &state {
@@ -45,7 +50,13 @@ impl Clusters {
                 None => Seen::Removing,
             };
             let working = || Advanced::of(operation, &working, now).map(|working| working.effect(system));
-            let observed = self.observe(id).await;
+            let observed = match &state {
+                Some(state) if at.plane.is_none() => match self.choose_plane(state).await? {
+                    Ok(()) => continue,
+                    Err(observed) => observed,
+                },
+                _ => self.observe(at).await,
+            };
             match plan(state.as_ref().map(ClusterState::desired).as_ref(), &observed) {
                 Step::Apply | Step::Remove if is_done => {
                     let waiting = StepResult::waiting("The data plane has not picked it up yet.", None);
@@ -56,7 +67,7 @@ impl Clusters {
                         self.apply(state).await?;
                     }
                 }
-                Step::Remove => self.plane.remove_cluster(id).await?,
+                Step::Remove => self.planes.of_cluster(at).remove_cluster(at).await?,
                 Step::Settle(settled) => {
                     let (generation, was_under_way) = state.map_or((0, false), |state| {
                         (state.generation, states::is_under_way(state.cluster.status))
@@ -84,8 +95,31 @@ impl Clusters {
         }
     }
 
-    async fn observe(&self, id: ClusterId) -> Observed {
-        match self.plane.observe_cluster(id).await {
+    /// Chooses the plane of a cluster that has none. If no plane makes it, that is what is observed.
+    async fn choose_plane(&self, state: &ClusterState) -> Result<Result<(), Observed>, Failure> {
+        let (system, id) = (self.system, state.cluster.id);
+        let chosen = match state.cluster.status {
+            ClusterStatus::Creating => self.planes.for_new(&wanted(state)),
+            ClusterStatus::CreateFailed => return Ok(Err(Observed::Absent)),
+            // It is from before clusters had planes: there was only one.
+            _ => Ok(self.planes.own().kind()),
+        };
+        match chosen {
+            Ok(plane) => {
+                let choose = move |tx: &podium_db::Tx| clusters::choose_plane(tx, &system, id, plane);
+                self.app.db.write(None, choose).await?;
+                Ok(Ok(()))
+            }
+            Err(why) => Ok(Err(Observed::Present {
+                generation: state.generation,
+                progress: Progress::Failed(why.into()),
+                metadata: ClusterMetadata::default(),
+            })),
+        }
+    }
+
+    async fn observe(&self, at: ClusterLocation) -> Observed {
+        match self.planes.of_cluster(at).observe_cluster(at).await {
             Ok(None) => Observed::Absent,
             Ok(Some(seen)) => Observed::Present {
                 generation: seen.generation,
@@ -97,12 +131,7 @@ impl Clusters {
     }
 
     async fn apply(&self, state: &ClusterState) -> Result<(), Fault> {
-        let wanted = Cluster {
-            generation: state.generation,
-            wants_failed_over: state.wants_failed_over,
-            cluster: state.cluster.clone(),
-        };
-        self.plane.apply_cluster(&wanted).await
+        self.planes.of_cluster(state.location()).apply_cluster(&wanted(state)).await
     }
 
     fn settle(
@@ -139,6 +168,14 @@ impl Reconciler for Clusters {
 
     fn step(&self, id: Id) -> StepFuture<'_> {
         Box::pin(self.reconcile(ClusterId::from_raw(id)))
+    }
+}
+
+fn wanted(state: &ClusterState) -> Cluster {
+    Cluster {
+        generation: state.generation,
+        wants_failed_over: state.wants_failed_over,
+        cluster: state.cluster.clone(),
     }
 }
 

@@ -1,12 +1,11 @@
 //! Reconciles deployments: applied to the data plane, watched, hibernated and woken, and cleaned up.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, Id, Timestamp};
 use podium_app::App;
-use podium_dataplane::{DataPlane, Fault};
+use podium_dataplane::{Fault, Location, Machine, Planes};
 use podium_domain::deployments::plan::{
     Cause, Desired, Observation, Step, Verdict, not_applied, nothing_to_revert_to, when_unreachable,
 };
@@ -27,19 +26,24 @@ use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, 
 pub(crate) struct Deployments {
     pub(crate) app: App,
     pub(crate) system: System,
-    pub(crate) plane: Arc<dyn DataPlane>,
+    pub(crate) planes: Planes,
 }
 
 impl Deployments {
-    pub(crate) fn new(app: &App, system: System, plane: &Arc<dyn DataPlane>) -> Self {
-        Self { app: app.clone(), system, plane: Arc::clone(plane) }
+    pub(crate) fn new(app: &App, system: System, planes: &Planes) -> Self {
+        Self { app: app.clone(), system, planes: planes.clone() }
     }
 
     async fn reconcile(&self, id: DeploymentId) -> Result<StepResult, Failure> {
-        if let Some(done) = self.place(id).await? {
+        let system = self.system;
+        let at = self.app.db.read(None, move |conn| deployments::location_of(conn, &system, id)).await?;
+        let machine = self.planes.of(&at).machine();
+        if machine.is_some()
+            && let Some(done) = self.place(id).await?
+        {
             return Ok(done);
         }
-        let (system, mut is_applied) = (self.system, false);
+        let mut is_applied = false;
         loop {
             let read = self.app.db.read(None, move |conn| {
                 // First the operation: one that is newer than the desired state would be taken for done.
@@ -51,7 +55,7 @@ impl Deployments {
             let Some(row) = row else {
                 // It may have been deleted after the operation was read: that of the removal says how to remove it.
                 let read = self.app.db.read(None, move |conn| operations::under_way(conn, &system, id.id()));
-                return self.clean_up(id, read.await?.as_ref()).await;
+                return self.clean_up(&at, read.await?.as_ref()).await;
             };
             let now = self.app.world.now();
             let rest = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, now);
@@ -61,8 +65,8 @@ impl Deployments {
                 status: row.status,
             };
             let next_event = rest.next.map(|(at, _)| at).filter(|at| *at > now);
-            let observation = self.observe(id).await;
-            self.end_forced_drain(id, &observation, operation).await?;
+            let observation = self.observe(&at).await;
+            self.end_forced_drain(&at, &observation, operation).await?;
             let (verdict, phase) = match plan(Some(&desired), &observation) {
                 Step::Apply(_) if is_applied => {
                     return Ok(StepResult::waiting("The data plane has not picked it up yet.", None));
@@ -97,7 +101,7 @@ impl Deployments {
                     let history = self.clean_up_history(&row, &desired, operation, now).await?;
                     let Some(history) = history else { continue };
                     let next = history.next(next_event, now);
-                    let verdict = self.with_machine_context(verdict);
+                    let verdict = self.with_machine_context(machine, verdict);
                     let recorded = record(system, &row, (verdict, history.phase()), operation, next, now);
                     let result = StepResult { progressed: true, ..recorded };
                     return Ok(self.with_report(&row, &observation, result, now).await);
@@ -106,7 +110,7 @@ impl Deployments {
                     let history = self.clean_up_history(&row, &desired, operation, now).await?;
                     let Some(history) = history else { continue };
                     let next = watch(&verdict, &observation, next_event, now);
-                    let verdict = self.with_machine_context(verdict);
+                    let verdict = self.with_machine_context(machine, verdict);
                     return Ok(record(system, &row, (verdict, history.phase()), operation, next, now));
                 }
                 Step::Watch(verdict) => (verdict, Phase::of(&observation)),
@@ -115,22 +119,18 @@ impl Deployments {
                 }
             };
             let next = watch(&verdict, &observation, next_event, now);
-            let verdict = self.with_machine_context(verdict);
+            let verdict = self.with_machine_context(machine, verdict);
             let result = record(system, &row, (verdict, phase), operation, next, now);
             return Ok(self.with_report(&row, &observation, result, now).await);
         }
     }
 
     /// Cleans up after a deleted deployment.
-    async fn clean_up(
-        &self,
-        id: DeploymentId,
-        operation: Option<&OperationRow>,
-    ) -> Result<StepResult, Failure> {
-        let (system, mut is_removed) = (self.system, false);
+    async fn clean_up(&self, at: &Location, operation: Option<&OperationRow>) -> Result<StepResult, Failure> {
+        let (system, id, mut is_removed) = (self.system, at.id, false);
         loop {
-            let observation = self.observe(id).await;
-            self.end_forced_drain(id, &observation, operation).await?;
+            let observation = self.observe(at).await;
+            self.end_forced_drain(at, &observation, operation).await?;
             match plan(None, &observation) {
                 Step::Forget => break,
                 _ if is_removed => {
@@ -155,10 +155,10 @@ impl Deployments {
                     let drain =
                         operation.and_then(|operation| operation.course.details.removal_drain.as_ref());
                     match drain {
-                        None => self.plane.remove(id).await?,
+                        None => self.planes.of(at).remove(at).await?,
                         Some(RemovalDrain { grace_seconds }) => {
                             let grace = grace_seconds.map(|seconds| Duration::from_secs(seconds.into()));
-                            self.plane.drain_and_remove(id, grace).await?;
+                            self.planes.of(at).drain_and_remove(at, grace).await?;
                         }
                     }
                 }
@@ -179,8 +179,11 @@ impl Deployments {
         Ok(StepResult { effect: has_effect.then_some(effect), ..StepResult::settled() })
     }
 
-    /// Adds the node's name and a full disk to the reason.
-    fn with_machine_context(&self, verdict: Verdict) -> Verdict {
+    /// Adds the node's name and a full disk to the reason, where environments run on a machine of ours.
+    fn with_machine_context(&self, machine: Option<&dyn Machine>, verdict: Verdict) -> Verdict {
+        if machine.is_none() {
+            return verdict;
+        }
         let verdict = self.with_node_name(verdict);
         match self.app.disk_is_full() {
             Some(why) => Verdict { reason: verdict.reason.after(why.user_text().clone()), ..verdict },
@@ -188,8 +191,8 @@ impl Deployments {
         }
     }
 
-    async fn observe(&self, id: DeploymentId) -> Observation {
-        match self.plane.observe(id).await {
+    async fn observe(&self, at: &Location) -> Observation {
+        match self.planes.of(at).observe(at).await {
             Ok(None) => Observation::Absent,
             Ok(Some(observed)) => Observation::Present(observed),
             Err(fault) => Observation::Unreachable(fault.into_reason()),
@@ -199,14 +202,14 @@ impl Deployments {
     /// Ends the wait for running tasks if somebody has asked for that.
     async fn end_forced_drain(
         &self,
-        id: DeploymentId,
+        at: &Location,
         observation: &Observation,
         operation: Option<&OperationRow>,
     ) -> Result<(), Failure> {
         let is_forced = operation.is_some_and(|operation| operation.course.details.forced_at.is_some());
         match observation {
             Observation::Present(observed) if is_forced && progress_of(observation).is_some_and(is_drain) => {
-                Ok(self.plane.end_drain(id, observed.generation).await?)
+                Ok(self.planes.of(at).end_drain(at, observed.generation).await?)
             }
             _ => Ok(()),
         }
@@ -215,7 +218,7 @@ impl Deployments {
     /// Applies a deployment; returns what to record if that failed.
     async fn apply(&self, row: &DeploymentRow, desired: &Desired, cause: Cause) -> Option<Verdict> {
         let applied = match environment(&self.app, self.system, row, desired.is_hibernating).await {
-            Ok(environment) => self.plane.apply(&environment).await,
+            Ok(environment) => self.planes.of(&row.location()).apply(&environment).await,
             Err(why) => Err(Fault::Failed(why)),
         };
         match applied {

@@ -28,10 +28,8 @@ mod revert;
 mod services;
 mod webhooks;
 
-use std::sync::Arc;
-
 use podium_app::App;
-use podium_dataplane::DataPlane;
+use podium_dataplane::Planes;
 use podium_store::System;
 
 pub use dispatcher::Running;
@@ -44,10 +42,10 @@ pub use services::{keys, services};
 pub use webhooks::{Lookup, Resolver, SystemResolver, Webhooks};
 
 /// Every reconciler: one line for each kind of work.
-fn all(app: &App, system: System, plane: &Arc<dyn DataPlane>, options: &Options) -> Vec<Box<dyn Reconciler>> {
+fn all(app: &App, system: System, planes: &Planes, options: &Options) -> Vec<Box<dyn Reconciler>> {
     vec![
-        Box::new(clusters::Clusters::new(app, system, plane)),
-        Box::new(deployments::Deployments::new(app, system, plane)),
+        Box::new(clusters::Clusters::new(app, system, planes)),
+        Box::new(deployments::Deployments::new(app, system, planes)),
         Box::new(deploys::Deploys::new(app)),
         Box::new(Webhooks::new(app, system, options.step_time)),
         Box::new(alerts::Alerts::new(app, system, options.step_time)),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use futures_util::FutureExt as _;
 use podium_api::{Id, Timestamp};
 use podium_app::App;
-use podium_dataplane::{Changed, Changes, DataPlane};
+use podium_dataplane::{Changed, Changes, Planes};
 use podium_db::{Error, Fault, Result, Tx};
 use podium_store::work::{self, Claim, Reschedule};
 use podium_store::{System, clusters, deployments};
@@ -57,16 +57,16 @@ impl Fault for FinishError {
 
 impl Loops {
     /// The loops of an application, not started yet.
-    pub fn new(app: &App, system: System, plane: &Arc<dyn DataPlane>, options: Options) -> Self {
-        let reconcilers = crate::all(app, system, plane, &options);
-        Self::of(app, system, plane, options, reconcilers)
+    pub fn new(app: &App, system: System, planes: &Planes, options: Options) -> Self {
+        let reconcilers = crate::all(app, system, planes, &options);
+        Self::of(app, system, planes, options, reconcilers)
     }
 
     /// Loops with only these reconcilers.
     pub fn of(
         app: &App,
         system: System,
-        plane: &Arc<dyn DataPlane>,
+        planes: &Planes,
         options: Options,
         reconcilers: Vec<Box<dyn Reconciler>>,
     ) -> Self {
@@ -78,7 +78,7 @@ impl Loops {
             system,
             options,
             reconcilers,
-            changes: Mutex::new(Some(plane.changes())),
+            changes: Mutex::new(Some(planes.changes())),
             counts,
             holder: OnceLock::new(),
         }))

@@ -57,7 +57,8 @@ impl Deployments {
 
     /// What the data plane has found in the rollout of this desired state.
     async fn findings(&self, row: &DeploymentRow) -> Option<RolloutReport> {
-        let found = self.plane.rollout_report(row.id).await.unwrap_or_else(|fault| {
+        let at = row.location();
+        let found = self.planes.of(&at).rollout_report(&at).await.unwrap_or_else(|fault| {
             tracing::warn!(id = %row.id, %fault, "the report of a deploy is incomplete");
             None
         });

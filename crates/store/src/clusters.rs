@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use podium_api::clusters::{Cluster, ClusterDetails};
-use podium_api::enums::{CloudProvider, ClusterStatus, OperationCause};
+use podium_api::enums::{CloudProvider, ClusterStatus, OperationCause, PlaneKind};
 use podium_api::{ClusterId, DeploymentId, One, OperationId, OrganizationId, Timestamp, WorkspaceId};
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::clusters::plan::{Desired, Settled};
 use podium_domain::events::{NewEvent, Resource, of_cluster};
 use podium_domain::options;
+use podium_domain::planes::ClusterLocation;
 use podium_domain::{Reach, Target, UserText};
 
 use crate::columns::{Columns, document};
@@ -24,7 +25,7 @@ macro_rules! columns {
     () => {
         "t.id, t.organization_id, t.name, t.cluster_type, t.cloud_provider, t.region, t.details, t.wants_failed_over, \
          t.generation, t.status, t.status_reason, t.is_failed_over, t.health, t.metadata, t.observed_generation, \
-         t.version, t.created_at, t.updated_at"
+         t.version, t.created_at, t.updated_at, t.plane"
     };
 }
 
@@ -79,7 +80,10 @@ statements! {
     SETTLE = "UPDATE clusters SET status = $3, status_reason = $4, is_failed_over = $5, health = $6, metadata = $7, \
         observed_generation = $2 WHERE id = $1 AND generation = $2";
     MOVED = "SELECT organization_id, version, is_failed_over, status, name FROM clusters WHERE id = $1 AND generation = $2";
-    DELETE = "DELETE FROM clusters WHERE id = $1 AND organization_id = $2 AND version = $3";
+    NAMES_FOR_MACHINE = "SELECT name FROM clusters WHERE COALESCE(plane, 'LOCAL') = 'LOCAL' \
+        AND status <> 'CREATING' AND status <> 'CREATE_FAILED' ORDER BY name_key, id LIMIT 20";
+    CHOOSE_PLANE = "UPDATE clusters SET plane = $2 WHERE id = $1 AND plane IS NULL";
+    DELETE = "DELETE FROM clusters WHERE id = $1 AND organization_id = $2 AND version = $3 RETURNING plane";
     CLEAR_WORKSPACES = "DELETE FROM cluster_workspaces WHERE cluster_id = $1";
     ADD_WORKSPACE = "INSERT INTO cluster_workspaces (cluster_id, workspace_id) VALUES ($1, $2)";
     LEAVE = "DELETE FROM cluster_workspaces WHERE workspace_id = $1 \
@@ -119,6 +123,11 @@ pub struct ClusterState {
 }
 
 impl ClusterState {
+    /// Where it is.
+    pub fn location(&self) -> ClusterLocation {
+        ClusterLocation { id: self.cluster.id, plane: self.cluster.data_plane }
+    }
+
     /// The desired state, as input for the plan.
     pub fn desired(&self) -> Desired {
         Desired {
@@ -333,12 +342,28 @@ pub fn settle(
 /// Removes a cluster of this version, and enqueues the clean-up.
 pub fn delete(tx: &Tx, scope: &Scope, id: ClusterId, version: i64, now: Timestamp) -> Result<()> {
     let organization_id = scope.organization_id();
-    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
-        return Err(Error::Lost);
-    }
+    let deleted =
+        tx.query(&DELETE, params![id.as_str(), organization_id.as_str(), version], |row| row.word_opt(0))?;
+    let [plane] = deleted[..] else { return Err(Error::Lost) };
     tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;
     counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
-    work::add(tx, KIND, id.id(), now, now)
+    work::add_removal(tx, KIND, id.id(), &ClusterLocation { id, plane }, now)
+}
+
+/// The names of some clusters that are names for the machine of the server, if its own plane is that machine.
+pub fn names_for_machine(conn: &Conn, _: &System) -> Result<Vec<String>> {
+    conn.query(&NAMES_FOR_MACHINE, params![], |row| row.get(0))
+}
+
+/// Records which plane makes a cluster, unless one does already.
+pub fn choose_plane(tx: &Tx, _: &System, id: ClusterId, plane: PlaneKind) -> Result<()> {
+    tx.execute(&CHOOSE_PLANE, params![id.as_str(), plane.as_str()])?;
+    Ok(())
+}
+
+/// Where a cluster is that is being removed.
+pub fn removed_location(conn: &Conn, system: &System, id: ClusterId) -> Result<Option<ClusterLocation>> {
+    work::location(conn, system, KIND, id.id())
 }
 
 /// Takes a workspace off every cluster's list.
@@ -399,6 +424,7 @@ fn read(row: &Row<'_>) -> Result<ClusterState> {
         is_limited: options::region(cloud_provider, region).is_some_and(|region| region.limited),
         workspace_ids: Vec::new(),
         metadata: row.document(13)?,
+        data_plane: row.word_opt(18)?,
         created_at: row.time(16)?,
         updated_at: row.time(17)?,
         details,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use podium_api::clusters::{ClusterDetails, ClusterMetadata};
-use podium_api::enums::{DeploymentStatus, OperationCause, OperationKind};
+use podium_api::enums::{DeploymentStatus, OperationCause, OperationKind, PlaneKind};
 use podium_api::subjects::SubjectProfile;
 use podium_api::{
     ClusterId, DeploymentId, One, OperationId, OrganizationId, SubjectId, Timestamp, WorkspaceId,
@@ -11,6 +11,7 @@ use podium_api::{
 use podium_db::{Change, Conn, Error, JoinedRow, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
 use podium_domain::events::{NewEvent, Resource, of_deployment_status};
+use podium_domain::planes::{ClusterLocation, Location};
 use podium_domain::{DeploymentReach, Target, UserText};
 
 use crate::columns::{Columns, document, texts};
@@ -33,7 +34,7 @@ macro_rules! columns {
         concat!(
             "t.id, t.organization_id, t.workspace_id, w.name, t.cluster_id, t.name, t.namespace, t.spec, \
              t.generation, t.status, t.status_reason, t.observed, t.observed_generation, \
-             cl.name, cl.is_failed_over, cl.details, cl.metadata, ",
+             cl.name, cl.is_failed_over, cl.details, cl.metadata, cl.plane, ",
             stamp_columns!(),
             ", ROWID(t), ROWID(w), ROWID(cl), ROWID(c), ROWID(u)"
         )
@@ -50,18 +51,18 @@ macro_rules! joins {
 }
 
 /// Where the columns of the stamp begin.
-const STAMP: usize = 17;
+const STAMP: usize = 18;
 
 pub(crate) static LAYOUT: Layout = Layout {
     organization: 1,
     workspace: Some(2),
     version: STAMP,
     rows: &[
-        JoinedRow { table: "deployments", key: 0, rowid: 32 },
-        JoinedRow { table: "workspaces", key: 2, rowid: 33 },
-        JoinedRow { table: "clusters", key: 4, rowid: 34 },
-        JoinedRow { table: "subjects", key: STAMP + 2, rowid: 35 },
-        JoinedRow { table: "subjects", key: STAMP + 9, rowid: 36 },
+        JoinedRow { table: "deployments", key: 0, rowid: 33 },
+        JoinedRow { table: "workspaces", key: 2, rowid: 34 },
+        JoinedRow { table: "clusters", key: 4, rowid: 35 },
+        JoinedRow { table: "subjects", key: STAMP + 2, rowid: 36 },
+        JoinedRow { table: "subjects", key: STAMP + 9, rowid: 37 },
     ],
 };
 
@@ -109,6 +110,8 @@ statements! {
         status = CASE WHEN status = 'CREATING' THEN status ELSE 'DEPLOYING' END WHERE id = $1 AND generation = $2";
     OVERTAKE = "UPDATE deployments SET generation = $2 + 1 WHERE id = $1 AND generation <= $2";
     IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
+    LOCATIONS = "SELECT t.id, t.namespace, t.cluster_id, cl.plane FROM deployments t \
+        LEFT JOIN clusters cl ON cl.id = t.cluster_id WHERE t.id IN ($1[])";
     DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
 }
 
@@ -158,6 +161,17 @@ pub struct OnCluster {
     pub details: ClusterDetails,
     /// Its observed state.
     pub metadata: ClusterMetadata,
+    /// The plane that made or connected it.
+    pub plane: Option<PlaneKind>,
+}
+
+impl DeploymentRow {
+    /// Where its environment is.
+    pub fn location(&self) -> Location {
+        let plane = self.cluster.as_ref().and_then(|cluster| cluster.plane);
+        let cluster = self.cluster_id.map(|id| ClusterLocation { id, plane });
+        Location { id: self.id, namespace: self.namespace.clone(), cluster }
+    }
 }
 
 /// Which deployments to list.
@@ -479,20 +493,44 @@ pub fn raise_generation(tx: &Tx, _: &System, id: DeploymentId, generation: i64) 
     tx.execute(&OVERTAKE, params![id.as_str(), generation])
 }
 
+/// Where the environments of those of these deployments are that there are.
+pub fn locations(conn: &Conn, _: &System, ids: &[DeploymentId]) -> Result<Vec<Location>> {
+    let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
+    conn.query(&LOCATIONS, params![&ids], |row| location(row, 0, 1))
+}
+
+/// Where an environment is, also if it is being removed.
+pub fn location_of(conn: &Conn, system: &System, id: DeploymentId) -> Result<Location> {
+    let found = match locations(conn, system, &[id])?.pop() {
+        Some(found) => Some(found),
+        None => work::location(conn, system, KIND, id.id())?,
+    };
+    Ok(found.unwrap_or_else(|| Location::unknown(id)))
+}
+
+/// Reads where an environment is: its id, and from another column on its namespace, its cluster and the plane of that.
+pub(crate) fn location(row: &Row<'_>, id: usize, rest: usize) -> Result<Location> {
+    let plane = row.word_opt(rest + 2)?;
+    let cluster = row.id_opt(rest + 1)?.map(|id| ClusterLocation { id, plane });
+    Ok(Location { id: row.id(id)?, namespace: row.get(rest)?, cluster })
+}
+
 /// Removes a deployment of this version, and enqueues the clean-up.
 pub fn delete(
     tx: &Tx,
     scope: &Scope,
-    (id, workspace_id): (DeploymentId, WorkspaceId),
+    location: &Location,
+    workspace_id: WorkspaceId,
     version: i64,
     now: Timestamp,
 ) -> Result<()> {
+    let id = location.id;
     if tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])? != 1 {
         return Err(Error::Lost);
     }
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     counters::add(tx, workspace_id, KIND, id.id(), -1, 0)?;
-    work::add(tx, KIND, id.id(), now, now)
+    work::add_removal(tx, KIND, id.id(), location, now)
 }
 
 fn found<'r>(row: &'r Row<'r>) -> LazyRow<'r, DeploymentRow> {
@@ -525,5 +563,6 @@ fn on_cluster(row: &Row<'_>, name: String) -> Result<OnCluster> {
         is_failed_over: row.get(14)?,
         details: row.document(15)?,
         metadata: row.document(16)?,
+        plane: row.word_opt(17)?,
     })
 }

@@ -7,9 +7,17 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, OrganizationId, SessionId, Timestamp, WorkspaceId};
 use podium_db::{Conn, Result, Row, Tx, Value, params, statements};
 use podium_domain::UserText;
+use podium_domain::planes::{ClusterLocation, Location};
 
 use crate::columns::Columns;
-use crate::{Scope, System};
+use crate::{Scope, System, deployments};
+
+/// A deployment `d` as it is identified by its address, with its cluster `c`.
+macro_rules! deployment_ref {
+    () => {
+        "d.id, d.organization_id, d.namespace, d.cluster_id, c.plane"
+    };
+}
 
 /// A deployment, if it is of the organization.
 macro_rules! deployment {
@@ -19,10 +27,12 @@ macro_rules! deployment {
 }
 
 statements! {
-    BY_NAMESPACE = "SELECT id, organization_id, namespace FROM deployments WHERE namespace = $1";
-    SUMMARY = "SELECT id, organization_id, namespace, name, status, status_reason FROM deployments WHERE id = $1";
-    BY_PORT = "SELECT d.id, d.organization_id, d.namespace FROM door_ports p JOIN deployments d ON d.id = p.deployment_id \
-        WHERE p.port = $1";
+    BY_NAMESPACE = concat!("SELECT ", deployment_ref!(), " FROM deployments d LEFT JOIN clusters c ON c.id = d.cluster_id \
+        WHERE d.namespace = $1");
+    SUMMARY = concat!("SELECT ", deployment_ref!(), ", d.name, d.status, d.status_reason FROM deployments d \
+        LEFT JOIN clusters c ON c.id = d.cluster_id WHERE d.id = $1");
+    BY_PORT = concat!("SELECT ", deployment_ref!(), " FROM door_ports p JOIN deployments d ON d.id = p.deployment_id \
+        LEFT JOIN clusters c ON c.id = d.cluster_id WHERE p.port = $1");
     WORKSPACE_AND_STATUS = "SELECT workspace_id, status FROM deployments WHERE id = $1";
     ADD_CODE = "INSERT INTO door_codes (hash, deployment_id, credential_hash, expires_at, session_hash) \
         VALUES ($1, $2, $3, $4, $5)";
@@ -67,6 +77,15 @@ pub struct DeploymentRef {
     pub organization_id: OrganizationId,
     /// Its name in the data plane.
     pub namespace: String,
+    /// The cluster that it runs on.
+    pub cluster: Option<ClusterLocation>,
+}
+
+impl DeploymentRef {
+    /// Where its environment is.
+    pub fn location(&self) -> Location {
+        Location { id: self.id, namespace: self.namespace.clone(), cluster: self.cluster }
+    }
 }
 
 /// The access that a code or a pass gives: to what, for whom, and until when.
@@ -110,9 +129,9 @@ pub fn summary(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<Deplo
     conn.query_opt(&SUMMARY, params![id.as_str()], |row| {
         Ok(DeploymentSummary {
             deployment: deployment_ref(row)?,
-            name: row.get(3)?,
-            status: row.word(4)?,
-            status_reason: UserText::from_stored(row.get(5)?),
+            name: row.get(5)?,
+            status: row.word(6)?,
+            status_reason: UserText::from_stored(row.get(7)?),
         })
     })
 }
@@ -227,7 +246,8 @@ fn values<'a>(hash: &'a str, access: &'a EnvironmentAccess) -> [Value<'a>; 5] {
 }
 
 fn deployment_ref(row: &Row<'_>) -> Result<DeploymentRef> {
-    Ok(DeploymentRef { id: row.id(0)?, organization_id: row.id(1)?, namespace: row.get(2)? })
+    let Location { id, namespace, cluster } = deployments::location(row, 0, 2)?;
+    Ok(DeploymentRef { id, organization_id: row.id(1)?, namespace, cluster })
 }
 
 fn access(row: &Row<'_>) -> Result<EnvironmentAccess> {

@@ -104,6 +104,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0032_user_sessions"),
     migration!("0033_sealed_webhook_urls"),
     migration!("0034_resting_ports"),
+    migration!("0035_planes"),
 ];
 
 /// Every statement, and each shape of the lists, so that a test can prepare them all. Whoever holds a statement can run

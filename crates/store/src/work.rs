@@ -11,9 +11,11 @@
 
 use podium_api::{Id, Timestamp};
 use podium_db::{Change, Conn, Result, Row, Tx, params, statements};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::System;
-use crate::columns::Columns;
+use crate::columns::{Columns, document};
 
 /// The kind of the change that announces work.
 pub const KIND: &str = "work";
@@ -27,7 +29,7 @@ macro_rules! asked_again {
           due_at = CASE WHEN work.holder = '' AND excluded.due_at < work.due_at THEN excluded.due_at ELSE work.due_at END, \
           since = CASE WHEN excluded.since < work.since THEN excluded.since ELSE work.since END, \
           attempts = CASE WHEN work.holder = '' THEN 0 ELSE work.attempts END, \
-          node_id = excluded.node_id"
+          node_id = excluded.node_id, location = COALESCE(excluded.location, work.location)"
     };
 }
 
@@ -39,9 +41,9 @@ macro_rules! pending_columns {
 
 statements! {
     ENQUEUE = concat!(
-        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder, node_id) \
+        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder, node_id, location) \
          VALUES ($1, $2, $3, $4, 1, 0, '', '', \
-         COALESCE((SELECT p.node_id FROM placements p WHERE p.deployment_id = $2), ''))",
+         COALESCE((SELECT p.node_id FROM placements p WHERE p.deployment_id = $2), ''), $5)",
         asked_again!()
     );
     ENQUEUE_DEPLOYMENTS = concat!(
@@ -69,6 +71,7 @@ statements! {
         WHERE holder = $1";
     RELEASE_ALL = "UPDATE work SET holder = '', due_at = $1 WHERE holder <> ''";
     FORGET = "DELETE FROM work WHERE kind = $1 AND id = $2";
+    LOCATION = "SELECT location FROM work WHERE kind = $1 AND id = $2";
     NEXT_DUE = "SELECT due_at FROM work WHERE kind = $1 AND node_id = $2 ORDER BY due_at LIMIT 1";
     ASSIGN = "UPDATE work SET node_id = $3 WHERE kind = $1 AND id = $2";
     UNASSIGN = "UPDATE work SET node_id = '', holder = '', due_at = $3 WHERE kind = $1 AND node_id = $2";
@@ -145,10 +148,43 @@ pub struct Backlog {
 
 /// Enqueues a resource for reconciliation at a given time.
 pub(crate) fn add(tx: &Tx, kind: &'static str, id: Id, due_at: Timestamp, now: Timestamp) -> Result<()> {
-    let since = due_at.max(now);
-    tx.post(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis()])?;
+    put(tx, (kind, id), (due_at, due_at.max(now)), None)
+}
+
+/// Enqueues what is being removed, now, with where it is: its row is gone.
+pub(crate) fn add_removal(
+    tx: &Tx,
+    kind: &'static str,
+    id: Id,
+    location: &impl Serialize,
+    now: Timestamp,
+) -> Result<()> {
+    put(tx, (kind, id), (now, now), Some(&document(location)?))
+}
+
+fn put(
+    tx: &Tx,
+    (kind, id): (&'static str, Id),
+    (due_at, since): (Timestamp, Timestamp),
+    location: Option<&str>,
+) -> Result<()> {
+    tx.post(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis(), location])?;
     announce(tx, id.to_string());
     Ok(())
+}
+
+/// Where something is that is being removed.
+pub(crate) fn location<T: DeserializeOwned>(
+    conn: &Conn,
+    _: &System,
+    kind: &str,
+    id: Id,
+) -> Result<Option<T>> {
+    let known = conn.query_opt(&LOCATION, params![kind, id.as_str()], |row| {
+        let is_known = row.get::<Option<String>>(0)?.is_some();
+        is_known.then(|| row.document(0)).transpose()
+    });
+    Ok(known?.flatten())
 }
 
 /// The same, for the loops themselves.

@@ -12,9 +12,8 @@ use podium_app::nodes::Node;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config};
-use podium_dataplane::DataPlane;
-use podium_dataplane::LogLine;
 use podium_dataplane::simulated::Simulated;
+use podium_dataplane::{LogLine, Planes};
 use podium_domain::webhooks::Destinations;
 use podium_http::{Server, Settings};
 use podium_reconcile::{Loops, Options};
@@ -91,11 +90,11 @@ impl TestApp {
         let clock = Arc::clone(&world);
         let said: PendingLines = Arc::default();
         let ear = Arc::clone(&said);
-        let plane = Simulated::in_memory(Arc::new(move || clock.now()));
+        let plane = Simulated::in_memory(Arc::new(move || clock.now())).bound_to_machine();
         let plane = Arc::new(plane.logging_to(Arc::new(move |batch| {
             ear.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
         })));
-        let server = Server::new(app.clone(), Arc::<Simulated>::clone(&plane), settings);
+        let server = Server::new(app.clone(), planes(&plane), settings);
         let loops = loops(&app, system, &plane);
         Self { server, app, system, world, database, files, plane, said, loops, organization_id, owner }
     }
@@ -108,8 +107,7 @@ impl TestApp {
         let started =
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
         assert!(started.owner_token.is_none(), "only the very first start makes an owner");
-        let server =
-            Server::new(started.app.clone(), Arc::<Simulated>::clone(&self.plane), Settings::default());
+        let server = Server::new(started.app.clone(), planes(&self.plane), Settings::default());
         Self {
             server,
             loops: loops(&started.app, started.system, &self.plane),
@@ -125,15 +123,20 @@ impl TestApp {
         }
     }
 
+    /// Restarts loops and server, with these planes.
+    pub fn restart_with(&mut self, planes: Planes) {
+        self.loops = Loops::new(&self.app, self.system, &planes, Options::default());
+        self.server = Server::new(self.app.clone(), planes, Settings::default());
+    }
+
     /// The same application as a node with its own machine.
     pub async fn on_node(mut self, name: &str) -> Self {
         let clock = Arc::clone(&self.world);
         self.plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())).bound_to_machine());
-        self.server =
-            Server::new(self.app.clone(), Arc::<Simulated>::clone(&self.plane), Settings::default());
+        self.server = Server::new(self.app.clone(), planes(&self.plane), Settings::default());
         self.loops = loops(&self.app, self.system, &self.plane);
         let node = Node { id: self.world.id(), name: name.to_owned() };
-        self.app.join(node, self.plane.local_environments()).await.expect("it joins");
+        self.app.join(node, self.plane.environments()).await.expect("it joins");
         self
     }
 
@@ -168,6 +171,11 @@ impl TestApp {
         self.call("POST", path).by(actor).json(&body).send().await
     }
 
+    /// The planes of a server that has this one's.
+    pub fn planes(&self) -> Planes {
+        planes(&self.plane)
+    }
+
     /// Removes as an actor.
     pub async fn delete(&self, actor: &Actor, path: &str) -> Answer {
         self.call("DELETE", path).by(actor).send().await
@@ -181,10 +189,13 @@ impl TestApp {
     }
 }
 
+fn planes(plane: &Arc<Simulated>) -> Planes {
+    Planes::only(Arc::<Simulated>::clone(plane))
+}
+
 /// The loops of an application on a plane, not started.
 fn loops(app: &App, system: System, plane: &Arc<Simulated>) -> Loops {
-    let plane: Arc<dyn DataPlane> = Arc::<Simulated>::clone(plane);
-    Loops::new(app, system, &plane, Options::default())
+    Loops::new(app, system, &planes(plane), Options::default())
 }
 
 /// Many tests run at once: each takes few connections.

@@ -30,6 +30,7 @@ impl TestApp {
             is_limited: false,
             workspace_ids: workspaces.to_vec(),
             metadata: ClusterMetadata::default(),
+            data_plane: None,
             created_at: now,
             updated_at: now,
             details: ClusterDetails {

@@ -95,7 +95,7 @@ impl TestApp {
         let row = self.stored_deployment(id).await.expect("there is one");
         let (scope, now) = (self.scope(), self.world.now());
         let unit = move |tx: &podium_db::Tx| {
-            deployments::delete(tx, &scope, (id, row.workspace_id), row.stamp.version, now)
+            deployments::delete(tx, &scope, &row.location(), row.workspace_id, row.stamp.version, now)
         };
         self.app.db.write(None, unit).await.expect("a deployment can be deleted");
     }

@@ -27,6 +27,7 @@ pub(super) fn on_cluster(cluster: Cluster) -> OnCluster {
         is_failed_over: cluster.is_failed_over,
         details: cluster.details,
         metadata: cluster.metadata,
+        plane: cluster.data_plane,
     }
 }
 

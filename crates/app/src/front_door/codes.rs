@@ -42,8 +42,9 @@ struct Code {
 pub async fn open(cx: Cx<Scope>, call: Call<api::Open>) -> Result<Many<OpenedDeployment>> {
     let id = call.path.deployment_id;
     let row = cx.read(move |cx, conn| deployments::find(conn, cx.scope(), id)).await?;
-    let deployment =
-        DeploymentRef { id, organization_id: row.organization_id, namespace: row.namespace.clone() };
+    let cluster = row.location().cluster;
+    let (organization_id, namespace) = (row.organization_id, row.namespace.clone());
+    let deployment = DeploymentRef { id, organization_id, namespace, cluster };
     let to = format!("/airflow/{}/", row.namespace);
     let code = cx.app().new_code(cx.authority(), &deployment, &to, None, cx.now()).await?;
     cx.mutate(move |cx, tx| {

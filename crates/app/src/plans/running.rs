@@ -37,14 +37,15 @@ pub(super) async fn observe(cx: &Cx<Scope>, outcomes: &mut [Outcome]) -> Result<
         return Ok(());
     }
     let elsewhere = cx.app().on_other_nodes(&asked).await?;
-    let observing = asked.iter().map(|id| async {
-        match elsewhere.contains(id) {
+    let locations = cx.app().locations(asked).await?;
+    let observing = locations.iter().map(|at| async {
+        match elsewhere.contains(&at.id) {
             true => Err("it runs on another node".into()),
-            false => observer.running_tasks(*id).await,
+            false => observer.running_tasks(at).await,
         }
     });
     let observed = join_all(observing).await;
-    let observed: BTreeMap<DeploymentId, _> = asked.iter().copied().zip(observed).collect();
+    let observed: BTreeMap<DeploymentId, _> = locations.iter().map(|at| at.id).zip(observed).collect();
     for outcome in outcomes {
         let mut not_asked = 0;
         outcome.add_effects(|interrupted| {

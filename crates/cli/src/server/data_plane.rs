@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use podium_app::App;
-use podium_dataplane::DataPlane;
 use podium_dataplane::simulated::Simulated;
+use podium_dataplane::{DataPlane, Planes};
 use podium_reconcile::log_sink;
 use podium_store::System;
 
@@ -111,23 +111,19 @@ impl Choice {
         }
     }
 
-    /// Whether it runs images: local processes use runtimes that are installed on this machine.
-    pub(crate) fn runs_images(&self) -> bool {
-        self.kind != Kind::Local
-    }
-
-    /// Opens the data plane; environments may not read the given file of the operator.
+    /// Opens the data planes; environments may not read the given file of the operator.
     pub(crate) async fn open(
         &self,
         app: &App,
         system: System,
         data_dir: &Path,
         protected: Option<PathBuf>,
-    ) -> Result<Arc<dyn DataPlane>, Failure> {
-        match self.kind {
+    ) -> Result<Planes, Failure> {
+        let own = match self.kind {
             Kind::Local => self.local(app, system, data_dir, protected).await,
             Kind::Simulated | Kind::Kubernetes => simulated(app, system, data_dir, self.simulated_is_bound),
-        }
+        };
+        Ok(Planes::only(own?))
     }
 
     #[cfg(target_os = "linux")]

@@ -1,10 +1,8 @@
 //! Joins the nodes of an installation, for a server whose deployments run on its own machine.
 
-use std::sync::Arc;
-
 use podium_app::nodes::Node;
 use podium_app::{App, Error};
-use podium_dataplane::DataPlane;
+use podium_dataplane::Planes;
 
 use crate::failure::Failure;
 use crate::server::settings::Installation;
@@ -25,30 +23,27 @@ pub(crate) fn node_name(text: &str) -> Result<String, Failure> {
 /// Registers this machine, takes over its environments and sets aside those that other nodes now run.
 pub(crate) async fn join(
     app: &App,
-    plane: &Arc<dyn DataPlane>,
+    planes: &Planes,
     installation: &Installation,
     name: Option<String>,
 ) -> Result<(), Failure> {
-    if !plane.is_bound_to_machine() {
-        return Ok(());
-    }
+    let Some(machine) = planes.machine() else { return Ok(()) };
     let id = installation.node_id(&app.world)?;
     let name = match name {
         Some(name) => name,
         None => host_name(),
     };
-    let joined =
-        app.join(Node { id, name: name.clone() }, plane.local_environments()).await.map_err(|error| {
-            match error {
-                Error::Refused(refusal) => refusal.message(),
-                other => other.to_string(),
-            }
-        })?;
+    let joined = app.join(Node { id, name: name.clone() }, machine.environments()).await.map_err(
+        |error| match error {
+            Error::Refused(refusal) => refusal.message(),
+            other => other.to_string(),
+        },
+    )?;
     for id in joined.unknown {
         tracing::warn!(%id, "an environment on this machine belongs to no deployment; it is ignored");
     }
     for id in joined.on_other_nodes {
-        plane.set_aside(id).await.map_err(|fault| {
+        machine.set_aside(id).await.map_err(|fault| {
             format!("the environment {id}, which another node now runs, cannot be set aside: {fault}")
         })?;
     }

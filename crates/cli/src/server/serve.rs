@@ -23,7 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::failure::Failure;
 use crate::server::log::{Format, Log};
 use crate::server::settings::Installation;
-use crate::server::{data_plane, joining, limits, operator_socket, sockets};
+use crate::server::{data_plane, joining, limits, operator_socket, sockets, tell};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -186,17 +186,18 @@ impl Serve {
         podium_http::check(&settings)?;
         self.data_plane.check().await?;
         let Started { app, system, .. } = self.installation.open(self.config(address)?).await?;
-        let plane =
+        let planes =
             self.data_plane.open(&app, system, &self.installation.data_dir, self.tls_key.clone()).await?;
-        joining::join(&app, &plane, &self.installation, self.node_name.clone()).await?;
-        let loops = Loops::new(&app, system, &plane, self.loops()).start();
+        tell::what_runs(&app, &system, &planes).await?;
+        joining::join(&app, &planes, &self.installation, self.node_name.clone()).await?;
+        let loops = Loops::new(&app, system, &planes, self.loops()).start();
         let background = [
             tokio::spawn(follow::run(app.clone())),
             tokio::spawn(maintenance::run(app.clone())),
             tokio::spawn(disk::run(app.clone())),
             tokio::spawn(webhooks::run(app.clone())),
         ];
-        let server = Server::new(app.clone(), plane, settings);
+        let server = Server::new(app.clone(), planes, settings);
         let operator =
             operator_socket::start(server.clone(), app.clone(), &system, &self.installation.data_dir).await;
         let mut is_forgotten = false;
@@ -240,7 +241,6 @@ impl Serve {
         config.connections = self.database_connections;
         config.log_retention = Duration::from_hours(24 * u64::from(self.log_retention_days));
         config.show_secrets = self.allow_show_secrets;
-        config.runs_images = self.data_plane.runs_images();
         config.environments = match &self.environments_domain {
             Some(domain) => Environments::Domain(domain.clone()),
             None => Environments::Ports(self.environment_ports.clone()),

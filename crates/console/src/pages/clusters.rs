@@ -5,7 +5,7 @@ pub(crate) mod create;
 use askama::Template;
 use podium_api::ClusterId;
 use podium_api::clusters::{self, Cluster};
-use podium_api::enums::{ClusterStatus, ClusterType};
+use podium_api::enums::{ClusterStatus, ClusterType, PlaneKind};
 use podium_api::path::OfCluster;
 use serde_json::json;
 
@@ -71,6 +71,16 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     .answer()
 }
 
+/// What the deployments of a cluster run on.
+fn runs_on(of: &Cluster) -> &'static str {
+    match of.data_plane {
+        Some(PlaneKind::Local) => "the machine of the server: this cluster is only a name",
+        Some(PlaneKind::Simulated) => "nothing: they are simulated",
+        Some(PlaneKind::Kubernetes) => "Kubernetes",
+        None => "",
+    }
+}
+
 fn recovery(of: &Cluster) -> String {
     match (of.details.is_dr_enabled, of.failover_in_progress, of.is_failed_over) {
         (false, ..) => "off".to_owned(),
@@ -93,6 +103,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, cluster_id: ClusterId) -
         ("Type", view::words(of.r#type.as_str())),
         ("Cloud", of.cloud_provider.as_str().to_owned()),
         ("Region", of.region.clone()),
+        ("Deployments run on", runs_on(&of).to_owned()),
         ("Disaster recovery", recovery(&of)),
         ("Database", of.details.db_instance_type.clone()),
         ("Network", of.details.vpc_subnet_range.clone()),

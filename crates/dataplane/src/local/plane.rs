@@ -52,6 +52,8 @@ pub(super) struct Plane {
     unreadable: Mutex<BTreeMap<DeploymentId, Reason>>,
     /// Held while a supervisor is created.
     pub(super) creation_lock: AsyncMutex<()>,
+    /// Held by whoever measures processes.
+    pub(super) measuring: AsyncMutex<()>,
 }
 
 impl Plane {
@@ -82,6 +84,7 @@ impl Plane {
             supervisors: Mutex::default(),
             unreadable: Mutex::default(),
             creation_lock: AsyncMutex::default(),
+            measuring: AsyncMutex::default(),
         })
     }
 

@@ -20,7 +20,7 @@ impl Local {
         let version = status.running.runtime_version.clone().unwrap_or_default();
         let keys = EnvironmentKeys::new(|purpose| self.plane.key(id, purpose));
         Some(WebServer {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, status.web_port?)),
+            upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, status.web_port?)).into(),
             line: if version.starts_with("2.") { Line::Two } else { Line::Three },
             key: keys.token_signing,
         })
@@ -33,7 +33,7 @@ impl Local {
         let state = blocking(move || State::read(&path)).await;
         let state = state.map_err(|error| Reason::of_io("its state cannot be read", &error))?;
         let Some(State { namespace, .. }) = state else { return Ok(None) };
-        let base = format!("http://{}{}", server.address, settings::base_path(&namespace));
+        let base = format!("http://{}{}", server.upstream, settings::base_path(&namespace));
         let api = AirflowApi {
             client: &self.plane.health_client,
             base: &base,

@@ -78,6 +78,8 @@ struct Inner {
     metrics: Vec<EnvironmentMetrics>,
     running_tasks: HashMap<DeploymentId, Result<RunningTasks, Fault>>,
     users: Option<std::ops::Range<u32>>,
+    no_clusters: Option<UserText>,
+    has_no_images: bool,
     journal: Option<Vec<Entry>>,
     hung: u32,
 }
@@ -272,6 +274,16 @@ impl Script {
         self.lock().users = Some(users);
     }
 
+    /// Refuses new clusters from now on, for this reason.
+    pub fn refuse_clusters(&self, why: impl Into<UserText>) {
+        self.lock().no_clusters = Some(why.into());
+    }
+
+    /// Runs no images from now on.
+    pub fn run_no_images(&self) {
+        self.lock().has_no_images = true;
+    }
+
     /// Records all calls from now on.
     pub fn keep_journal(&self) {
         self.lock().journal = Some(Vec::new());
@@ -339,6 +351,14 @@ impl Script {
 
     pub(super) fn web_server(&self, id: DeploymentId) -> Option<WebServer> {
         self.lock().web_servers.get(&id).cloned()
+    }
+
+    pub(super) fn why_no_clusters(&self) -> Option<UserText> {
+        self.lock().no_clusters.clone()
+    }
+
+    pub(super) fn runs_images(&self) -> bool {
+        !self.lock().has_no_images
     }
 
     pub(super) fn users(&self) -> Option<std::ops::Range<u32>> {

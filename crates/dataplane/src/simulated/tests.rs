@@ -33,6 +33,14 @@ fn id<I: TypedId>(number: u32) -> I {
     I::from_raw(Id::from_parts(1, number, 0))
 }
 
+fn at(number: u32) -> Location {
+    Location::unknown(id(number))
+}
+
+fn cluster_at(number: u32) -> ClusterLocation {
+    ClusterLocation { id: id(number), plane: None }
+}
+
 fn environment(number: u32, generation: i64) -> Environment {
     let mut spec = Spec::new(DeploymentType::Standard, "3.3.2");
     spec.release.image_tag = format!("image-{generation}");
@@ -68,6 +76,7 @@ fn failed_over(id: ClusterId) -> Cluster {
         is_limited: false,
         workspace_ids: Vec::new(),
         metadata: ClusterMetadata::default(),
+        data_plane: None,
         created_at: Timestamp::from_millis(0),
         updated_at: Timestamp::from_millis(0),
         details,
@@ -92,19 +101,19 @@ fn is_up(observed: &Observed) -> bool {
 #[tokio::test]
 async fn every_call_takes_effect_immediately() {
     let plane = Simulated::in_memory(Hands::default().clock());
-    assert_eq!(plane.observe(id(1)).await, Ok(None));
+    assert_eq!(plane.observe(&at(1)).await, Ok(None));
     plane.apply(&environment(1, 1)).await.unwrap();
-    let seen = plane.observe(id(1)).await.unwrap().unwrap();
+    let seen = plane.observe(&at(1)).await.unwrap().unwrap();
     assert!(is_up(&seen) && seen.look_again_at.is_none());
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["apiserver", "dag-processor", "scheduler", "triggerer", "worker"]);
     assert_eq!(seen.running.dag_version.as_deref(), Some("dags-1"));
     plane.apply(&asleep(environment(1, 1))).await.unwrap();
-    let seen = plane.observe(id(1)).await.unwrap().unwrap();
+    let seen = plane.observe(&at(1)).await.unwrap().unwrap();
     assert!(seen.is_hibernating && seen.components.is_empty() && seen.rollout == Rollout::Done);
-    plane.remove(id(1)).await.unwrap();
-    plane.remove(id(1)).await.unwrap();
-    assert_eq!(plane.observe(id(1)).await, Ok(None));
+    plane.remove(&at(1)).await.unwrap();
+    plane.remove(&at(1)).await.unwrap();
+    assert_eq!(plane.observe(&at(1)).await, Ok(None));
     assert_eq!(plane.environments(), []);
 }
 
@@ -113,7 +122,7 @@ async fn an_older_generation_changes_nothing() {
     let plane = Simulated::in_memory(Hands::default().clock());
     plane.apply(&environment(1, 2)).await.unwrap();
     plane.apply(&environment(1, 1)).await.unwrap();
-    let seen = plane.observe(id(1)).await.unwrap();
+    let seen = plane.observe(&at(1)).await.unwrap();
     assert_eq!((seen.as_ref().unwrap().generation, image(seen.as_ref())), (2, Some("image-2")));
 }
 
@@ -125,20 +134,20 @@ async fn rollouts_and_removals_take_their_time() {
     plane.script().rollouts_take(Duration::from_secs(10));
     plane.script().removals_take(Duration::from_secs(5));
     plane.apply(&environment(1, 2)).await.unwrap();
-    let seen = plane.observe(id(1)).await.unwrap();
+    let seen = plane.observe(&at(1)).await.unwrap();
     assert_eq!(seen.as_ref().unwrap().rollout, Rollout::Underway);
     assert_eq!(seen.as_ref().unwrap().look_again_at, Some(Timestamp::from_millis(10_000)));
     assert_eq!(image(seen.as_ref()), Some("image-1"), "the old one runs until the new one is up");
     hands.set(10_000);
-    let seen = plane.observe(id(1)).await.unwrap();
+    let seen = plane.observe(&at(1)).await.unwrap();
     assert!(is_up(seen.as_ref().unwrap()));
     assert_eq!(image(seen.as_ref()), Some("image-2"));
-    plane.remove(id(1)).await.unwrap();
+    plane.remove(&at(1)).await.unwrap();
     hands.set(12_000);
-    plane.remove(id(1)).await.unwrap();
-    assert!(plane.observe(id(1)).await.unwrap().is_some());
+    plane.remove(&at(1)).await.unwrap();
+    assert!(plane.observe(&at(1)).await.unwrap().is_some());
     hands.set(15_000);
-    assert_eq!(plane.observe(id(1)).await, Ok(None), "removing again does not begin again");
+    assert_eq!(plane.observe(&at(1)).await, Ok(None), "removing again does not begin again");
     assert_eq!(plane.environments(), []);
 }
 
@@ -154,8 +163,8 @@ async fn the_script_injects_faults_and_keeps_a_journal() {
     assert_eq!(plane.apply(&environment(1, 1)).await, Err(failed));
     assert_eq!(plane.apply(&environment(1, 1)).await, Ok(()));
     assert_eq!(plane.apply(&environment(2, 1)).await, Ok(()));
-    assert_eq!(plane.remove(id(1)).await, Ok(()));
-    assert!(plane.remove(id(2)).await.unwrap_err().is_unreachable());
+    assert_eq!(plane.remove(&at(1)).await, Ok(()));
+    assert!(plane.remove(&at(2)).await.unwrap_err().is_unreachable());
     assert_eq!(plane.environments(), [], "it was removed, but nobody heard of it");
     let calls: Vec<(Call, Id)> = script.journal().iter().map(|entry| (entry.call, entry.id)).collect();
     let expected =
@@ -173,20 +182,20 @@ async fn changes_of_health_and_reachability_are_notified() {
     let script = plane.script();
     script.set_health(id(1), "scheduler", Health::Down("out of memory".into()));
     assert_eq!(changes.try_next(), Some(Changed::Environment(id(1))));
-    assert!(!is_up(&plane.observe(id(1)).await.unwrap().unwrap()));
+    assert!(!is_up(&plane.observe(&at(1)).await.unwrap().unwrap()));
     script.set_health(id(1), "scheduler", Health::Up);
-    assert!(is_up(&plane.observe(id(1)).await.unwrap().unwrap()));
+    assert!(is_up(&plane.observe(&at(1)).await.unwrap().unwrap()));
     script.flap(id(1), "worker", 4);
     let mut seen = Vec::new();
     for _ in 0..5 {
-        seen.push(is_up(&plane.observe(id(1)).await.unwrap().unwrap()));
+        seen.push(is_up(&plane.observe(&at(1)).await.unwrap().unwrap()));
     }
     assert_eq!(seen, [false, true, false, true, true]);
     script.lose_contact();
-    assert!(plane.observe(id(1)).await.unwrap_err().is_unreachable());
+    assert!(plane.observe(&at(1)).await.unwrap_err().is_unreachable());
     script.regain_contact();
     script.lose_contact_with(id(1));
-    assert!(plane.observe(id(1)).await.is_err() && plane.observe(id(2)).await.is_ok());
+    assert!(plane.observe(&at(1)).await.is_err() && plane.observe(&at(2)).await.is_ok());
 }
 
 #[tokio::test]
@@ -198,20 +207,20 @@ async fn stored_state_is_found_again_and_contains_no_secret() {
     let plane = open();
     plane.apply(&environment(1, 1)).await.unwrap();
     plane.apply(&environment(2, 1)).await.unwrap();
-    plane.remove(id(2)).await.unwrap();
+    plane.remove(&at(2)).await.unwrap();
     plane.apply_cluster(&cluster).await.unwrap();
     drop(plane);
     let plane = open();
     assert_eq!((plane.environments(), plane.clusters()), (vec![id(1)], vec![id(7)]));
-    assert!(is_up(&plane.observe(id(1)).await.unwrap().unwrap()));
-    let seen = plane.observe_cluster(id(7)).await.unwrap().unwrap();
+    assert!(is_up(&plane.observe(&at(1)).await.unwrap().unwrap()));
+    let seen = plane.observe_cluster(cluster_at(7)).await.unwrap().unwrap();
     assert!(matches!(seen.progress, Progress::Ready(health) if health.value == HealthValue::Healthy));
     assert!(
         seen.metadata.oidc_issuer_url.unwrap().contains("us-west-2"),
         "it runs where it was failed over to"
     );
-    plane.remove_cluster(id(7)).await.unwrap();
-    assert_eq!(plane.observe_cluster(id(7)).await, Ok(None));
+    plane.remove_cluster(cluster_at(7)).await.unwrap();
+    assert_eq!(plane.observe_cluster(cluster_at(7)).await, Ok(None));
     let files: Vec<_> = std::fs::read_dir(directory.path().join("environments")).unwrap().flatten().collect();
     assert_eq!(files.len(), 1);
     assert!(!std::fs::read_to_string(files[0].path()).unwrap().contains(SECRET));
@@ -243,7 +252,7 @@ async fn components_log_each_line_once() {
     }
     assert!(first.iter().all(|line| line.deployment_id == id(1) && !line.text.contains(SECRET)));
     plane.apply(&environment(1, 1)).await.unwrap();
-    plane.observe(id(1)).await.unwrap();
+    plane.observe(&at(1)).await.unwrap();
     assert_eq!(heard(), [], "asking for what is there says nothing");
     plane.script().rollouts_take(Duration::from_secs(1));
     plane.apply(&asleep(environment(1, 1))).await.unwrap();
@@ -251,8 +260,8 @@ async fn components_log_each_line_once() {
     plane.apply(&environment(1, 2)).await.unwrap();
     assert_eq!(heard().len(), 10);
     hands.set(1000);
-    plane.observe(id(1)).await.unwrap();
-    plane.observe(id(1)).await.unwrap();
+    plane.observe(&at(1)).await.unwrap();
+    plane.observe(&at(1)).await.unwrap();
     assert_eq!(heard().len(), 5, "once they are up they say so once");
 }
 

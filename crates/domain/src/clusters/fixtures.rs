@@ -102,6 +102,7 @@ pub(super) fn cluster(body: Value) -> Cluster {
         is_limited: false,
         workspace_ids,
         metadata: ClusterMetadata::default(),
+        data_plane: None,
         created_at: at(0),
         updated_at: at(0),
         details,

@@ -31,14 +31,9 @@ impl FrontDoor {
         cookies::find(&inbound.parts.headers, name)
     }
 
-    /// Whether a connection comes from a process of an environment, if that can be determined.
+    /// Whether a connection comes from a process of an environment.
     pub(crate) async fn is_of_an_environment(&self, peer: &Peer) -> bool {
-        let Some(users) = self.plane.environment_users() else { return false };
-        match peer.user().await {
-            Some(user) => users.contains(&user),
-            // Its owner is unknown, and it can only be a process of this machine.
-            None => peer.is_here(),
-        }
+        peer.is_of_an_environment(&self.planes).await
     }
 
     /// Refuses cookies where they must not be used: on unencrypted connections, and from processes of environments,

@@ -11,6 +11,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
+use podium_api::enums::PlaneKind;
 use podium_api::{DeploymentId, Description, EntityId, Id, OrganizationId, Timestamp, WorkspaceId};
 use podium_app::audit::shown_name;
 use podium_app::sessions::OpenSession;
@@ -293,6 +294,10 @@ impl Calls for SessionCalls<'_> {
                 member.is_some_and(|member| require(member.grants(), permission, target).is_ok())
             })
         })
+    }
+
+    fn simulates(&self) -> bool {
+        self.door.planes.own().kind() == PlaneKind::Simulated
     }
 
     fn airflow(&self, call: AirflowCall) -> Calling<'_, Result<AirflowReply, Problem>> {

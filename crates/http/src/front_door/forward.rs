@@ -115,7 +115,8 @@ impl FrontDoor {
             return away(message, 60);
         }
         let id = caller.deployment.id;
-        let shown = tokio::time::timeout(SHOWN, self.plane.web_server(id)).await;
+        let at = caller.deployment.location();
+        let shown = tokio::time::timeout(SHOWN, self.planes.of(&at).web_server(&at)).await;
         let shown = shown.unwrap_or_else(|_| Err(Fault::Unreachable("it does not answer in time".into())));
         if matches!(shown, Ok(None))
             && let Some(node) = self.app.other_node_of(id).await?
@@ -164,10 +165,10 @@ impl FrontDoor {
         let mut record = passed(&inbound, StatusCode::OK, false);
         let watch = self.app.watch(&caller.authority, caller.session);
         let outgoing = Outgoing { method, target, headers: sent, body, watch };
-        let (app, upstream) = (self.app.clone(), self.upstream.clone());
+        let (app, upstreams) = (self.app.clone(), self.upstreams.clone());
         let work = async move {
             let who = (caller.deployment.id, caller.authority.credential.subject_id);
-            let answer = upstream.send(who, &door, outgoing).await;
+            let answer = upstreams.send(who, &door, outgoing).await;
             if is_write {
                 record.status =
                     answer.as_ref().map_or_else(|failure| failure.status, Response::status).as_u16();

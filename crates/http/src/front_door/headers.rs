@@ -107,7 +107,7 @@ pub(super) fn for_client(
         headers.remove(name);
     }
     if let Some(location) = headers.get(LOCATION).and_then(|value| value.to_str().ok()) {
-        match without_authority(location, &[&door.address.to_string(), authority]) {
+        match without_authority(location, &[&door.upstream.to_string(), authority]) {
             Some(path) => drop(headers.insert(LOCATION, path)),
             None => drop(headers.remove(LOCATION)),
         }

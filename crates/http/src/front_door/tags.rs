@@ -82,14 +82,14 @@ impl FrontDoor {
         let target = format!("/airflow/{}/{api}{}", caller.deployment.namespace, path.encoded());
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        if let Ok(host) = HeaderValue::from_str(&door.address.to_string()) {
+        if let Ok(host) = HeaderValue::from_str(&door.upstream.to_string()) {
             headers.insert(HOST, host);
         }
         add_identity(&mut headers, door, NAME, AirflowRole::Viewer, inbound.now)?;
         let (body, watch) = (body::empty(), self.app.watch(&caller.authority, caller.session));
         let who = (caller.deployment.id, caller.authority.credential.subject_id);
         let outgoing = Outgoing { method: Method::GET, target, headers, body, watch };
-        let response = self.upstream.send(who, door, outgoing).await?;
+        let response = self.upstreams.send(who, door, outgoing).await?;
         match response.status() {
             StatusCode::NOT_FOUND => return Ok(Vec::new()),
             StatusCode::OK => {}

@@ -1,6 +1,8 @@
 //! Connections to environments: pooled, streaming both ways, limited in size, time and number, and shared fairly among
 //! callers.
 
+mod tls;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,16 +12,17 @@ use futures_util::stream;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use podium_api::{DeploymentId, SubjectId};
 use podium_app::authority::Watch;
 use podium_app::shared_capacity::{CapacityPermit, SharedCapacity};
-use podium_dataplane::WebServer;
+use podium_dataplane::{Upstream, WebServer};
 use podium_domain::{Refusal, UserText};
 use quick_cache::sync::Cache;
 
+use self::tls::Encrypted;
 use crate::body::{self, Body, BodyError, RequestBody, whole};
 use crate::errors::Failure;
 use crate::respond::Passthrough;
@@ -38,10 +41,12 @@ const IDLE: Duration = Duration::from_millis(1500);
 const ENVIRONMENTS: usize = 10_000;
 const LARGEST_PIECE: usize = 64 * 1024;
 
-/// The connection to environments; clones share it.
+/// The connections to environments; clones share them.
 #[derive(Clone)]
-pub(super) struct Upstream {
-    client: Client<HttpConnector, RequestBody>,
+pub(super) struct Upstreams {
+    plain: Client<HttpConnector, RequestBody>,
+    /// By web server: two of the same name may be behind different certificates.
+    encrypted: Arc<Cache<Upstream, Encrypted>>,
     running: Arc<Cache<DeploymentId, Arc<SharedCapacity<SubjectId>>>>,
     refused: Arc<AtomicU64>,
 }
@@ -66,19 +71,24 @@ struct Ended {
     has_lost_rights: AtomicBool,
 }
 
-impl Upstream {
+impl Upstreams {
     pub(super) fn new() -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT));
-        connector.set_nodelay(true);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(AT_ONCE)
-            .pool_timer(TokioTimer::new())
-            // Backpressure: what the reader does not take stays in the environment.
-            .http1_max_buf_size(LARGEST_PIECE)
-            .build(connector);
-        Self { client, running: Arc::new(Cache::new(ENVIRONMENTS)), refused: Arc::default() }
+        Self {
+            plain: pooled(connector()),
+            encrypted: Arc::new(Cache::new(ENVIRONMENTS)),
+            running: Arc::new(Cache::new(ENVIRONMENTS)),
+            refused: Arc::default(),
+        }
+    }
+
+    fn request(&self, upstream: &Upstream, request: Request<RequestBody>) -> Result<ResponseFuture, Failure> {
+        let Some(tls) = &upstream.tls else { return Ok(self.plain.request(request)) };
+        let client = self.encrypted.get_or_insert_with(upstream, || tls::client(tls)).map_err(|why| {
+            tracing::error!(%upstream, %why, "the connection to an environment cannot be encrypted");
+            let message = "The connection to the environment cannot be encrypted: the server's log says why.";
+            Failure::later(StatusCode::BAD_GATEWAY, message, 30)
+        })?;
+        Ok(client.request(request))
     }
 
     /// Sends a request, and returns as soon as the environment starts to respond.
@@ -89,8 +99,8 @@ impl Upstream {
         outgoing: Outgoing,
     ) -> Result<Response<Body>, Failure> {
         let running = self.run(id, subject_id)?;
-        let uri =
-            Uri::builder().scheme("http").authority(door.address.to_string()).path_and_query(outgoing.target);
+        let (scheme, authority) = (door.upstream.scheme(), door.upstream.to_string());
+        let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(outgoing.target);
         let uri = uri
             .build()
             .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "The path cannot be forwarded."))?;
@@ -105,7 +115,7 @@ impl Upstream {
         *request.method_mut() = outgoing.method;
         *request.uri_mut() = uri;
         *request.headers_mut() = outgoing.headers;
-        let response = match tokio::time::timeout(HEAD, self.client.request(request)).await {
+        let response = match tokio::time::timeout(HEAD, self.request(&door.upstream, request)?).await {
             Ok(Ok(response)) => response,
             Ok(Err(_)) if ended.has_lost_rights.load(Ordering::Relaxed) => {
                 let message = "Your rights changed while the body was arriving: send the request again.";
@@ -149,6 +159,24 @@ impl Upstream {
     pub(super) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
+}
+
+fn connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.set_connect_timeout(Some(CONNECT));
+    connector.set_nodelay(true);
+    connector
+}
+
+/// A client that keeps connections open for the next requests.
+fn pooled<C: Connect + Clone>(connector: C) -> Client<C, RequestBody> {
+    Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(AT_ONCE)
+        .pool_timer(TokioTimer::new())
+        // Backpressure: what the reader does not take stays in the environment.
+        .http1_max_buf_size(LARGEST_PIECE)
+        .build(connector)
 }
 
 /// A request body that aborts when it is too large, stalls or its caller loses rights.

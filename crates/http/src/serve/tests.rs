@@ -126,7 +126,7 @@ impl Talk {
 async fn server(handler: Handler) -> Server {
     captured_log::capture_log();
     let app = TestApp::start(Engine::Sqlite).await;
-    let server = Server::new(app.app.clone(), app.plane.clone(), Settings::default());
+    let server = Server::new(app.app.clone(), app.planes(), Settings::default());
     server.with_handler("GetSelfUser", handler)
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use podium_api::enums::DeploymentStatus::{Creating, Healthy};
 use podium_api::{DeploymentId, Id};
+use podium_dataplane::Health;
 use podium_dataplane::simulated::{Call, InjectedFault};
-use podium_dataplane::{DataPlane, Health};
 use podium_reconcile::{Failure, Loops, Options, Reconciler, StepFuture, StepResult};
 use podium_store::work;
 use podium_testkit::{Engine, TestApp, block_on, on_both_engines};
@@ -63,8 +63,7 @@ where
 }
 
 fn loops_of(app: &TestApp, options: Options, reconcilers: Vec<Box<dyn Reconciler>>) -> Loops {
-    let plane: Arc<dyn DataPlane> = Arc::<podium_dataplane::simulated::Simulated>::clone(&app.plane);
-    Loops::of(&app.app, app.system, &plane, options, reconcilers)
+    Loops::of(&app.app, app.system, &app.planes(), options, reconcilers)
 }
 
 async fn ask(app: &TestApp, kind: &'static str, things: usize) {

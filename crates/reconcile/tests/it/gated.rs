@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use podium_api::{ClusterId, DeploymentId};
+use podium_api::enums::PlaneKind;
 use podium_dataplane::simulated::Simulated;
 use podium_dataplane::{
-    Changes, Cluster, DataPlane, Environment, Observed, ObservedCluster, PlaneFuture, WebServer,
+    Changes, Cluster, ClusterLocation, DataPlane, Environment, EnvironmentMetrics, Location, Machine,
+    Observed, ObservedCluster, PlaneFuture, Planes, WebServer,
 };
+use podium_domain::UserText;
 use podium_reconcile::{Loops, Options};
 use podium_testkit::TestApp;
 use tokio::sync::oneshot;
@@ -37,8 +39,7 @@ impl Gated {
     }
 
     pub(crate) fn loops_with(self: &Arc<Self>, app: &TestApp, options: Options) -> Loops {
-        let plane: Arc<dyn DataPlane> = Arc::<Self>::clone(self);
-        Loops::new(&app.app, app.system, &plane, options)
+        Loops::new(&app.app, app.system, &Planes::only(Arc::<Self>::clone(self)), options)
     }
 
     /// Stops the next `apply` that is not stopped yet, after it has taken effect.
@@ -55,6 +56,14 @@ impl Gated {
 }
 
 impl DataPlane for Gated {
+    fn kind(&self) -> PlaneKind {
+        self.inner.kind()
+    }
+
+    fn accepts(&self, cluster: &Cluster) -> Result<(), UserText> {
+        self.inner.accepts(cluster)
+    }
+
     fn apply<'a>(&'a self, environment: &'a Environment) -> PlaneFuture<'a, ()> {
         Box::pin(async move {
             let answer = self.inner.apply(environment).await;
@@ -68,28 +77,36 @@ impl DataPlane for Gated {
         })
     }
 
-    fn observe(&self, id: DeploymentId) -> PlaneFuture<'_, Option<Observed>> {
-        self.inner.observe(id)
+    fn observe<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<Observed>> {
+        self.inner.observe(at)
     }
 
-    fn remove(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
-        self.inner.remove(id)
+    fn remove<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, ()> {
+        self.inner.remove(at)
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {
         self.inner.apply_cluster(cluster)
     }
 
-    fn observe_cluster(&self, id: ClusterId) -> PlaneFuture<'_, Option<ObservedCluster>> {
-        self.inner.observe_cluster(id)
+    fn observe_cluster(&self, at: ClusterLocation) -> PlaneFuture<'_, Option<ObservedCluster>> {
+        self.inner.observe_cluster(at)
     }
 
-    fn remove_cluster(&self, id: ClusterId) -> PlaneFuture<'_, ()> {
-        self.inner.remove_cluster(id)
+    fn remove_cluster(&self, at: ClusterLocation) -> PlaneFuture<'_, ()> {
+        self.inner.remove_cluster(at)
     }
 
-    fn web_server(&self, id: DeploymentId) -> PlaneFuture<'_, Option<WebServer>> {
-        self.inner.web_server(id)
+    fn web_server<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<WebServer>> {
+        self.inner.web_server(at)
+    }
+
+    fn metrics<'a>(&'a self, of: &'a [Location]) -> PlaneFuture<'a, Vec<EnvironmentMetrics>> {
+        self.inner.metrics(of)
+    }
+
+    fn machine(&self) -> Option<&dyn Machine> {
+        self.inner.machine()
     }
 
     fn changes(&self) -> Changes {

@@ -9,5 +9,6 @@ mod hibernation;
 mod leases;
 mod nodes;
 mod operations;
+mod planes;
 mod webhooks;
 mod work;

@@ -6,7 +6,6 @@ use podium_api::DeploymentId;
 use podium_api::enums::DeploymentStatus::{Creating, Healthy, Unknown};
 use podium_app::Error;
 use podium_app::nodes::{JoinReport, NODE_TIMEOUT, Node};
-use podium_dataplane::DataPlane as _;
 use podium_store::nodes::{self, Placement};
 use podium_testkit::{Engine, TestApp, block_on};
 
@@ -118,7 +117,7 @@ fn a_forgotten_node_is_replaced_and_sets_its_environments_aside_when_it_returns(
         assert_eq!(b.status(id).await.0, Healthy);
         tokio::time::timeout(Duration::from_secs(60), a.app.send_heartbeats()).await.expect("it is told");
         let node = a.app.node().expect("it was one").clone();
-        let joined = a.app.join(node, a.plane.local_environments()).await.unwrap();
+        let joined = a.app.join(node, a.plane.environments()).await.unwrap();
         assert_eq!(joined, JoinReport { on_other_nodes: vec![id], unknown: vec![] });
     });
 }
@@ -140,7 +139,7 @@ fn an_unplaced_old_deployment_is_taken_only_by_the_node_that_has_it() {
         assert_eq!(status, Unknown);
         assert!(reason.starts_with("No node reports that it runs this deployment"), "{reason}");
         let node = a.app.node().expect("it is one").clone();
-        let joined = a.app.join(node, a.plane.local_environments()).await.unwrap();
+        let joined = a.app.join(node, a.plane.environments()).await.unwrap();
         assert_eq!(joined, JoinReport::default());
         a.advance(Duration::from_hours(1));
         a.settle().await;

@@ -1,11 +1,9 @@
 //! An operation ends as its target does, whatever happens on the way: every call to the plane fails once, loses its
 //! response once, and is the last one before a process dies.
 
-use std::sync::Arc;
-
 use podium_api::{DeploymentId, Id, WorkspaceId};
-use podium_dataplane::simulated::{InjectedFault, Simulated};
-use podium_dataplane::{DataPlane, Fault};
+use podium_dataplane::Fault;
+use podium_dataplane::simulated::InjectedFault;
 use podium_reconcile::{Loops, Options};
 use podium_testkit::{Answer, TestApp, on_both_engines};
 use serde_json::{Value, json};
@@ -92,8 +90,7 @@ async fn die_after(app: &TestApp, id: DeploymentId, call: u32) {
             tokio::task::yield_now().await;
         }
     };
-    let plane: Arc<dyn DataPlane> = Arc::<Simulated>::clone(&app.plane);
-    let dying = Loops::new(&app.app, app.system, &plane, Options::default());
+    let dying = Loops::new(&app.app, app.system, &app.planes(), Options::default());
     tokio::select! {
         steps = dying.step_until_idle() => panic!("{call}: {steps:?}"),
         () = died => {}

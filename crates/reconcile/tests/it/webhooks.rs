@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use podium_app::webhooks::Destinations;
-use podium_dataplane::DataPlane;
 use podium_reconcile::{Lookup, Loops, Options, Resolver, Webhooks};
 use podium_testkit::{Engine, Receiver, TestApp, block_on};
 use serde_json::{Value, json};
@@ -51,8 +50,7 @@ impl World {
         .await;
         let options = Options::default();
         let webhooks = Webhooks::with_resolver(&app.app, app.system, options.step_time, resolver);
-        let plane: Arc<dyn DataPlane> = app.plane.clone();
-        let loops = Loops::of(&app.app, app.system, &plane, options, vec![Box::new(webhooks)]);
+        let loops = Loops::of(&app.app, app.system, &app.planes(), options, vec![Box::new(webhooks)]);
         let body = json!({ "name": "Chat", "url": url, "eventTypes": ["podium.team.created"] });
         let webhook = app.post(&app.owner, &app.path("/webhooks"), body).await.id();
         Self { app, loops, webhook }

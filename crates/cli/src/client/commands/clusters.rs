@@ -100,6 +100,7 @@ const VIEW: View = View {
         column("PROVIDER", "cloudProvider"),
         column("REGION", "region"),
         column("TYPE", "type"),
+        column("RUNS ON", "dataPlane"),
         wide("HEALTH STATUS", "healthStatus.value"),
         wide("STANDBY", "drRegion"),
         wide("FAILED OVER", "isFailedOver"),

@@ -51,7 +51,9 @@ impl Scripted {
         let id: DeploymentId = made.id().parse().unwrap();
         let airflow = Recorded::start(|path| answer(path, "3.0.6"));
         let key = Secret::new("what the environment believes".into());
-        app.plane.script().set_web_server(id, WebServer { address: airflow.address, line: Line::Three, key });
+        app.plane
+            .script()
+            .set_web_server(id, WebServer { upstream: airflow.address.into(), line: Line::Three, key });
         app.plane.script().rollouts_take(Duration::from_hours(1));
         let path = app.path(&format!("/deployments/{id}/hibernation-override"));
         app.post(&app.owner, &path, json!({ "isHibernating": true })).await.ok();

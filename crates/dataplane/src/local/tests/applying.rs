@@ -33,7 +33,7 @@ fn restarted(fixture: &Fixture, before: &BTreeMap<String, Identity>) -> BTreeSet
 async fn an_environment_starts_and_publishes_its_web_server() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
-    assert_eq!(plane.observe(fixture.id).await, Ok(None));
+    assert_eq!(plane.observe(&fixture.at()).await, Ok(None));
     let seen = fixture.bring_up(&plane, &fixture.environment(1)).await;
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["apiserver", "scheduler", "dag-processor", "triggerer"]);
@@ -41,10 +41,10 @@ async fn an_environment_starts_and_publishes_its_web_server() {
     let note = "Tasks run with Airflow's LocalExecutor on this machine instead of CELERY: it has one queue, which needs no separate workers.";
     assert_eq!(seen.note, Some(note.into()));
     assert!(!seen.is_hibernating);
-    let web_server = plane.web_server(fixture.id).await.unwrap().unwrap();
-    assert!(web_server.address.ip().is_loopback());
+    let web_server = plane.web_server(&fixture.at()).await.unwrap().unwrap();
+    assert_eq!(web_server.upstream.host, "127.0.0.1");
     assert_eq!(web_server.line, Line::Three);
-    std::net::TcpStream::connect(web_server.address).unwrap();
+    std::net::TcpStream::connect(web_server.upstream.to_string()).unwrap();
     assert!(fixture.processes().values().all(Identity::is_alive));
     assert!(names.iter().all(|name| components::source(name) == Some(name)));
 }
@@ -201,12 +201,12 @@ async fn an_overtaken_caller_changes_nothing() {
     let mut older = fixture.environment(4);
     older.is_hibernating = true;
     plane.apply(&older).await.unwrap();
-    let seen = plane.observe(fixture.id).await.unwrap().unwrap();
+    let seen = plane.observe(&fixture.at()).await.unwrap().unwrap();
     assert_eq!((seen.generation, seen.is_hibernating, seen.rollout), (5, false, Rollout::Done));
     drop(plane);
     let plane = fixture.open();
     plane.apply(&older).await.unwrap();
-    let seen = plane.observe(fixture.id).await.unwrap().unwrap();
+    let seen = plane.observe(&fixture.at()).await.unwrap().unwrap();
     assert_eq!((seen.generation, seen.is_hibernating), (-1, false), "not after a restart either");
     fixture.bring_up(&plane, &fixture.environment(5)).await;
     assert_eq!(fixture.processes(), before);
@@ -222,5 +222,5 @@ async fn an_environment_of_the_2_x_line_reports_its_limitations() {
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["webserver", "scheduler", "triggerer"]);
     assert!(seen.note.unwrap().as_str().contains("one at a time"));
-    assert_eq!(plane.web_server(fixture.id).await.unwrap().unwrap().line, Line::Two);
+    assert_eq!(plane.web_server(&fixture.at()).await.unwrap().unwrap().line, Line::Two);
 }

@@ -5,10 +5,10 @@ use std::fs;
 use podium_domain::deployments::plan::{Observed, Rollout};
 
 use super::fixture::{Fixture, eventually, fresh_id, metrics, trouble};
-use crate::DataPlane as _;
 use crate::blocking::allow_blocking;
 use crate::local::cgroups::Cgroups;
 use crate::local::process::group_of;
+use crate::{DataPlane as _, Location, Machine as _};
 
 /// Starts others, each of which does the same, twice as many every few milliseconds. Those who can start no more wait a
 /// little, so that other tests get on, and a broken bound does not take the machine down with it.
@@ -29,7 +29,7 @@ async fn a_fork_bomb_is_limited_and_ends_with_its_environment() {
     let cgroups = allow_blocking(Cgroups::find);
     if cgroups == Cgroups::None {
         // Nothing of this machine is ours to divide.
-        plane.remove(fixture.id).await.unwrap();
+        plane.remove(&fixture.at()).await.unwrap();
         return fixture.until_gone(&plane).await;
     }
     let seen = fixture.until(&plane, |seen| trouble(seen, "processes").is_some()).await;
@@ -45,13 +45,13 @@ async fn a_fork_bomb_is_limited_and_ends_with_its_environment() {
     fixture.clear_script("triggerer");
     plane.apply(&other).await.unwrap();
     let mut changes = plane.changes();
-    while plane.web_server(other.id).await.unwrap().is_none() {
+    while plane.web_server(&Location::unknown(other.id)).await.unwrap().is_none() {
         changes.next().await;
     }
     for id in [fixture.id, other.id] {
-        plane.remove(id).await.unwrap();
+        plane.remove(&Location::unknown(id)).await.unwrap();
     }
-    while !plane.local_environments().is_empty() {
+    while !plane.environments().is_empty() {
         changes.next().await;
     }
     assert_eq!(members.iter().filter(alive).count(), 0);
@@ -84,7 +84,7 @@ async fn an_environment_over_its_disk_quota_is_stopped_until_it_uses_less() {
     );
     assert_eq!(seen.rollout, Rollout::Done, "it is not on its way up");
     assert!(before.values().all(|identity| !identity.is_alive()));
-    assert_eq!(plane.web_server(fixture.id).await, Ok(None));
+    assert_eq!(plane.web_server(&fixture.at()).await, Ok(None));
     assert_eq!(
         fs::read_dir(fixture.place().temporary()).unwrap().count(),
         0,
@@ -112,7 +112,7 @@ async fn an_environment_that_keeps_writing_to_a_full_disk_is_stopped() {
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     plane.apply(&quiet).await.unwrap();
     let mut changes = plane.changes();
-    while plane.web_server(quiet.id).await.unwrap().is_none() {
+    while plane.web_server(&Location::unknown(quiet.id)).await.unwrap().is_none() {
         changes.next().await;
     }
     eventually(|| metrics(&plane).iter().all(|metrics| metrics.disk.is_some())).await;
@@ -120,10 +120,10 @@ async fn an_environment_that_keeps_writing_to_a_full_disk_is_stopped() {
     let seen = fixture.until(&plane, |seen| trouble(seen, "disk").is_some()).await;
     let why = trouble(&seen, "disk").unwrap();
     assert!(why.contains("the disk of its machine is full") && why.contains("6 MiB in user"), "{why}");
-    let other = plane.observe(quiet.id).await.unwrap().unwrap();
+    let other = plane.observe(&Location::unknown(quiet.id)).await.unwrap().unwrap();
     assert_eq!(trouble(&other, "disk"), None);
-    plane.remove(quiet.id).await.unwrap();
-    while plane.observe(quiet.id).await.unwrap().is_some() {
+    plane.remove(&Location::unknown(quiet.id)).await.unwrap();
+    while plane.observe(&Location::unknown(quiet.id)).await.unwrap().is_some() {
         changes.next().await;
     }
 }

@@ -24,7 +24,7 @@ fn given(fixture: &Fixture) -> Vec<String> {
 
 async fn ended(fixture: &Fixture, plane: &Local, clean_up: CleanUp) -> CleanUpState {
     loop {
-        match plane.clean_up(fixture.id, clean_up).await.unwrap() {
+        match plane.clean_up(&fixture.at(), clean_up).await.unwrap() {
             CleanUpState::Underway => tokio::time::sleep(LOOK_AGAIN).await,
             ended => return ended,
         }
@@ -48,12 +48,12 @@ fn untell(fixture: &Fixture, what: &str) {
 async fn history_is_cleaned_up_once_for_each_id() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
-    plane.clean_up(fixture.id, clean_up(1)).await.expect_err("there is no environment");
+    plane.clean_up(&fixture.at(), clean_up(1)).await.expect_err("there is no environment");
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     let done = ended(&fixture, &plane, clean_up(1)).await;
     let CleanUpState::Done(summary) = &done else { panic!("{done:?}") };
     assert_eq!(*summary, "3 DAG runs and 7 log files from before 2026-03-01T03:00:00.000Z were removed.");
-    assert_eq!(plane.clean_up(fixture.id, clean_up(1)).await.unwrap(), done);
+    assert_eq!(plane.clean_up(&fixture.at(), clean_up(1)).await.unwrap(), done);
     assert_eq!(given(&fixture), ["1772334000000"]);
     tell(&fixture, "unclean");
     let failed = ended(&fixture, &plane, clean_up(2)).await;
@@ -68,7 +68,7 @@ async fn a_clean_up_that_a_change_interrupts_begins_again_only_if_it_is_still_wa
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     tell(&fixture, "cleaning");
-    assert_eq!(plane.clean_up(fixture.id, clean_up(1)).await.unwrap(), CleanUpState::Underway);
+    assert_eq!(plane.clean_up(&fixture.at(), clean_up(1)).await.unwrap(), CleanUpState::Underway);
     begun(&fixture, 1).await;
     fixture.bring_up(&plane, &fixture.environment(2)).await;
     untell(&fixture, "cleaning");

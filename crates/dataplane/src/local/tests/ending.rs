@@ -81,7 +81,7 @@ async fn an_exited_web_server_is_not_published() {
     let web = fixture.processes()["apiserver"].clone();
     kill_process(Pid::from_raw(web.pid).unwrap(), Signal::TERM).unwrap();
     fixture.until(&plane, |seen| trouble(seen, "apiserver").is_some()).await;
-    assert_eq!(plane.web_server(fixture.id).await, Ok(None));
+    assert_eq!(plane.web_server(&fixture.at()).await, Ok(None));
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn exited_processes_are_restarted_even_while_the_next_state_cannot_be_prep
         kill(&eventually_some(|| fixture.processes().get("scheduler").cloned()).await);
         eventually(|| fixture.starts("scheduler").len() == times).await;
     }
-    let seen = plane.observe(fixture.id).await.unwrap().unwrap();
+    let seen = plane.observe(&fixture.at()).await.unwrap().unwrap();
     assert_eq!((seen.generation, seen.rollout), (2, Rollout::Underway), "it still waits");
     fs::remove_dir(in_the_way).unwrap();
     fixture.bring_up(&plane, &environment).await;
@@ -140,5 +140,5 @@ async fn an_environment_that_is_woken_while_it_hibernates_comes_back_completely(
     assert!(!seen.is_hibernating && !fixture.state().is_hibernating);
     assert_eq!(fixture.processes()["scheduler"], scheduler, "it did not end, so it is not started again");
     assert_eq!(fixture.leaders("scheduler"), 1);
-    assert!(plane.web_server(fixture.id).await.unwrap().is_some());
+    assert!(plane.web_server(&fixture.at()).await.unwrap().is_some());
 }

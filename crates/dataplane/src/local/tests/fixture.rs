@@ -29,7 +29,7 @@ use crate::local::runtimes::{READY, TEMPLATE, seal};
 use crate::local::state::State;
 use crate::local::timing::Timing;
 use crate::local::{Local, Logs, Options, Services, locks, metrics};
-use crate::{DataPlane as _, Environment, EnvironmentMetrics, Objects, Secret};
+use crate::{DataPlane as _, Environment, EnvironmentMetrics, Location, Objects, Secret};
 
 /// Long enough that only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -64,6 +64,11 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
+    /// Where its environment is.
+    pub(crate) fn at(&self) -> Location {
+        Location::unknown(self.id)
+    }
+
     pub(crate) fn new() -> Self {
         // As the control plane does.
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
@@ -254,7 +259,7 @@ while True: listener.accept()[0].close()
     pub(crate) async fn until(&self, plane: &Local, what: impl Fn(&Observed) -> bool) -> Observed {
         let mut changes = plane.changes();
         loop {
-            let seen = plane.observe(self.id).await.unwrap();
+            let seen = plane.observe(&self.at()).await.unwrap();
             match seen {
                 Some(seen) if what(&seen) => return seen,
                 _ => {}
@@ -281,7 +286,7 @@ while True: listener.accept()[0].close()
     /// Waits until nothing is left of the environment.
     pub(crate) async fn until_gone(&self, plane: &Local) {
         let mut changes = plane.changes();
-        while let Some(seen) = plane.observe(self.id).await.unwrap() {
+        while let Some(seen) = plane.observe(&self.at()).await.unwrap() {
             let change = tokio::time::timeout(PATIENCE, changes.next()).await;
             change.unwrap_or_else(|_| panic!("in vain: {seen:?}"));
         }

@@ -56,13 +56,13 @@ async fn an_update_goes_on_at_once_when_its_drain_is_ended() {
     let plane = fixture.open();
     busy(&fixture, &plane).await;
     let changed = with_variable(&fixture, 2, "CITY", "Oslo");
-    plane.end_drain(fixture.id, 1).await.unwrap();
+    plane.end_drain(&fixture.at(), 1).await.unwrap();
     plane.apply(&changed).await.unwrap();
     fixture.until(&plane, drains).await;
-    plane.end_drain(fixture.id, 1).await.unwrap();
+    plane.end_drain(&fixture.at(), 1).await.unwrap();
     fixture.until(&plane, drains).await;
     assert_eq!(fixture.starts("scheduler").len(), 1, "that was another rollout");
-    plane.end_drain(fixture.id, 2).await.unwrap();
+    plane.end_drain(&fixture.at(), 2).await.unwrap();
     fixture.until(&plane, is_done).await;
     eventually(|| fixture.starts("scheduler").len() == 2).await;
     assert!(!fixture.place().drain().exists());
@@ -80,7 +80,7 @@ async fn hibernation_waits_for_tasks_until_it_is_told_not_to() {
     plane.apply(&asleep(&fixture, 2)).await.unwrap();
     fixture.until(&plane, drains).await;
     assert!(fixture.processes()["scheduler"].is_alive());
-    plane.end_drain(fixture.id, 2).await.unwrap();
+    plane.end_drain(&fixture.at(), 2).await.unwrap();
     fixture.until(&plane, is_done).await;
     assert!(fixture.processes().is_empty());
 }
@@ -97,7 +97,7 @@ async fn workers_that_finish_their_tasks_are_a_drain_that_can_be_ended() {
     assert!(before["worker-heavy"].is_alive());
     // Those that come next work as usual.
     fixture.clear_script("celery");
-    plane.end_drain(fixture.id, 2).await.unwrap();
+    plane.end_drain(&fixture.at(), 2).await.unwrap();
     fixture.until(&plane, is_done).await;
     assert!(!before["worker-heavy"].is_alive() && !before["worker-default"].is_alive());
 }
@@ -111,7 +111,7 @@ async fn hibernation_ends_workers_at_once_when_it_is_told_to() {
     let asleep = Environment { is_hibernating: true, generation: 2, ..wanted };
     plane.apply(&asleep).await.unwrap();
     fixture.until(&plane, drains).await;
-    plane.end_drain(fixture.id, 2).await.unwrap();
+    plane.end_drain(&fixture.at(), 2).await.unwrap();
     fixture.until(&plane, is_done).await;
     assert!(fixture.processes().is_empty());
 }
@@ -122,13 +122,13 @@ async fn a_removal_that_drains_waits_also_after_a_restart() {
     let plane = fixture.open();
     busy(&fixture, &plane).await;
     let before = fixture.processes();
-    plane.drain_and_remove(fixture.id, None).await.unwrap();
+    plane.drain_and_remove(&fixture.at(), None).await.unwrap();
     fixture.until(&plane, drains).await;
     drop(plane);
     assert!(before.values().all(Identity::is_alive));
     let plane = fixture.open();
     fixture.until(&plane, drains).await;
-    plane.drain_and_remove(fixture.id, None).await.unwrap();
+    plane.drain_and_remove(&fixture.at(), None).await.unwrap();
     assert!(before.values().all(Identity::is_alive));
     fixture.clear_script("busy");
     fixture.until_gone(&plane).await;
@@ -140,8 +140,8 @@ async fn the_drain_of_a_removal_can_be_ended() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     busy(&fixture, &plane).await;
-    plane.drain_and_remove(fixture.id, None).await.unwrap();
+    plane.drain_and_remove(&fixture.at(), None).await.unwrap();
     let seen = fixture.until(&plane, drains).await;
-    plane.end_drain(fixture.id, seen.generation).await.unwrap();
+    plane.end_drain(&fixture.at(), seen.generation).await.unwrap();
     fixture.until_gone(&plane).await;
 }

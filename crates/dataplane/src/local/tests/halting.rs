@@ -42,7 +42,7 @@ async fn a_stopped_environment_stays_stopped_until_it_is_started() {
     let seen = fixture.until(&plane, is_stopped).await;
     assert_eq!(seen.rollout, Rollout::Done, "nothing is on its way");
     assert!(!before.values().any(Identity::is_alive) && stopped.is_at_rest().unwrap());
-    assert_eq!(plane.web_server(fixture.id).await, Ok(None));
+    assert_eq!(plane.web_server(&fixture.at()).await, Ok(None));
     // After a restart, and after one without a desired state yet.
     drop(plane);
     let plane = fixture.open();
@@ -59,7 +59,7 @@ async fn a_stopped_environment_stays_stopped_until_it_is_started() {
     assert!(!stopped.is_at_rest().unwrap());
     stopped.mark(Stop::Drain).unwrap();
     fixture.until(&plane, is_stopped).await;
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     fixture.until_gone(&plane).await;
     assert!(stoppable_environments(&fixture.plane()).unwrap().is_empty());
 }

@@ -71,7 +71,7 @@ async fn a_broker_listens_on_no_port_and_requires_its_password() {
     );
     assert_eq!(listening(fixture.processes()["broker"].pid), 0);
     assert!(listening(fixture.processes()["apiserver"].pid) > 0, "this is how it would show");
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     fixture.until_gone(&plane).await;
 }
 
@@ -80,8 +80,8 @@ async fn a_web_servers_port_is_outside_the_ephemeral_range() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
-    let web_server = plane.web_server(fixture.id).await.unwrap().unwrap();
-    assert!(ports::is_in_our_range(web_server.address.port()), "{}", web_server.address);
+    let web_server = plane.web_server(&fixture.at()).await.unwrap().unwrap();
+    assert!(ports::is_in_our_range(web_server.upstream.port), "{}", web_server.upstream);
 }
 
 #[tokio::test]
@@ -92,15 +92,15 @@ async fn nothing_is_sent_to_a_socket_that_is_not_held() {
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     let before =
-        (fixture.processes()["apiserver"].clone(), plane.web_server(fixture.id).await.unwrap().unwrap());
+        (fixture.processes()["apiserver"].clone(), plane.web_server(&fixture.at()).await.unwrap().unwrap());
     drop(plane);
     fixture.clear_script("hidden-socket");
     let plane = fixture.open();
-    assert_eq!(plane.web_server(fixture.id).await.unwrap(), None, "whoever listens there may be anybody");
+    assert_eq!(plane.web_server(&fixture.at()).await.unwrap(), None, "whoever listens there may be anybody");
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     eventually(|| fixture.starts("api-server").len() == 2).await;
     assert!(!before.0.is_alive());
-    assert_eq!(plane.web_server(fixture.id).await.unwrap(), Some(before.1), "and it is where it was");
+    assert_eq!(plane.web_server(&fixture.at()).await.unwrap(), Some(before.1), "and it is where it was");
     assert_eq!(fixture.starts("scheduler").len(), 1, "nobody else has to restart");
 }
 
@@ -112,7 +112,7 @@ async fn the_user_of_a_removed_environment_is_never_reused() {
     for generation in 1..=3 {
         fixture.bring_up(&plane, &fixture.environment(generation)).await;
         assert!(slots.insert(fixture.state().slot), "{slots:?}");
-        plane.remove(fixture.id).await.unwrap();
+        plane.remove(&fixture.at()).await.unwrap();
         fixture.until_gone(&plane).await;
     }
     drop(plane);

@@ -91,7 +91,7 @@ async fn packages_that_do_not_resolve_leave_what_serves_alone() {
     assert_eq!(fixture.processes(), before);
     let live = fs::read_to_string(fixture.place().code().join("dags/current/dag.py")).unwrap();
     assert_eq!(live, "project-1-package");
-    let (generation, report) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let (generation, report) = plane.rollout_report(&fixture.at()).await.unwrap().unwrap();
     assert_eq!(generation, 2);
     assert!(!report.steps.is_empty());
 
@@ -104,11 +104,11 @@ async fn the_report_has_files_dags_and_steps() {
     let fixture = with_installer();
     let plane = fixture.open();
     fixture.bring_up(&plane, &at(&fixture, 1, "project-1-package")).await;
-    let (_, first) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let (_, first) = plane.rollout_report(&fixture.at()).await.unwrap().unwrap();
     assert_eq!(first.files.unwrap().added, ["dags/dag.py", "requirements.txt"]);
     assert_eq!(first.dags.map(|dags| dags.removed_count), Some(0), "what was there before is known: nothing");
     fixture.bring_up(&plane, &at(&fixture, 2, "project-2-package")).await;
-    let (generation, second) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let (generation, second) = plane.rollout_report(&fixture.at()).await.unwrap().unwrap();
     let files = second.files.unwrap();
     assert_eq!((generation, files.changed, files.added_count), (2, vec!["dags/dag.py".into()], 0));
     assert_eq!((second.is_parsed, second.import_error_count), (Some(true), 0));

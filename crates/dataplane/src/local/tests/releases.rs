@@ -42,7 +42,7 @@ async fn a_refused_release_leaves_the_one_that_is_rolling_out() {
     let seen = refused(&fixture, &plane, &bad).await;
     assert_eq!(seen.running.dag_version.as_deref(), Some("project-2-otherpackage"));
     assert_eq!(current(&fixture), "project-2-otherpackage");
-    let (generation, report) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let (generation, report) = plane.rollout_report(&fixture.at()).await.unwrap().unwrap();
     assert_eq!((generation, report.files), (3, None), "nothing of the other release is in its report");
 
     drop(plane);
@@ -62,11 +62,11 @@ async fn a_rollout_that_is_resumed_after_a_restart_compares_with_what_was_live_b
     fixture.clear_script("scheduler");
     let plane = fixture.open();
     fixture.bring_up(&plane, &second).await;
-    let (_, report) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let (_, report) = plane.rollout_report(&fixture.at()).await.unwrap().unwrap();
     assert_eq!(report.is_parsed, Some(true), "Airflow has been asked");
     assert_eq!(report.files.unwrap().changed, ["dags/dag.py", "requirements.txt"]);
     fixture.bring_up(&plane, &Environment { generation: 3, ..second }).await;
-    let (_, report) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let (_, report) = plane.rollout_report(&fixture.at()).await.unwrap().unwrap();
     assert_eq!((report.is_parsed, report.files), (None, None), "nothing has changed since");
 }
 

@@ -8,11 +8,11 @@ use podium_domain::deployments::plan::Observed;
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 
 use super::fixture::{Fixture, detail, eventually, fresh_id, metrics, trouble};
-use crate::DataPlane as _;
 use crate::blocking::allow_blocking;
 use crate::local::cgroups::Cgroups;
 use crate::local::identity::Identity;
 use crate::local::trees::nest;
+use crate::{DataPlane as _, Location};
 
 #[tokio::test]
 async fn nothing_is_left_not_even_orphans() {
@@ -23,19 +23,20 @@ async fn nothing_is_left_not_even_orphans() {
     let away = || fs::read_to_string(fixture.path("told").join("away")).ok()?.trim().parse::<i32>().ok();
     eventually(|| away().is_some()).await;
     let away = Identity::of(away().unwrap()).unwrap();
-    let (processes, web_server) = (fixture.processes(), plane.web_server(fixture.id).await.unwrap().unwrap());
+    let (processes, web_server) =
+        (fixture.processes(), plane.web_server(&fixture.at()).await.unwrap().unwrap());
     let (root, groups) = (fixture.place().root, allow_blocking(Cgroups::find).groups(fixture.id));
     assert!(groups.iter().all(|group| group.exists()));
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     plane.apply(&fixture.environment(2)).await.unwrap();
     fixture.until_gone(&plane).await;
     assert!(!away.is_alive());
     assert!(processes.values().all(|identity| !identity.is_alive()));
     assert!(!root.exists());
-    assert!(TcpStream::connect(web_server.address).is_err());
+    assert!(TcpStream::connect(web_server.upstream.to_string()).is_err());
     assert_eq!(groups.iter().find(|group| group.exists()), None);
-    assert_eq!(plane.web_server(fixture.id).await, Ok(None));
-    plane.remove(fixture.id).await.unwrap();
+    assert_eq!(plane.web_server(&fixture.at()).await, Ok(None));
+    plane.remove(&fixture.at()).await.unwrap();
     fixture.bring_up(&plane, &fixture.environment(3)).await;
 }
 
@@ -45,9 +46,9 @@ async fn an_interrupted_removal_continues_after_a_restart() {
     fixture.set_script("scheduler", "trap '' TERM; while :; do sleep 0.1; done");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     fixture.until(&plane, |seen| trouble(seen, "removal").is_some()).await;
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     drop(plane);
     assert!(fixture.state().is_removed);
     let root = fixture.place().root;
@@ -64,7 +65,7 @@ async fn a_removal_that_a_shutdown_interrupts_leaves_no_process() {
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     let processes = fixture.processes();
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     fixture.until(&plane, |seen| trouble(seen, "removal").is_some()).await;
     drop(plane);
     assert_eq!(processes.values().find(|identity| identity.is_alive()), None);
@@ -78,7 +79,7 @@ async fn nested_directories_are_removed_however_deep() {
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     nest(&fixture.place().user_home(), 15_000);
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     fixture.until_gone(&plane).await;
     assert!(!fixture.place().root.exists());
 }
@@ -96,7 +97,7 @@ async fn a_failed_removal_is_reported_and_retried_while_the_others_run() {
         // Only root can make something that root cannot remove.
         return;
     }
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     let is_said =
         |seen: &Observed| trouble(seen, "removal").is_some_and(|why| why.contains("cannot be removed"));
     fixture.until(&plane, is_said).await;
@@ -109,11 +110,11 @@ async fn a_failed_removal_is_reported_and_retried_while_the_others_run() {
     other.id = fresh_id();
     plane.apply(&other).await.unwrap();
     let mut changes = plane.changes();
-    while plane.web_server(other.id).await.unwrap().is_none() {
+    while plane.web_server(&Location::unknown(other.id)).await.unwrap().is_none() {
         changes.next().await;
     }
-    plane.remove(other.id).await.unwrap();
-    while plane.observe(other.id).await.unwrap().is_some() {
+    plane.remove(&Location::unknown(other.id)).await.unwrap();
+    while plane.observe(&Location::unknown(other.id)).await.unwrap().is_some() {
         changes.next().await;
     }
     ioctl_setflags(&directory, flags).unwrap();
@@ -131,7 +132,7 @@ async fn a_start_continues_if_the_state_of_an_environment_is_unreadable() {
     let whole = fs::read(fixture.place().state()).unwrap();
     fs::write(fixture.place().state(), "{").unwrap();
     let plane = fixture.open();
-    let seen = plane.observe(fixture.id).await.unwrap().unwrap();
+    let seen = plane.observe(&fixture.at()).await.unwrap().unwrap();
     assert_eq!(trouble(&seen, "state").unwrap(), "the environment cannot be taken over: invalid data");
     assert!(detail(&seen, "state").unwrap().contains("state.json cannot be read"), "{seen:?}");
     assert_eq!(metrics(&plane)[0].components[0].name, "state");
@@ -146,7 +147,7 @@ async fn a_start_continues_if_the_state_of_an_environment_is_unreadable() {
     fs::remove_file(fixture.place().state()).unwrap();
     fs::create_dir_all(fixture.place().state().join("below")).unwrap();
     let plane = fixture.open();
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     fixture.until_gone(&plane).await;
     assert!(!scheduler.is_alive() && !fixture.place().root.exists());
 }

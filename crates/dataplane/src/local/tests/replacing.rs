@@ -262,14 +262,14 @@ async fn a_new_web_server_takes_over_without_a_refused_request() {
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     let before = fixture.processes();
-    let address = plane.web_server(fixture.id).await.unwrap().unwrap().address;
+    let address = plane.web_server(&fixture.at()).await.unwrap().unwrap().upstream.to_string();
     let is_over = Arc::new(AtomicBool::new(false));
     let asking = std::thread::spawn({
         let is_over = Arc::clone(&is_over);
         move || {
             let mut answered = 0;
             while !is_over.load(Ordering::Relaxed) {
-                let mut stream = TcpStream::connect(address).unwrap();
+                let mut stream = TcpStream::connect(&address).unwrap();
                 stream
                     .write_all(b"GET /airflow/calm-river-1234/api/v2/monitor/health HTTP/1.0\r\n\r\n")
                     .unwrap();
@@ -289,7 +289,7 @@ async fn a_new_web_server_takes_over_without_a_refused_request() {
         .await;
     eventually(|| fixture.starts("api-server").len() == 2).await;
     assert!(before["apiserver"].is_alive(), "it serves until the newer one does");
-    assert!(plane.web_server(fixture.id).await.unwrap().is_some());
+    assert!(plane.web_server(&fixture.at()).await.unwrap().is_some());
     fs::write(fixture.path("told").join("go"), "").unwrap();
     fixture.bring_up(&plane, &with_variable(&fixture, 2, key, "7")).await;
     assert!(!before["apiserver"].is_alive());
@@ -310,7 +310,7 @@ async fn a_web_server_that_cannot_be_replaced_keeps_serving() {
         .until(&plane, |seen| detail(seen, "apiserver").is_some_and(|why| why.contains("no such setting")))
         .await;
     assert_eq!(seen.rollout, Rollout::Underway);
-    assert!(before["apiserver"].is_alive() && plane.web_server(fixture.id).await.unwrap().is_some());
+    assert!(before["apiserver"].is_alive() && plane.web_server(&fixture.at()).await.unwrap().is_some());
     fixture.clear_script("api-server");
     fixture.bring_up(&plane, &fixture.environment(3)).await;
     assert!(!before["apiserver"].is_alive(), "somebody else took its place");

@@ -17,17 +17,17 @@ async fn running_processes_are_taken_over_unchanged() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(7)).await;
-    let (before, web_server) = (fixture.processes(), plane.web_server(fixture.id).await.unwrap());
+    let (before, web_server) = (fixture.processes(), plane.web_server(&fixture.at()).await.unwrap());
     let supervisors = Arc::downgrade(&plane.plane);
     drop(plane);
     let followers = || Arc::strong_count(&fixture.logs) - 1;
     eventually(|| supervisors.strong_count() == 0 && followers() == 0).await;
     assert!(before.values().all(Identity::is_alive), "nobody ends them");
     let plane = fixture.open();
-    let seen = plane.observe(fixture.id).await.unwrap().unwrap();
+    let seen = plane.observe(&fixture.at()).await.unwrap().unwrap();
     assert_eq!((seen.generation, seen.rollout), (-1, Rollout::Underway));
     assert_eq!(seen.running.runtime_version.as_deref(), Some("3.3.2"));
-    assert_eq!(plane.web_server(fixture.id).await.unwrap(), web_server);
+    assert_eq!(plane.web_server(&fixture.at()).await.unwrap(), web_server);
     fixture.bring_up(&plane, &fixture.environment(7)).await;
     assert_eq!(fixture.processes(), before);
     assert_eq!(fixture.starts("scheduler").len(), 1);
@@ -83,7 +83,7 @@ async fn a_restart_at_any_moment_leaves_one_process_of_each_component() {
         let mut changes = plane.changes();
         plane.apply(&fixture.environment(1)).await.unwrap();
         for _ in 0..moment {
-            if plane.observe(fixture.id).await.unwrap().unwrap().rollout == Rollout::Done {
+            if plane.observe(&fixture.at()).await.unwrap().unwrap().rollout == Rollout::Done {
                 break;
             }
             changes.next().await;
@@ -164,7 +164,7 @@ async fn a_process_with_a_reused_pid_is_never_signalled() {
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     assert_ne!(fixture.processes()["triggerer"].pid, stranger.id().cast_signed());
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     fixture.until_gone(&plane).await;
     assert_eq!(stranger.try_wait().unwrap(), None, "it lives");
     stranger.kill().unwrap();

@@ -41,7 +41,7 @@ async fn a_strict_release_that_breaks_a_dag_does_not_go_live() {
     assert_eq!(seen.running.dag_version.as_deref(), Some("first"));
     let live = fs::read_to_string(fixture.place().code().join("dags/current/dag.py")).unwrap();
     assert_eq!((live.as_str(), fixture.processes()), ("first", before));
-    let (generation, report) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let (generation, report) = plane.rollout_report(&fixture.at()).await.unwrap().unwrap();
     let error = &report.import_errors[0];
     assert_eq!((generation, report.import_error_count), (2, 1));
     assert_eq!(
@@ -51,7 +51,7 @@ async fn a_strict_release_that_breaks_a_dag_does_not_go_live() {
 
     fixture.bring_up(&plane, &at(&fixture, 3, "breaks")).await;
     fixture.bring_up(&plane, &strict(&fixture, 4, "breaks-still")).await;
-    let (_, report) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let (_, report) = plane.rollout_report(&fixture.at()).await.unwrap().unwrap();
     assert_eq!(report.files.unwrap().changed, ["dag.py"], "what was broken before is not broken by it");
     assert_eq!(fixture.state().starting, None);
 }
@@ -68,7 +68,7 @@ async fn a_strict_first_release_with_a_broken_file_does_not_go_live() {
         "the deploy is strict, and one of its files cannot be imported: dag.py, line 2: ImportError: no"
     );
     assert_eq!(seen.running.dag_version, None);
-    let (_, report) = plane.rollout_report(fixture.id).await.unwrap().unwrap();
+    let (_, report) = plane.rollout_report(&fixture.at()).await.unwrap().unwrap();
     assert_eq!((report.import_errors[0].file.as_str(), report.import_error_count), ("dag.py", 1));
     fixture.bring_up(&plane, &strict(&fixture, 2, "first")).await;
 }

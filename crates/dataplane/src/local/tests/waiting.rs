@@ -17,7 +17,7 @@ async fn a_machine_without_python_says_what_to_install() {
     let seen = fixture.until(&plane, |seen| trouble(seen, "runtime").is_some()).await;
     assert!(trouble(&seen, "runtime").unwrap().contains("apt install python3"));
     assert_eq!((seen.rollout, seen.generation), (Rollout::Underway, 1));
-    plane.remove(fixture.id).await.unwrap();
+    plane.remove(&fixture.at()).await.unwrap();
     fixture.until_gone(&plane).await;
 }
 
@@ -48,10 +48,10 @@ async fn a_web_server_is_not_published_before_it_responds() {
     plane.apply(&fixture.environment(1)).await.unwrap();
     let seen = fixture.until(&plane, |seen| trouble(seen, "apiserver").is_some()).await;
     assert_eq!(trouble(&seen, "apiserver").unwrap(), "it is not serving requests yet");
-    assert_eq!(plane.web_server(fixture.id).await, Ok(None));
+    assert_eq!(plane.web_server(&fixture.at()).await, Ok(None));
     fs::write(fixture.path("told").join("go"), "").unwrap();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
-    assert!(plane.web_server(fixture.id).await.unwrap().is_some());
+    assert!(plane.web_server(&fixture.at()).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn hibernating_ends_everything_and_waking_finds_the_same_database() {
     assert!(seen.is_hibernating && seen.components.is_empty());
     assert!(before.values().all(|identity| !identity.is_alive()));
     assert!(fixture.processes().is_empty());
-    assert_eq!(plane.web_server(fixture.id).await, Ok(None));
+    assert_eq!(plane.web_server(&fixture.at()).await, Ok(None));
     fixture.bring_up(&plane, &fixture.environment(3)).await;
     assert_eq!(fs::read_to_string(&database).unwrap(), "what was learned");
 }
@@ -116,8 +116,8 @@ async fn a_port_that_was_taken_while_nothing_ran_is_replaced() {
     let somebody_else = eventually_some(|| TcpListener::bind((Ipv4Addr::LOCALHOST, web_port)).ok()).await;
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
-    let web_server = plane.web_server(fixture.id).await.unwrap().unwrap();
-    assert_ne!(web_server.address.port(), web_port);
-    assert_eq!(web_server.address.port(), fixture.state().web_port);
+    let web_server = plane.web_server(&fixture.at()).await.unwrap().unwrap();
+    assert_ne!(web_server.upstream.port, web_port);
+    assert_eq!(web_server.upstream.port, fixture.state().web_port);
     drop(somebody_else);
 }

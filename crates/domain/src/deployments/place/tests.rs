@@ -171,6 +171,7 @@ fn cluster(kind: ClusterType, status: ClusterStatus) -> Cluster {
         is_limited: false,
         workspace_ids: Vec::new(),
         metadata: ClusterMetadata::default(),
+        data_plane: None,
         created_at: now,
         updated_at: now,
         details: ClusterDetails::default(),

@@ -304,7 +304,8 @@ fn without_urls(deploy: &Value) -> Value {
 /// What was found: such deploys ended DEPLOYED and HEALTHY, with an image that nobody had pushed.
 fn where_no_images_run_a_deploy_of_one_is_refused(engine: Engine) {
     block_on(async {
-        let app = TestApp::start_with(engine, |config, _| config.runs_images = false).await;
+        let app = TestApp::start(engine).await;
+        app.plane.script().run_no_images();
         let place = Place::new(&app).await;
         place.change(|row| row.spec.runtime_version = "3.1.0".into()).await;
         for body in [

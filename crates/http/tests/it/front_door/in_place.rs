@@ -147,7 +147,7 @@ on_both_engines! {
         app.set_column("deployments", behind.id, "status", "'HEALTHY'").await;
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let door = podium_dataplane::WebServer {
-            address: nobody, line: Line::Three, key: podium_dataplane::Secret::new("k".into()),
+            upstream: nobody.into(), line: Line::Three, key: podium_dataplane::Secret::new("k".into()),
         };
         app.plane.script().set_web_server(behind.id, door);
         let away = app.get(&app.owner, &behind.at("/api/v2/dags")).await;

@@ -2,6 +2,7 @@
 
 mod dag_roles;
 mod device;
+mod encrypted;
 pub(crate) mod environment;
 mod hostile;
 mod in_place;
@@ -45,7 +46,7 @@ impl Behind {
         let id = made(app, workspace, json!({})).await;
         let namespace = read(app, id).await["namespace"].as_str().unwrap().to_owned();
         let environment = Environment::start().await;
-        let door = WebServer { address: environment.address, line, key: Secret::new(KEY.into()) };
+        let door = WebServer { upstream: environment.address.into(), line, key: Secret::new(KEY.into()) };
         app.plane.script().set_web_server(id, door);
         Self { id, workspace, namespace, environment }
     }

@@ -7,6 +7,7 @@ use podium_api::Timestamp;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
 use podium_app::{App, Config, Started, maintenance};
+use podium_dataplane::Planes;
 use podium_dataplane::simulated::Simulated;
 use podium_http::{Server, Settings};
 use podium_testkit::{Database, Engine, START, block_on};
@@ -44,7 +45,7 @@ fn of_replicas_that_start_together_on_an_empty_database_one_creates_the_organiza
         for replica in &started {
             let clock = Arc::clone(&replica.app.world);
             let plane = Arc::new(Simulated::in_memory(Arc::new(move || clock.now())));
-            let server = Server::new(replica.app.clone(), plane, Settings::default());
+            let server = Server::new(replica.app.clone(), Planes::only(plane), Settings::default());
             let call = async |path: &str| {
                 let bearer = format!("Bearer {}", tokens[0]);
                 let request = http::Request::get(path).header("authorization", bearer);

@@ -6,7 +6,7 @@ use podium_api::enums::DeploymentStatus::{Creating, Deploying, Healthy, Unhealth
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
 use podium_dataplane::simulated::{Call, InjectedFault};
-use podium_dataplane::{DataPlane, Fault, Health};
+use podium_dataplane::{DataPlane, Fault, Health, Location};
 use podium_domain::Reason;
 use podium_logs::{Page, Query, Search};
 use podium_testkit::{TestApp, on_both_engines};
@@ -167,7 +167,7 @@ on_both_engines! {
 
     async fn a_vanished_environment_is_created_again(app) {
         let id = healthy(&app).await;
-        app.plane.remove(id).await.expect("it is removed");
+        app.plane.remove(&Location::unknown(id)).await.expect("it is removed");
         app.plane.script().set_health(id, "worker", Health::Up);
         app.settle().await;
         assert_eq!(app.status(id).await, well(Healthy));

@@ -90,9 +90,7 @@ impl Scenario {
 
 /// Another process: it holds nothing of what the first one held.
 fn another_process(app: &TestApp) -> Loops {
-    let plane: std::sync::Arc<dyn podium_dataplane::DataPlane> =
-        std::sync::Arc::<podium_dataplane::simulated::Simulated>::clone(&app.plane);
-    Loops::new(&app.app, app.system, &plane, Options::default())
+    Loops::new(&app.app, app.system, &app.planes(), Options::default())
 }
 
 on_both_engines! {

@@ -1,0 +1,111 @@
+//! The planes of a server: a cluster decides on which one its deployments run.
+//!
+//! Nothing moves by accident: what was made on one plane is asked of that plane for as long as it exists. If the server
+//! was started without it, it does not answer, and the deployments there are UNKNOWN.
+
+mod missing;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use podium_api::enums::PlaneKind;
+use podium_domain::UserText;
+use podium_domain::planes::{ClusterLocation, Location};
+
+use self::missing::Missing;
+use crate::{Changes, Cluster, DataPlane, EnvironmentMetrics, Fault, Machine};
+
+/// The planes of a server; clones share them.
+#[derive(Clone)]
+pub struct Planes {
+    /// That of the server's own infrastructure first.
+    planes: Arc<[Arc<dyn DataPlane>]>,
+    missing: Arc<[Arc<dyn DataPlane>]>,
+}
+
+impl Planes {
+    /// The plane of the server's own infrastructure, and further ones for clusters. Each is of another kind.
+    pub fn new(own: Arc<dyn DataPlane>, further: impl IntoIterator<Item = Arc<dyn DataPlane>>) -> Self {
+        let planes: Arc<[Arc<dyn DataPlane>]> = std::iter::once(own).chain(further).collect();
+        let has = |kind| planes.iter().any(|plane| plane.kind() == kind);
+        let missing = PlaneKind::ALL.iter().copied().filter(|kind| !has(*kind));
+        let missing = missing.map(|kind| Arc::new(Missing(kind)) as Arc<dyn DataPlane>).collect();
+        Self { planes, missing }
+    }
+
+    /// A server with a single plane.
+    pub fn only(own: Arc<dyn DataPlane>) -> Self {
+        Self::new(own, [])
+    }
+
+    /// The plane of the server's own infrastructure.
+    pub fn own(&self) -> &Arc<dyn DataPlane> {
+        &self.planes[0]
+    }
+
+    /// The plane that an environment is on.
+    pub fn of(&self, location: &Location) -> &Arc<dyn DataPlane> {
+        self.of_kind(location.plane())
+    }
+
+    /// The plane that a cluster is on.
+    pub fn of_cluster(&self, location: ClusterLocation) -> &Arc<dyn DataPlane> {
+        self.of_kind(location.plane)
+    }
+
+    fn of_kind(&self, kind: Option<PlaneKind>) -> &Arc<dyn DataPlane> {
+        let Some(kind) = kind else { return self.own() };
+        let mut all = self.planes.iter().chain(self.missing.iter());
+        all.find(|plane| plane.kind() == kind).unwrap_or_else(|| self.own())
+    }
+
+    /// The plane that makes or connects a new cluster, or why none does.
+    pub fn for_new(&self, cluster: &Cluster) -> Result<PlaneKind, UserText> {
+        let mut refused = None;
+        for plane in self.planes.iter() {
+            match plane.accepts(cluster) {
+                Ok(()) => return Ok(plane.kind()),
+                Err(why) => refused = refused.or(Some(why)),
+            }
+        }
+        Err(refused.unwrap_or_default())
+    }
+
+    /// The machine that a plane of this server is bound to.
+    pub fn machine(&self) -> Option<&dyn Machine> {
+        self.planes.iter().find_map(|plane| plane.machine())
+    }
+
+    /// Whether the other end of a connection is a process of an environment.
+    pub async fn run_peer(&self, peer: SocketAddr, own: Option<SocketAddr>) -> bool {
+        let Some(machine) = self.machine() else { return false };
+        machine.runs_peer(peer, own).await.unwrap_or(true)
+    }
+
+    /// The resource metrics of environments, as far as their planes measure them. What keeps one plane from answering
+    /// is returned beside what others know.
+    pub async fn metrics(&self, of: &[Location]) -> (Vec<EnvironmentMetrics>, Option<Fault>) {
+        let asking = self.planes.iter().chain(self.missing.iter()).map(|plane| {
+            let there = |location: &&Location| Arc::ptr_eq(self.of(location), plane);
+            let there: Vec<Location> = of.iter().filter(there).cloned().collect();
+            async move { if there.is_empty() { Ok(Vec::new()) } else { plane.metrics(&there).await } }
+        });
+        let (mut metrics, mut problem) = (Vec::new(), None);
+        for told in join_all(asking).await {
+            match told {
+                Ok(told) => metrics.extend(told),
+                Err(fault) => problem = problem.or(Some(fault)),
+            }
+        }
+        (metrics, problem)
+    }
+
+    /// Subscribes to the changes of all planes.
+    pub fn changes(&self) -> Changes {
+        Changes::merged(self.planes.iter().map(|plane| plane.changes()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+-- The plane that made or connected a cluster, and where removed environments and clusters are: their rows are gone, so the
+-- work on them knows.
+ALTER TABLE clusters ADD COLUMN plane TEXT COLLATE "C";
+ALTER TABLE work ADD COLUMN location TEXT COLLATE "C";
