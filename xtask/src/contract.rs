@@ -39,6 +39,13 @@ pub(crate) fn write() -> Outcome {
     Ok(())
 }
 
+/// Writes a database of the newest schema, from which later versions are upgraded in the tests.
+pub(crate) fn write_snapshot() -> Outcome {
+    let test = "coverage::upgrades::a_snapshot_can_be_made_and_started_on";
+    let arguments = ["test", "--package", "podium-http", "--test", "it", "--", "--exact", test];
+    must(cargo(&arguments).env("PODIUM_WRITE_SNAPSHOT", "1"))
+}
+
 /// Compares the committed files with the code.
 pub(crate) fn check() -> Outcome {
     let mut differences = Vec::new();

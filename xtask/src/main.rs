@@ -38,6 +38,7 @@ Usage: cargo xtask <command>
                              webhooks against the served program. --quick leaves out clippy and these.
                              With a filter: only the tests that match it. Arguments go to `cargo nextest run`.
   contract [--check]         write the generated files in contract/; with --check only compare them
+  snapshot                   write a database of the newest schema with rows in every table, for the tests of upgrades
   auth-types                 write the catalogue of connection types anew, from the provider packages on PyPI
   tidy                       the rules that no compiler checks: arrows between crates, names, sizes, links
   schemathesis               only that part of the tests
@@ -91,6 +92,7 @@ fn run(arguments: &[&str]) -> Outcome {
         ["test", options @ ..] => test::run(options),
         ["contract"] => contract::write(),
         ["contract", "--check"] => contract::check(),
+        ["snapshot"] => contract::write_snapshot(),
         ["auth-types"] => auth_types::write(),
         ["tidy"] => tidy::run(),
         ["bench"] => bench::run(bench::What::All),

@@ -77,7 +77,7 @@ macro_rules! migration {
 }
 
 /// The migrations, oldest first.
-const MIGRATIONS: &[Migration] = &[
+pub const MIGRATIONS: &[Migration] = &[
     migration!("0001_identity"),
     migration!("0002_deployments"),
     migration!("0003_clusters"),

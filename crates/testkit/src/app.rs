@@ -29,7 +29,7 @@ use crate::databases::{Database, Engine};
 pub const START: i64 = 1_800_000_000_000;
 /// Where the ids of a second replica begin.
 const REPLICA_IDS: u32 = 800_000;
-const KEY: &str = "the secret key of tests, which is no secret";
+pub(crate) const KEY: &str = "the secret key of tests, which is no secret";
 
 /// Lines that have not been written to the log store yet.
 pub(crate) type PendingLines = Arc<Mutex<Vec<LogLine>>>;
@@ -87,6 +87,19 @@ impl TestApp {
             .await
             .expect("it reads")
             .expect("there is one");
+        let parts = (world, database, files);
+        Self::of(app, system, settings, parts, organization_id, owner)
+    }
+
+    /// An application that has started, on a simulated plane of its own.
+    pub(crate) fn of(
+        app: App,
+        system: System,
+        settings: Settings,
+        (world, database, files): (Arc<World>, Arc<Database>, Arc<TempDir>),
+        organization_id: OrganizationId,
+        owner: Actor,
+    ) -> Self {
         let clock = Arc::clone(&world);
         let said: PendingLines = Arc::default();
         let ear = Arc::clone(&said);
@@ -199,7 +212,7 @@ fn loops(app: &App, system: System, plane: &Arc<Simulated>) -> Loops {
 }
 
 /// Many tests run at once: each takes few connections.
-fn config(files: &TempDir) -> Config {
+pub(crate) fn config(files: &TempDir) -> Config {
     // Each replica has its own logs.
     let logs = TempDir::with_prefix_in("logs-", files).expect("a directory for logs").keep();
     let objects = files.path().join("objects");

@@ -16,6 +16,7 @@ mod inbox;
 mod interference;
 mod receiver;
 mod resources;
+mod snapshots;
 mod webhooks;
 
 pub use actors::Actor;

@@ -12,6 +12,7 @@ mod properties;
 mod revocation;
 mod safe_writes;
 mod schema;
+mod upgrades;
 mod visibility;
 
 pub(crate) use properties::for_all;
