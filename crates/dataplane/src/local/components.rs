@@ -145,3 +145,6 @@ pub(super) fn source(component: &str) -> Option<&str> {
         other => Some(other),
     }
 }
+
+#[cfg(test)]
+mod tests;
