@@ -7,11 +7,9 @@
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "most blocking code is there only"))]
 mod blocking;
 mod changes;
-mod clean_up;
 mod clusters;
 #[cfg(test)]
 mod conformance;
-mod environment;
 mod fault;
 #[cfg(target_os = "linux")]
 pub mod local;
@@ -19,7 +17,6 @@ mod log_line;
 mod machine;
 mod metrics;
 mod planes;
-mod secret;
 pub mod simulated;
 mod socket_owners;
 mod web_server;
@@ -32,21 +29,21 @@ use podium_api::enums::PlaneKind;
 use podium_domain::UserText;
 
 pub use changes::{ChangeNotifier, Changed, Changes};
-pub use clean_up::{CleanUp, CleanUpState};
 pub use clusters::{Cluster, ObservedCluster};
-pub use environment::{Environment, Identity, Objects, Setting};
 pub use fault::Fault;
 pub use log_line::LogLine;
 pub use machine::Machine;
 pub use planes::Planes;
+pub use podium_airflow::{
+    CleanUp, CleanUpState, Environment, Identity, Objects, RunningTasks, Secret, Setting,
+};
 pub use podium_domain::airflow::Line;
 pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 pub use podium_domain::planes::{ClusterLocation, Location};
-pub use secret::Secret;
 pub use web_server::{Upstream, UpstreamTls, WebServer};
 
-pub use metrics::{ComponentMetrics, EnvironmentMetrics, RunningTasks};
+pub use metrics::{ComponentMetrics, EnvironmentMetrics};
 
 /// The future of a data plane call.
 pub type PlaneFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;

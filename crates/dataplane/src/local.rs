@@ -22,8 +22,8 @@ mod host;
 mod identity;
 mod isolation;
 mod layout;
-mod lines;
 mod locks;
+mod loopback;
 mod metadata;
 mod metrics;
 mod network;
@@ -44,9 +44,7 @@ mod psql;
 mod python;
 mod quota;
 mod relay;
-mod requirements;
 mod runtimes;
-mod server_url;
 mod services;
 mod settings;
 mod socket;
@@ -71,6 +69,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use podium_airflow::database_url::BadUrl;
+use podium_airflow::support;
 use podium_api::DeploymentId;
 use podium_api::deploy_reports::RolloutReport;
 use podium_api::enums::PlaneKind;
@@ -91,7 +91,6 @@ use self::plane::Plane;
 use self::process::pids;
 pub use self::python::{NoPython, check_python};
 pub use self::quota::half_of_disk;
-pub use self::server_url::BadUrl;
 pub use self::services::{Archive, Archives, Claims, Keys, Logs, Services};
 use self::state::State;
 pub use self::stops::{Stop, StoppableEnvironment, stoppable_environments};
@@ -102,24 +101,6 @@ use crate::{
     Changes, CleanUp, CleanUpState, Cluster, ClusterLocation, DataPlane, Environment, EnvironmentMetrics,
     Fault, Location, Machine, Observed, ObservedCluster, PlaneFuture, RunningTasks, WebServer, socket_owners,
 };
-
-/// Python modules that integrate Airflow with this plane.
-const SUPPORT: &[(&str, &str)] = &[
-    ("airflow_local_settings.py", include_str!("local/airflow_local_settings.py")),
-    ("podium_airflow/__init__.py", include_str!("local/podium_airflow/__init__.py")),
-    ("podium_airflow/auth.py", include_str!("local/podium_airflow/auth.py")),
-    ("podium_airflow/broker.py", include_str!("local/podium_airflow/broker.py")),
-    ("podium_airflow/executors.py", include_str!("local/podium_airflow/executors.py")),
-    ("podium_airflow/listener.py", include_str!("local/podium_airflow/listener.py")),
-    ("podium_airflow/signals.py", include_str!("local/podium_airflow/signals.py")),
-    ("podium_bundle.py", include_str!("local/podium_bundle.py")),
-    ("podium_check.py", include_str!("local/podium_check.py")),
-    ("podium_clean_up.py", include_str!("local/podium_clean_up.py")),
-    ("podium_database.py", include_str!("local/podium_database.py")),
-    ("podium_launch.py", include_str!("local/podium_launch.py")),
-    ("podium_wheels.py", include_str!("local/podium_wheels.py")),
-    ("webserver_config.py", include_str!("local/webserver_config.py")),
-];
 
 /// A data plane that runs environments as processes on this machine.
 pub struct Local {
@@ -141,7 +122,7 @@ impl Local {
         layout.root().clone_into(&mut options.directory);
         let broken = |error| OpenError::unusable(&options.directory, error);
         backup::check_first_start(&options.directory, &layout)?;
-        for (name, text) in SUPPORT {
+        for (name, text) in support::FILES {
             layout.write_support(name, text).map_err(broken)?;
         }
         if options.database == AirflowDatabase::Private

@@ -32,12 +32,3 @@ pub struct ComponentMetrics {
     /// Its last heartbeat.
     pub heartbeat_at: Option<Timestamp>,
 }
-
-/// The task instances that an environment runs at a moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunningTasks {
-    /// The names of some of them, `dag/run/task`.
-    pub names: Vec<String>,
-    /// How many there are.
-    pub count: u64,
-}

@@ -12,7 +12,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("logs", &["api"]),
     ("objects", &["api"]),
     ("app", &["api", "db", "domain", "logs", "objects", "store"]),
-    ("dataplane", &["api", "domain"]),
+    ("airflow", &["api", "domain"]),
+    ("dataplane", &["airflow", "api", "domain"]),
     ("reconcile", &["api", "app", "dataplane", "db", "domain", "logs", "objects", "store"]),
     ("http", &["api", "app", "console", "dataplane", "domain"]),
     ("console", &["api"]),
@@ -24,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// What the two crates that combine everything may depend on.
 #[rustfmt::skip]
 const ALL: &[&str] = &[
-    "api", "app", "client", "console", "dataplane", "db", "domain", "http", "logs", "objects", "reconcile", "store",
+    "airflow", "api", "app", "client", "console", "dataplane", "db", "domain", "http", "logs", "objects", "reconcile", "store",
 ];
 
 /// Reports dependencies that are not allowed. Dependencies of tests are free.

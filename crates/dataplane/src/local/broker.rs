@@ -6,9 +6,11 @@
 use std::io;
 use std::path::PathBuf;
 
+use podium_airflow::database_url::percent_encoded;
+
 use super::layout::Place;
 use super::program::{Program, ReplaceStrategy};
-use super::settings::{self, SettingsContext, Variables, percent_encoded};
+use super::settings::{self, SettingsContext, Variables};
 use super::socket_directory;
 use crate::Secret;
 

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_helper_cleans_these_tables() {
-        let helper = include_str!("podium_clean_up.py");
+        let helper = podium_airflow::support::text("podium_clean_up.py").unwrap();
         let (_, listed) = helper.split_once("TABLES = [").unwrap();
         let (listed, _) = listed.split_once(']').unwrap();
         let listed: Vec<&str> = listed.split('"').skip(1).step_by(2).collect();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
+use podium_airflow::database_url;
 use podium_domain::Reason;
 use tokio::sync::Mutex;
 
@@ -18,7 +19,6 @@ use super::postgres::Cluster;
 use super::process::arguments;
 use super::python::readable_by_all;
 use super::runtimes::Runtime;
-use super::server_url;
 use super::settings::Variables;
 use super::state::State;
 use crate::Secret;
@@ -96,8 +96,8 @@ impl Databases {
             (Kind::Files, _) | (Kind::Server, None) => Vec::new(),
             (Kind::Private, _) => self.cluster.socket_directory().into_iter().collect(),
             (Kind::Server, Some(url)) => {
-                let files = server_url::files(url.reveal());
-                server_url::socket_directory(url.reveal()).into_iter().chain(files).collect()
+                let files = database_url::files(url.reveal());
+                database_url::socket_directory(url.reveal()).into_iter().chain(files).collect()
             }
         }
     }
@@ -150,7 +150,7 @@ impl Database<'_> {
             Location::Server { admin, .. } => {
                 let relay = |at: &PathBuf| Secret::new(format!("postgresql:///?host={}", at.display()));
                 let server = self.relay.as_ref().map_or_else(|| admin.clone(), relay);
-                server_url::of_environment(&server, &self.name(), &self.password)
+                database_url::of_environment(&server, &self.name(), &self.password)
             }
         };
         Secret::new(url)
@@ -199,7 +199,7 @@ impl Database<'_> {
         if output.stdout.starts_with(b"there") {
             return Ok(());
         }
-        let url = server_url::of_database(admin, &draft_of(name));
+        let url = database_url::of_database(admin, &draft_of(name));
         let mut migrate = readable_by_all(runtime.program("airflow"));
         migrate
             .args(["db", "migrate"])

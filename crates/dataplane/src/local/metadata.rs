@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use podium_airflow::database_url;
 use podium_api::DeploymentId;
 use podium_domain::{Reason, UserText};
 
@@ -21,7 +22,6 @@ use super::options::Options;
 use super::plane::{Plane, databases};
 use super::postgres::Programs;
 use super::psql::{ADMINS, client, connect, run_sql};
-use super::server_url;
 use super::services::Services;
 use super::state::State;
 use super::timing::Timing;
@@ -117,7 +117,7 @@ impl Metadata {
                 let mut dump = client(&self.program(&state, "pg_dump").await.map_err(within)?);
                 dump.args(["--format", "custom", "--no-owner", "--no-acl", "--lock-wait-timeout", LOCKED]);
                 dump.arg("--file").arg(into);
-                connect(&mut dump, &server_url::of_environment(&admin, &role.name, &role.password));
+                connect(&mut dump, &database_url::of_environment(&admin, &role.name, &role.password));
                 run(dump, |_| {}).await.map_err(fail)?;
             }
         }
@@ -141,7 +141,7 @@ impl Metadata {
                 self.make_empty(&state, &admin, &role).await.map_err(within)?;
                 let mut restore = client(&self.program(&state, "pg_restore").await.map_err(within)?);
                 restore.args(["--no-owner", "--no-acl", "--exit-on-error", "--single-transaction"]);
-                connect(&mut restore, &server_url::of_environment(&admin, &role.name, &role.password));
+                connect(&mut restore, &database_url::of_environment(&admin, &role.name, &role.password));
                 restore.arg(from);
                 run(restore, |_| {}).await.map_err(fail)
             }
@@ -214,7 +214,7 @@ impl Metadata {
     /// Runs statements as the administrator.
     async fn run_sql(&self, state: &State, admin: &Secret, name: &str, script: &str) -> Result<(), Reason> {
         let program = self.program(state, "psql").await?;
-        let done = run_sql(&program, &server_url::of_database(admin, name), script).await;
+        let done = run_sql(&program, &database_url::of_database(admin, name), script).await;
         done.map_err(|error| Reason::new("the server cannot create it", error))
     }
 }

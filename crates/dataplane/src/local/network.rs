@@ -33,9 +33,9 @@ pub(super) use self::join::{join, made};
 pub(super) use self::probe::find;
 pub use self::uplink::Uplink;
 use super::layout::Place;
+use super::loopback;
 use super::options::{AirflowDatabase, Broker, Options};
 use super::program::{Program, ReplaceStrategy};
-use super::server_url;
 use super::settings;
 use super::users::NETWORK_SLOT;
 use crate::Secret;
@@ -232,10 +232,10 @@ fn forwards(options: &Options, resolvers: &str) -> Vec<Forward> {
     let mut addresses: Vec<SocketAddr> =
         options.loopback_ports.iter().map(|port| (Ipv4Addr::LOCALHOST, *port).into()).collect();
     if let AirflowDatabase::Server(url) = &options.database {
-        addresses.extend(server_url::loopback(url.reveal(), 5432));
+        addresses.extend(loopback::loopback(url.reveal(), 5432));
     }
     if let Broker::Given(url) = &options.broker {
-        addresses.extend(server_url::loopback(url.reveal(), 6379));
+        addresses.extend(loopback::loopback(url.reveal(), 6379));
     }
     all.extend(addresses.into_iter().map(|address| Forward { is_datagram: false, address }));
     all.sort_unstable();

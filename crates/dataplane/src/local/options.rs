@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::server_url::{self, BadUrl};
+use podium_airflow::database_url::{self, BadUrl};
+
 use crate::Secret;
 
 /// Options of the local plane.
@@ -84,7 +85,7 @@ impl std::str::FromStr for AirflowDatabase {
             "sqlite" => Ok(Self::Sqlite),
             "private" => Ok(Self::Private),
             url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-                server_url::check(url)?;
+                database_url::check(url)?;
                 Ok(Self::Server(Secret::new(url.to_owned())))
             }
             _ => Err(BadDatabase::Unknown),

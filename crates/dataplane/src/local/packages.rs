@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use podium_airflow::requirements::Requirements;
 use podium_domain::Reason;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, Semaphore};
 
@@ -35,7 +36,6 @@ use super::layout::{Layout, rename, write_whole};
 use super::locks;
 use super::orphans::OrphanProcesses;
 use super::python::readable_by_all;
-use super::requirements::Requirements;
 use super::runtimes::Runtime;
 use super::trees;
 use super::unused_runtimes;

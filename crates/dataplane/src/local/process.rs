@@ -12,6 +12,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use podium_airflow::lines;
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process_group, pidfd_getfd, pidfd_open, pidfd_send_signal,
 };
@@ -20,7 +21,6 @@ use tokio::process::Command;
 
 use super::identity::Identity;
 use super::isolation::Isolation;
-use super::lines;
 use super::orphans::COMPONENT;
 use super::program::Program;
 #[cfg(test)]

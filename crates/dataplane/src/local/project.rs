@@ -9,10 +9,10 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use aws_lc_rs::digest::{Context, SHA256};
+use podium_airflow::requirements::{self, Requirements};
 use podium_domain::Reason;
 use rustix::fs::{Mode, OFlags};
 
-use super::requirements::{self, Requirements};
 use crate::blocking::assert_may_block;
 
 /// The folder that makes an archive a project.

@@ -6,11 +6,11 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use podium_airflow::database_url;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 use super::command::CommandError;
-use super::server_url;
 
 /// The longest output that is kept.
 const LONGEST: usize = 300;
@@ -28,7 +28,7 @@ pub(super) fn client(program: &Path) -> Command {
 
 /// Sets the connection of a client. The password is not on the command line.
 pub(super) fn connect(command: &mut Command, url: &str) {
-    let (url, password) = server_url::without_password(url);
+    let (url, password) = database_url::without_password(url);
     command.arg("--dbname").arg(url);
     if let Some(password) = password {
         command.env("PGPASSWORD", password.reveal());

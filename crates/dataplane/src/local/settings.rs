@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use podium_airflow::database_url::{self, percent_encoded};
 use podium_domain::deployments::variables;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +15,6 @@ use super::code;
 use super::layout::Place;
 use super::project::PLUGINS;
 use super::runtimes::Runtime;
-use super::server_url;
 use super::tasks::Tasks;
 use crate::{Environment, Secret, Setting};
 
@@ -144,7 +143,7 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
         all.airflow("database", "sql_alchemy_pool_size", "3");
         all.airflow("database", "sql_alchemy_max_overflow", "97");
     }
-    if let Some(url) = server_url::asynchronous(context.database.reveal()) {
+    if let Some(url) = database_url::asynchronous(context.database.reveal()) {
         all.airflow("database", "sql_alchemy_conn_async", url);
     }
     all.airflow("logging", "base_log_folder", text(&place.task_logs()));
@@ -319,11 +318,6 @@ pub(super) fn metrics(environment: &Environment) -> Variables {
 fn list(pairs: &[(String, String)]) -> String {
     let pair = |(key, value): &(String, String)| format!("{key}={}", percent_encoded(value));
     pairs.iter().map(pair).collect::<Vec<_>>().join(",")
-}
-
-pub(super) fn percent_encoded(text: &str) -> String {
-    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Whether a variable configures Airflow itself, which all its processes need.

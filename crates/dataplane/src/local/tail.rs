@@ -9,13 +9,13 @@ pub(super) use self::scan::open_below;
 use std::sync::Arc;
 use std::time::Duration;
 
+use podium_airflow::lines;
 use podium_api::DeploymentId;
 use tokio::task::JoinSet;
 
 use self::scan::{Chunk, Scanner, Writer};
 use super::components;
 use super::layout::Place;
-use super::lines;
 use super::offsets::Offsets;
 use super::services::Logs;
 use crate::LogLine;

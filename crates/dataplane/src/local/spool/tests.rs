@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
+use podium_airflow::support;
 use podium_api::{Id, Timestamp};
 use podium_domain::events::{Allowance, SpoolPosition};
 
@@ -246,10 +247,10 @@ fn listen(spool: &Path, script: &str) -> String {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    write("podium_airflow/__init__.py", include_str!("../podium_airflow/__init__.py"));
-    write("podium_airflow/listener.py", include_str!("../podium_airflow/listener.py"));
-    write("podium_airflow/signals.py", include_str!("../podium_airflow/signals.py"));
-    write("podium_airflow/executors.py", include_str!("../podium_airflow/executors.py"));
+    write("podium_airflow/__init__.py", support::text("podium_airflow/__init__.py").unwrap());
+    write("podium_airflow/listener.py", support::text("podium_airflow/listener.py").unwrap());
+    write("podium_airflow/signals.py", support::text("podium_airflow/signals.py").unwrap());
+    write("podium_airflow/executors.py", support::text("podium_airflow/executors.py").unwrap());
     write("airflow/executors/__init__.py", "");
     write("airflow/executors/local_executor.py", LOCAL_EXECUTOR);
     write("pluggy.py", include_str!("../tests/fake_pluggy.py"));

@@ -4,6 +4,7 @@
 //! something is wrong with it. If its packages or plugins are others, running tasks finish first: code and packages
 //! change together.
 
+use podium_airflow::requirements::Requirements;
 use podium_domain::deployments::rollout::RolloutStep;
 use podium_domain::{Reason, UserText};
 
@@ -15,7 +16,6 @@ use crate::local::code::{self, CodeError};
 use crate::local::disk_space::SpaceCheckedArchives;
 use crate::local::packages::PackagesError;
 use crate::local::project::{self, Project, ProjectError};
-use crate::local::requirements::Requirements;
 use crate::local::runtimes::Runtime;
 use crate::local::settings::ProjectSettings;
 use crate::local::unused_runtimes;

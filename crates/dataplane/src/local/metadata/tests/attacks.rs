@@ -133,7 +133,11 @@ impl Attacked {
             fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
         let support = self.metadata.layout.support();
-        fs::write(support.join("podium_database.py"), include_str!("../../podium_database.py")).unwrap();
+        fs::write(
+            support.join("podium_database.py"),
+            podium_airflow::support::text("podium_database.py").unwrap(),
+        )
+        .unwrap();
         Runtime::at("3.3.2".parse::<Version>().unwrap(), directory)
     }
 

@@ -1,11 +1,9 @@
 //! URLs of a PostgreSQL server: the administrator's as configured, and those derived from it for environments.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::settings::percent_encoded;
 use crate::Secret;
 
 /// Parameters of the administrator's URL that are not passed on.
@@ -61,7 +59,7 @@ pub enum BadUrl {
 }
 
 /// Refuses parameters that would be dropped silently for some component.
-pub(super) fn check(url: &str) -> Result<(), BadUrl> {
+pub fn check(url: &str) -> Result<(), BadUrl> {
     let parts = parts(url);
     let value = |name: &str| parts.query.iter().find_map(|pair| value_of(pair, name));
     for name in parts.query.iter().map(|pair| pair.split('=').next().unwrap_or_default()) {
@@ -91,7 +89,7 @@ pub(super) fn check(url: &str) -> Result<(), BadUrl> {
 }
 
 /// The files that clients have to read.
-pub(super) fn files(url: &str) -> Vec<PathBuf> {
+pub fn files(url: &str) -> Vec<PathBuf> {
     let parts = parts(url);
     let file = |name: &&str| parts.query.iter().find_map(|pair| value_of(pair, name)).map(PathBuf::from);
     FILES.iter().filter_map(file).collect()
@@ -122,7 +120,7 @@ fn with_query(url: String, query: &[&str]) -> String {
 }
 
 /// The URL of an environment's database for Airflow.
-pub(super) fn of_environment(admin: &Secret, name: &str, password: &Secret) -> String {
+pub fn of_environment(admin: &Secret, name: &str, password: &Secret) -> String {
     let Parts { host, query, .. } = parts(admin.reveal());
     let is_shared = |pair: &&str| !ADMINS.contains(&pair.split('=').next().unwrap_or_default());
     let query: Vec<&str> = query.into_iter().filter(is_shared).collect();
@@ -130,7 +128,7 @@ pub(super) fn of_environment(admin: &Secret, name: &str, password: &Secret) -> S
 }
 
 /// Another database of the same server, for its administrator.
-pub(super) fn of_database(admin: &Secret, name: &str) -> String {
+pub fn of_database(admin: &Secret, name: &str) -> String {
     let Parts { user, host, query } = parts(admin.reveal());
     let at = if user.is_empty() { String::new() } else { format!("{user}@") };
     let query: Vec<&str> = query.into_iter().filter(|pair| !pair.starts_with("dbname=")).collect();
@@ -138,19 +136,14 @@ pub(super) fn of_database(admin: &Secret, name: &str) -> String {
 }
 
 /// The socket directory of a URL, if it has one.
-pub(super) fn socket_directory(url: &str) -> Option<PathBuf> {
+pub fn socket_directory(url: &str) -> Option<PathBuf> {
     let Parts { host, query, .. } = parts(url);
     let named = query.iter().find_map(|pair| pair.strip_prefix("host=")).unwrap_or(host);
     Some(PathBuf::from(decoded(named))).filter(|path| path.is_absolute())
 }
 
-/// The port of a URL whose host is this machine's loopback address; any URL with a host will do.
-pub(super) fn loopback_port(url: &str, usual: u16) -> Option<u16> {
-    loopback(url, usual).first().map(SocketAddr::port)
-}
-
-/// The loopback addresses of a URL's host. A name is resolved once.
-pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
+/// The address of a URL's server: a name or an address, and the port if the URL names one. `None` if its port is none.
+pub fn address(url: &str) -> Option<(&str, Option<u16>)> {
     let Parts { host, query, .. } = parts(url);
     let member = |name: &str| query.iter().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     let (named, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -158,20 +151,14 @@ pub(super) fn loopback(url: &str, usual: u16) -> Vec<SocketAddr> {
         None => host.rsplit_once(':').map_or((host, None), |(name, port)| (name, Some(port))),
     };
     let named = member("hostaddr").or(member("host")).unwrap_or(named);
-    let port = member("port").or(port).filter(|port| !port.is_empty());
-    let Some(port) = port.map_or(Some(usual), |port| port.parse().ok()) else { return Vec::new() };
-    let mut found: Vec<SocketAddr> = match named.parse::<IpAddr>() {
-        Ok(address) => vec![(address, port).into()],
-        // Clients that try IPv6 first are refused there and fall back.
-        Err(_) if named.eq_ignore_ascii_case("localhost") => vec![(Ipv4Addr::LOCALHOST, port).into()],
-        Err(_) => (named, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default(),
-    };
-    found.retain(|address| address.ip().is_loopback());
-    found
+    match member("port").or(port).filter(|port| !port.is_empty()) {
+        None => Some((named, None)),
+        Some(port) => Some((named, Some(port.parse().ok()?))),
+    }
 }
 
 /// A URL without its password, for a command line, and the password.
-pub(super) fn without_password(url: &str) -> (String, Option<Secret>) {
+pub fn without_password(url: &str) -> (String, Option<Secret>) {
     let is_password = |pair: &&str| pair.starts_with("password=");
     let Parts { user, host, query } = parts(url);
     let (name, password) =
@@ -185,6 +172,12 @@ pub(super) fn without_password(url: &str) -> (String, Option<Secret>) {
     (plain, password.map(|password| Secret::new(decoded(password))))
 }
 
+/// Text as it stands in a URL.
+pub fn percent_encoded(text: &str) -> String {
+    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
 /// Percent-decoded text.
 fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
@@ -192,7 +185,7 @@ fn decoded(text: &str) -> String {
 
 /// The URL for the asynchronous driver, if it differs. It supports the security parameters only in a nested URL, the
 /// parameter `dsn`, and no other parameters.
-pub(super) fn asynchronous(url: &str) -> Option<String> {
+pub fn asynchronous(url: &str) -> Option<String> {
     let Parts { query, .. } = parts(url);
     let of = |names: &[&str]| {
         let is_one = |pair: &&str| names.contains(&pair.split('=').next().unwrap_or_default());
@@ -217,21 +210,6 @@ mod tests {
 
     fn secret(text: &str) -> Secret {
         Secret::new(text.into())
-    }
-
-    #[test]
-    fn the_port_of_a_server_on_loopback_is_recognised() {
-        let port = |url: &str| loopback_port(url, 5432);
-        assert_eq!(port("postgres://a:b@127.0.0.1:5433/postgres"), Some(5433));
-        assert_eq!(port("postgres://a@localhost/postgres?sslmode=disable"), Some(5432));
-        assert_eq!(port("postgres://a@[::1]:5434/postgres"), Some(5434));
-        assert_eq!(port("postgres:///postgres?host=127.0.0.1&port=5435"), Some(5435));
-        assert_eq!(port("redis://:pw@127.0.0.1"), Some(5432));
-        for elsewhere in
-            ["postgres://a@db.example.com/p", "postgres:///p?host=/run/postgresql", "redis://10.0.0.1:6379/0"]
-        {
-            assert_eq!(port(elsewhere), None, "{elsewhere}");
-        }
     }
 
     #[test]

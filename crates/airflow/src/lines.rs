@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 /// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Read {
+pub struct Read {
     /// Its timestamp, if it has one.
-    pub(super) timestamp: Option<Timestamp>,
+    pub timestamp: Option<Timestamp>,
     /// The readable text.
-    pub(super) text: String,
+    pub text: String,
 }
 
 /// Members that identify the task, which the file name does as well.
@@ -36,7 +36,7 @@ enum Part {
 
 /// Parses the lines of a text. A plain traceback, which older runtimes write, is one line of several with the line of the
 /// log that it follows, so that it is found, shown and sorted as a whole.
-pub(super) fn all(text: &str, read: impl Fn(&str) -> Option<Read>) -> Vec<Read> {
+pub fn all(text: &str, read: impl Fn(&str) -> Option<Read>) -> Vec<Read> {
     let mut found: Vec<Read> = Vec::new();
     let (mut part, mut is_after_record) = (Part::Outside, false);
     for line in text.split('\n').map(str::trim_end) {
@@ -67,7 +67,7 @@ pub(super) fn all(text: &str, read: impl Fn(&str) -> Option<Read>) -> Vec<Read> 
 }
 
 /// Parses a line of a component; `None` for a blank line, or a task's line that is also in the task's own log.
-pub(super) fn of_component(line: &str) -> Option<Read> {
+pub fn of_component(line: &str) -> Option<Read> {
     let line = line.trim_end();
     if line.trim().is_empty() {
         return None;
@@ -84,7 +84,7 @@ pub(super) fn of_component(line: &str) -> Option<Read> {
 }
 
 /// Parses a line of a task's own log; `task` identifies the task.
-pub(super) fn of_task(line: &str, task: &str) -> Option<Read> {
+pub fn of_task(line: &str, task: &str) -> Option<Read> {
     let line = line.trim_end();
     if line.trim().is_empty() {
         return None;

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use podium_domain::{Reason, UserText};
 
 /// The largest file.
-pub(super) const MOST_BYTES: usize = 64 * 1024;
+pub const MOST_BYTES: usize = 64 * 1024;
 /// The most lines.
 const MOST_LINES: usize = 1000;
 /// The longest line.
@@ -20,11 +20,11 @@ const COMPARISONS: &[&str] = &["~=", "==", "!=", "<=", ">=", "<", ">"];
 
 /// The requirements of a project, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Requirements(Vec<String>);
+pub struct Requirements(Vec<String>);
 
 impl Requirements {
     /// Reads the file; `None` if it names no package. An error names the line.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Option<Self>, Reason> {
+    pub fn parse(bytes: &[u8]) -> Result<Option<Self>, Reason> {
         let whole = |why: &'static str| Reason::from(UserText::filled("requirements.txt {}", &[&why]));
         if bytes.len() > MOST_BYTES {
             return Err(whole("is larger than 64 KiB"));
@@ -45,12 +45,12 @@ impl Requirements {
     }
 
     /// How many there are.
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
     /// The requirements as an installer reads them, one per line.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.0.iter().fold(String::new(), |mut text, one| {
             // Writing to a `String` does not fail.
             let _ = writeln!(text, "{one}");

@@ -1,0 +1,19 @@
+//! What is true of Apache Airflow on any data plane: which processes an environment consists of and what they are told,
+//! what they say about themselves, and what follows from it.
+//!
+//! Nothing here runs a process, opens a file or knows where an environment runs. A plane says where the files of an
+//! environment are and how its processes reach each other, runs what it is told to run, and hands over what it finds.
+
+mod clean_up;
+pub mod database_url;
+mod environment;
+pub mod lines;
+pub mod requirements;
+mod running_tasks;
+mod secret;
+pub mod support;
+
+pub use clean_up::{CleanUp, CleanUpState};
+pub use environment::{Environment, Identity, Objects, Setting};
+pub use running_tasks::RunningTasks;
+pub use secret::Secret;
