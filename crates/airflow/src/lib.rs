@@ -5,13 +5,17 @@
 //! environment are and how its processes reach each other, runs what it is told to run, and hands over what it finds.
 
 mod clean_up;
+pub mod components;
 pub mod database_url;
 mod environment;
+pub mod files;
 pub mod lines;
 pub mod requirements;
 mod running_tasks;
 mod secret;
+pub mod settings;
 pub mod support;
+pub mod tasks;
 
 pub use clean_up::{CleanUp, CleanUpState};
 pub use environment::{Environment, Identity, Objects, Setting};

@@ -1,6 +1,6 @@
 //! Python modules that integrate Airflow with its plane. They are on the Python path of every process of an environment.
 
-/// Each file with its path below the directory of the modules, and its text.
+/// Each file with its path below [`Files::support`](crate::files::Files::support), and its text.
 pub const FILES: &[(&str, &str)] = &[
     ("airflow_local_settings.py", include_str!("../support/airflow_local_settings.py")),
     ("podium_airflow/__init__.py", include_str!("../support/podium_airflow/__init__.py")),

@@ -46,7 +46,6 @@ mod quota;
 mod relay;
 mod runtimes;
 mod services;
-mod settings;
 mod socket;
 mod socket_directory;
 mod spool;

@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(migrated_for(false), None, "there is nothing to bring back: it has to be made");
         let layout = Layout::make(&local).unwrap();
         assert_ne!(layout.first_user(), users, "its users are its own");
-        let (name, value) = crate::local::settings::marker(id);
+        let (name, value) = podium_airflow::settings::marker(id);
         let mut old = std::process::Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
         while !has_marker(old.id().cast_signed(), id) {
             std::thread::yield_now();

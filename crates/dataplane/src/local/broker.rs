@@ -7,13 +7,16 @@ use std::io;
 use std::path::PathBuf;
 
 use podium_airflow::database_url::percent_encoded;
+use podium_airflow::settings::{Variables, marker};
+use podium_api::DeploymentId;
 
 use super::layout::Place;
 use super::program::{Program, ReplaceStrategy};
-use super::settings::{self, SettingsContext, Variables};
 use super::socket_directory;
 use crate::Secret;
 
+/// The component.
+pub(super) const BROKER: &str = "broker";
 /// The longest socket path that the kernel accepts, without the terminating zero byte.
 const LONGEST: usize = 107;
 const NAME: &str = "broker.sock";
@@ -58,15 +61,15 @@ impl OwnBroker {
     }
 
     /// The server. Its password is neither in a file nor on the command line.
-    pub(super) fn program(&self, context: &SettingsContext<'_>, program: PathBuf) -> Program {
+    pub(super) fn program(&self, id: DeploymentId, place: &Place, program: PathBuf) -> Program {
         let mut variables = Variables::new();
-        let (name, value) = settings::marker(context.environment.id);
+        let (name, value) = marker(id);
         variables.insert(name, Secret::new(value));
         variables.insert("PODIUM_BROKER_PASSWORD".into(), self.password.clone());
         let script = "printf 'port 0\\nunixsocket \"%s\"\\nunixsocketperm 700\\nsave \"\"\\nappendonly no\\n\
                       requirepass %s\\n' \"$1\" \"$PODIUM_BROKER_PASSWORD\" | exec \"$0\" -";
         Program {
-            name: "broker".into(),
+            name: BROKER.into(),
             arguments: vec![
                 "/bin/sh".into(),
                 "-c".into(),
@@ -75,8 +78,8 @@ impl OwnBroker {
                 self.socket.clone().into_os_string(),
             ],
             variables,
-            directory: context.place.temporary(),
-            log: context.place.component_log("broker"),
+            directory: place.temporary(),
+            log: place.component_log(BROKER),
             strategy: ReplaceStrategy::Restart,
         }
     }

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use podium_airflow::database_url;
+use podium_airflow::settings::Variables;
 use podium_domain::Reason;
 use tokio::sync::Mutex;
 
@@ -19,7 +20,6 @@ use super::postgres::Cluster;
 use super::process::arguments;
 use super::python::readable_by_all;
 use super::runtimes::Runtime;
-use super::settings::Variables;
 use super::state::State;
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking_exclusive};

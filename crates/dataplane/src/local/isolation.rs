@@ -23,9 +23,10 @@ use std::process::{Command, Stdio};
 pub use self::confinement::Confinement;
 pub(super) use self::confinement::MOUNTED;
 pub(super) use self::probe::is_transient;
+use podium_airflow::settings::Variables;
+
 use self::probe::{Mounts, ProbeResult};
 use super::options::Options;
-use super::settings::Variables;
 
 const SHELL: &str = "/bin/sh";
 

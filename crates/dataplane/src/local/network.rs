@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use podium_airflow::settings;
 use podium_api::DeploymentId;
 
 pub use self::database_relay::DatabaseRelay;
@@ -36,7 +37,6 @@ use super::layout::Place;
 use super::loopback;
 use super::options::{AirflowDatabase, Broker, Options};
 use super::program::{Program, ReplaceStrategy};
-use super::settings;
 use super::users::NETWORK_SLOT;
 use crate::Secret;
 

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use podium_airflow::settings::Variables;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::de::DeserializeOwned;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::isolation::Isolation;
-use super::settings::Variables;
 
 /// How long what it has left behind may hold its output open.
 const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -13,13 +13,13 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use podium_airflow::settings;
 use podium_api::DeploymentId;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::cgroups::Cgroups;
 use super::isolation::MOUNTED;
 use super::process::{group_of, pids};
-use super::settings;
 use crate::blocking::blocking;
 
 /// How long killed processes may take to exit.

@@ -1,12 +1,12 @@
 //! A program to run with its environment, and its fingerprint, which shows whether a running process is up to date.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use aws_lc_rs::hmac;
-use serde::{Deserialize, Serialize};
+pub(super) use podium_airflow::components::ReplaceStrategy;
+use podium_airflow::settings::Variables;
 
 use crate::Secret;
 
@@ -18,28 +18,13 @@ pub(super) struct Program {
     /// The command line. Never a secret: every user of the machine can read it.
     pub(super) arguments: Vec<OsString>,
     /// Its environment variables, all of them.
-    pub(super) variables: BTreeMap<String, Secret>,
+    pub(super) variables: Variables,
     /// Its working directory.
     pub(super) directory: PathBuf,
     /// The file that it appends to.
     pub(super) log: PathBuf,
     /// How it is replaced by a new version.
     pub(super) strategy: ReplaceStrategy,
-}
-
-/// How a running program is replaced by a new version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum ReplaceStrategy {
-    /// It is stopped, and then the new one starts.
-    #[default]
-    Restart,
-    /// The new one starts on the same socket while it is still running; it is stopped once the new one serves.
-    Overlap,
-    /// It is drained first: it accepts no further tasks and is stopped once none is running.
-    Drain,
-    /// On SIGTERM it finishes its tasks and accepts no further ones.
-    Finish,
 }
 
 impl Program {

@@ -9,6 +9,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use aws_lc_rs::digest::{Context, SHA256};
+use podium_airflow::files::PLUGINS;
 use podium_airflow::requirements::{self, Requirements};
 use podium_domain::Reason;
 use rustix::fs::{Mode, OFlags};
@@ -17,8 +18,6 @@ use crate::blocking::assert_may_block;
 
 /// The folder that makes an archive a project.
 pub(super) const DAGS: &str = "dags";
-/// The folder of Airflow plugins.
-pub(super) const PLUGINS: &str = "plugins";
 /// What plugins may import.
 const IMPORTED_BY_PLUGINS: &str = "include";
 

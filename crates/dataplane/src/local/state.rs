@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use podium_airflow::settings::ProjectSettings;
 use podium_api::Timestamp;
 use podium_domain::deployments::Running;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::identity::Identity;
 use super::layout::write_whole;
 use super::program::ReplaceStrategy;
-use super::settings::ProjectSettings;
 use crate::blocking::{assert_may_block, blocking};
 
 /// The saved state of an environment.

@@ -2,12 +2,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use podium_airflow::settings::{self, EnvironmentKeys};
 use podium_api::DeploymentId;
 use podium_domain::Reason;
 
 use super::Local;
 use super::airflow_api::AirflowApi;
-use super::settings::{self, EnvironmentKeys};
 use super::state::State;
 use crate::blocking::blocking;
 use crate::{Fault, Line, RunningTasks, WebServer};

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use podium_airflow::components::parser_variables;
+use podium_airflow::settings::{EnvironmentKeys, ProjectSettings, Variables, bundles_in};
+use podium_airflow::tasks::Tasks;
 use podium_api::enums::{DeploymentType, Executor};
 use podium_api::{DeploymentId, Id, OrganizationId, WorkspaceId};
 use podium_domain::deployments::Spec;
 
-use super::super::layout::Place;
 use super::super::options::Broker;
-use super::super::runtimes::Runtime;
-use super::super::settings::{EnvironmentKeys, ProjectSettings};
-use super::super::tasks::Tasks;
+use super::super::tasks::choose;
 use super::super::tasks::tests::{own_broker, queue};
 use super::*;
 use crate::{Environment, Identity, Objects, Setting};
@@ -108,24 +108,28 @@ fn told(case: &Case) -> (Vec<Program>, Variables) {
     let version: podium_domain::options::Version = case.version.parse().unwrap();
     let runtime = Runtime::at(version, "/plane/runtimes/x".into());
     let is_sqlite = case.database.starts_with("sqlite");
-    let tasks = Tasks::new(&case.environment, version.major(), is_sqlite, &case.broker, &own_broker());
+    let chosen = choose(&case.environment, version.major(), is_sqlite, &case.broker, &own_broker());
     // Not of this machine.
-    let tasks = Tasks { parallelism: tasks.parallelism.min(2), ..tasks };
+    let tasks = Tasks { parallelism: chosen.tasks.parallelism.min(2), ..chosen.tasks };
+    let place = Place { root: "/plane/environments/e".into() };
+    let whereabouts = Whereabouts::new(files(&place, &runtime, Path::new("/plane/support")), 4001);
+    let url = secret(case.database);
     let context = SettingsContext {
         environment: &case.environment,
-        place: &Place { root: "/plane/environments/e".into() },
-        runtime: &runtime,
-        support: Path::new("/plane/support"),
+        version,
+        files: &whereabouts.files,
+        web_server: whereabouts.web_server(),
         public_url: "https://podium.example",
-        database: &secret(case.database),
+        database: database(&url),
+        bundles: bundles_in(&whereabouts.files.dags),
         tasks: &tasks,
-        web_port: 4001,
         keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
         project: case.project.as_ref(),
     };
     let root = Path::new("/plane/environments/e/code/dags/versions/v2");
-    let parser = parser_variables(&context, &own_broker(), root, &root.join("dags"));
-    (programs(&context, &own_broker()), parser)
+    let parser = parser_variables(&context, root, &root.join("dags"));
+    let broker = chosen.own_broker.map(|program| own_broker().program(case.environment.id, &place, program));
+    (programs(&context, &place, broker), parser)
 }
 
 /// Variables of one process that another one is not told in the same way.

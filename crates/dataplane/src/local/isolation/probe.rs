@@ -5,11 +5,11 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use podium_airflow::settings::Variables;
 use rustix::io::Errno;
 
 use super::confinement::SHARED_DIRECTORIES;
 use super::{FileAccess, HostIsolation, Mode, confinement};
-use crate::local::settings::Variables;
 
 /// A file that is visible in `/tmp` to a process with a private one.
 const MARK: &str = "podium-proof";

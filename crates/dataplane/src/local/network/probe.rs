@@ -12,6 +12,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use podium_airflow::settings::Variables;
 use podium_api::{DeploymentId, Id};
 use rustix::io::Errno;
 use tokio::io::AsyncWriteExt as _;
@@ -29,7 +30,6 @@ use crate::local::options::{NetworkChoice, Options};
 use crate::local::ports;
 use crate::local::process::{Process, last_error_line};
 use crate::local::program::Program;
-use crate::local::settings::Variables;
 use crate::local::state::State;
 use crate::local::users::{NETWORK_SLOT, has_slot};
 

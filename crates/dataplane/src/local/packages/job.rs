@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use podium_airflow::settings::{Variables, marker};
 use podium_api::{DeploymentId, Id};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt as _;
@@ -20,7 +21,6 @@ use tokio::time::{Instant, sleep_until};
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
 use crate::local::isolation::Isolation;
-use crate::local::settings::{Variables, marker};
 use crate::local::trees::Walk;
 
 /// How long a job may take.

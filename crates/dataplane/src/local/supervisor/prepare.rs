@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use podium_airflow::settings::{self, EnvironmentKeys, ProjectSettings, SettingsContext, bundles_in};
 use podium_api::enums::SchedulerSize;
 use podium_domain::deployments::rollout::RolloutStep;
 use podium_domain::options::{self, Version};
@@ -13,7 +14,7 @@ use crate::Environment;
 use crate::blocking::{blocking, blocking_exclusive};
 use crate::local::broker::OwnBroker;
 use crate::local::cgroups::Bounds;
-use crate::local::components::programs;
+use crate::local::components::{self, Whereabouts, programs};
 use crate::local::database::{Database, Kind, Location, migration, run_within};
 use crate::local::host::Host;
 use crate::local::isolation::{FileAccess, Isolation};
@@ -23,10 +24,9 @@ use crate::local::options::Broker;
 use crate::local::ports;
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
-use crate::local::settings::{self, EnvironmentKeys, ProjectSettings, SettingsContext};
 use crate::local::socket::Socket;
 use crate::local::state::State;
-use crate::local::tasks::Tasks;
+use crate::local::tasks::choose;
 
 /// CPU and memory of a web server, in thousandths of a CPU and bytes.
 const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30, processes: None };
@@ -75,7 +75,7 @@ impl Supervisor {
         let own_broker = blocking(move || OwnBroker::of(&place, user, key)).await;
         let own_broker = own_broker
             .map_err(|error| ("broker", Reason::of_io("there is no directory for its socket", &error)))?;
-        let tasks = Tasks::new(
+        let chosen = choose(
             environment,
             runtime.version.major(),
             matches!(database.at, Location::File),
@@ -83,29 +83,32 @@ impl Supervisor {
             &own_broker,
         );
         let (plane, place) = (Arc::clone(&self.plane), self.place.clone());
+        let files = components::files(&place, &runtime, plane.support());
+        let whereabouts = Whereabouts::new(files, self.state.web_port);
         let context = SettingsContext {
             environment,
-            place: &place,
-            runtime: &runtime,
-            support: &plane.layout.support(),
+            version: runtime.version,
+            files: &whereabouts.files,
+            web_server: whereabouts.web_server(),
             public_url: &plane.options.public_url,
-            database: &url,
-            tasks: &tasks,
-            web_port: self.state.web_port,
+            database: components::database(&url),
+            bundles: bundles_in(&whereabouts.files.dags),
+            tasks: &chosen.tasks,
             keys: self.keys(),
             project: project.as_ref(),
         };
-        all.extend(programs(&context, &own_broker));
+        let broker = chosen.own_broker.map(|program| own_broker.program(self.id, &place, program));
+        all.extend(programs(&context, &place, broker));
         if self.must_check(environment) {
-            self.check_strictly(&context, &own_broker).await?;
+            self.check_strictly(&context).await?;
             self.view.waited_for("dags");
         }
         let variables = settings::platform(&context);
         Ok(Prepared {
             programs: all,
             major: runtime.version.major(),
-            is_sequential: tasks.is_sequential,
-            note: tasks.note,
+            is_sequential: chosen.tasks.is_sequential,
+            note: chosen.note,
             project,
             runtime,
             variables,

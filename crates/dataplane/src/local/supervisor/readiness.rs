@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
+use podium_airflow::components::runs_tasks;
+
 use super::Supervisor;
-use super::replace::{BROKER, runs_tasks};
 use crate::blocking::blocking;
-use crate::local::broker::OwnBroker;
+use crate::local::broker::{BROKER, OwnBroker};
 use crate::local::components::is_web;
 use crate::local::program::Program;
 

@@ -5,6 +5,7 @@
 //! change together.
 
 use podium_airflow::requirements::Requirements;
+use podium_airflow::settings::ProjectSettings;
 use podium_domain::deployments::rollout::RolloutStep;
 use podium_domain::{Reason, UserText};
 
@@ -17,7 +18,6 @@ use crate::local::disk_space::SpaceCheckedArchives;
 use crate::local::packages::PackagesError;
 use crate::local::project::{self, Project, ProjectError};
 use crate::local::runtimes::Runtime;
-use crate::local::settings::ProjectSettings;
 use crate::local::unused_runtimes;
 
 /// What is shown while other environments install packages.

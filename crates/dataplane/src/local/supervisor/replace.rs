@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use podium_airflow::components::{is_worker, runs_tasks};
 use podium_domain::UserText;
 use tokio::time::Instant;
 
@@ -12,6 +13,7 @@ use super::drain::waiting;
 use super::prepare::Prepared;
 use crate::Environment;
 use crate::blocking::blocking;
+use crate::local::broker::BROKER;
 use crate::local::components::RETIRING;
 use crate::local::identity::is_stopped;
 use crate::local::network::{HOLDER, is_network};
@@ -19,18 +21,6 @@ use crate::local::program::{Program, ReplaceStrategy};
 
 /// How long a web server may take to finish its requests once its replacement serves.
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
-
-/// The broker of an environment's workers.
-pub(super) const BROKER: &str = "broker";
-
-fn is_worker(name: &str) -> bool {
-    name.starts_with("worker-")
-}
-
-/// Whether a component starts tasks or runs them. Triggerers run no tasks, and ask nobody but the database.
-pub(super) fn runs_tasks(name: &str) -> bool {
-    name == "scheduler" || is_worker(name)
-}
 
 /// What is still to be replaced, with the reason for waiting.
 pub(super) type Outdated = BTreeMap<String, UserText>;

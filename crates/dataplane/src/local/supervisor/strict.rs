@@ -5,21 +5,21 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use podium_airflow::components::parser_variables;
+use podium_airflow::settings::SettingsContext;
 use podium_domain::Reason;
 use podium_domain::deployments::rollout::RolloutStep;
 
 use super::Supervisor;
 use super::release::PrepareError;
 use crate::blocking::blocking;
-use crate::local::broker::OwnBroker;
 use crate::local::check::{self, CheckedDags, Compared};
 use crate::local::code;
-use crate::local::components::parser_variables;
+use crate::local::components;
 use crate::local::one_shot::{OneShot, OneShotError};
 use crate::local::orphans::COMPONENT;
 use crate::local::parsing::dag_files;
 use crate::local::project::{DAGS, is_folder};
-use crate::local::settings::SettingsContext;
 use crate::{Environment, Secret};
 
 /// The name under which a parser is found again.
@@ -36,15 +36,11 @@ impl Supervisor {
     }
 
     /// Refuses a release with an import error that the live version does not have.
-    pub(super) async fn check_strictly(
-        &mut self,
-        context: &SettingsContext<'_>,
-        own_broker: &OwnBroker,
-    ) -> Result<(), PrepareError> {
+    pub(super) async fn check_strictly(&mut self, context: &SettingsContext<'_>) -> Result<(), PrepareError> {
         self.view.wait_for("dags", "checking that every DAG can be imported");
         self.view.step(RolloutStep::Check, None, None);
         let version = context.environment.release.dag_version.clone();
-        let after = self.parse_aside(context, own_broker, version.as_deref()).await?;
+        let after = self.parse_aside(context, version.as_deref()).await?;
         if after.errors.is_empty() {
             return Ok(());
         }
@@ -57,8 +53,14 @@ impl Supervisor {
         let host = plane.host().await.map_err(|why| ("runtime", why))?;
         let runtime = live.runtime_version.as_deref().unwrap_or(&context.environment.runtime_version);
         let runtime = plane.runtimes.ensure(host, runtime, |_| {}).await.map_err(|why| ("runtime", why))?;
-        let context = SettingsContext { runtime: &runtime, project: project.as_ref(), ..context.clone() };
-        let before = match self.parse_aside(&context, own_broker, live.dag_version.as_deref()).await {
+        let files = components::files(&self.place, &runtime, plane.support());
+        let context = SettingsContext {
+            version: runtime.version,
+            files: &files,
+            project: project.as_ref(),
+            ..context.clone()
+        };
+        let before = match self.parse_aside(&context, live.dag_version.as_deref()).await {
             Ok(before) => before,
             // Nothing is known to have worked.
             Err(PrepareError::Refused(_)) => return Ok(()),
@@ -81,7 +83,6 @@ impl Supervisor {
     async fn parse_aside(
         &mut self,
         context: &SettingsContext<'_>,
-        own_broker: &OwnBroker,
         version: Option<&str>,
     ) -> Result<CheckedDags, PrepareError> {
         let root = code::version(&self.place, version);
@@ -93,7 +94,7 @@ impl Supervisor {
         })
         .await
         .map_err(unreadable)?;
-        let mut variables = parser_variables(context, own_broker, &root, &folder);
+        let mut variables = parser_variables(context, &root, &folder);
         variables.insert(COMPONENT.into(), Secret::new(PARSER.into()));
         let arguments = self.parser_arguments(context, &folder).await;
         let isolation = self.one_shot_isolation().await;
@@ -128,8 +129,8 @@ impl Supervisor {
     /// The command line of a parser.
     async fn parser_arguments(&self, context: &SettingsContext<'_>, folder: &Path) -> Vec<OsString> {
         let arguments = [
-            context.runtime.program("python").into(),
-            context.support.join("podium_check.py").into(),
+            context.files.program("python").into(),
+            context.files.module("podium_check.py").into(),
             folder.into(),
             check::LONGEST.as_secs().to_string().into(),
         ];

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
+use podium_airflow::settings::base_path;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 use podium_domain::deployments::rollout::RolloutStep;
 use podium_domain::{Reason, UserText};
@@ -15,11 +16,10 @@ use super::prepare::Prepared;
 use super::readiness::Answering;
 use crate::Environment;
 use crate::blocking::blocking;
-use crate::local::components::{RETIRING, is_web};
+use crate::local::components::{RETIRING, is_web, web_url};
 use crate::local::health::HealthReport;
 use crate::local::process::last_error_line;
 use crate::local::program::Program;
-use crate::local::settings;
 
 /// The health of components, by name.
 type Healths = Vec<(String, Result<(), Reason>)>;
@@ -120,7 +120,7 @@ impl Supervisor {
 
     /// The URL of the web server on this machine.
     pub(super) fn base_url(&self, namespace: &str) -> String {
-        format!("http://127.0.0.1:{}{}", self.state.web_port, settings::base_path(namespace))
+        format!("{}{}", web_url(self.state.web_port), base_path(namespace))
     }
 
     /// Keeps the last programs running for a while, or until another order arrives.

@@ -1,9 +1,9 @@
 use podium_api::enums::DeploymentType;
 use podium_api::{DeploymentId, Id, OrganizationId, WorkerQueueId, WorkspaceId};
-use podium_domain::deployments::Spec;
+use podium_domain::deployments::{Queue, Spec};
 
 use super::*;
-use crate::{Identity, Objects};
+use crate::{Identity, Objects, Secret};
 
 /// A queue with one worker that runs so many tasks at once.
 pub(crate) fn queue(name: &str, concurrency: u32) -> Queue {
@@ -77,10 +77,11 @@ fn the_executor_follows_from_queues_runtime_database_and_broker() {
     for (number, (executor, queues, major, is_sqlite, broker, name, parallelism, workers, note)) in
         cases.into_iter().enumerate()
     {
-        let tasks = Tasks::new(&environment(executor, queues), major, is_sqlite, &broker, &own_broker());
+        let chosen = choose(&environment(executor, queues), major, is_sqlite, &broker, &own_broker());
+        let tasks = chosen.tasks;
         assert_eq!((tasks.executor(), tasks.parallelism), (name, parallelism), "case {number}");
         assert_eq!(tasks.celery.as_ref().map_or(0, |celery| celery.workers.len()), workers, "case {number}");
-        let said = tasks.note.unwrap_or_default();
+        let said = chosen.note.unwrap_or_default();
         assert!(note.map_or(said.is_empty(), |note| said.as_str().contains(note)), "case {number}: {said}");
     }
 }
@@ -93,20 +94,21 @@ pub(crate) fn own_broker() -> OwnBroker {
 fn an_own_broker_is_reached_on_this_machine_with_its_password() {
     let own = Broker::Own("/usr/bin/redis-server".into());
     let environment = environment(Executor::Celery, &[("default", 1), ("heavy", 1)]);
-    let tasks = Tasks::new(&environment, 3, true, &own, &own_broker());
-    let celery = tasks.celery.unwrap();
+    let chosen = choose(&environment, 3, true, &own, &own_broker());
+    let celery = chosen.tasks.celery.unwrap();
     assert_eq!(celery.broker.reveal(), "redis+socket://:password@/data%20here/tmp/broker.sock");
-    assert_eq!(celery.own_broker.as_deref(), Some(std::path::Path::new("/usr/bin/redis-server")));
+    assert_eq!(chosen.own_broker.as_deref(), Some(std::path::Path::new("/usr/bin/redis-server")));
     let given = Broker::Given(Secret::new("redis://elsewhere/3".into()));
-    let tasks = Tasks::new(&environment, 3, true, &given, &own_broker());
-    let celery = tasks.celery.unwrap();
-    assert_eq!((celery.broker.reveal(), celery.own_broker), ("redis://elsewhere/3", None));
+    let chosen = choose(&environment, 3, true, &given, &own_broker());
+    let celery = chosen.tasks.celery.unwrap();
+    assert_eq!((celery.broker.reveal(), chosen.own_broker), ("redis://elsewhere/3", None));
 }
 
 #[test]
 fn no_queue_gets_more_tasks_than_the_machine_can_run_or_none() {
     let at_once = |queues: &[(&str, u32)]| {
-        Tasks::new(&environment(Executor::Celery, queues), 3, true, &Broker::None, &own_broker()).parallelism
+        let chosen = choose(&environment(Executor::Celery, queues), 3, true, &Broker::None, &own_broker());
+        chosen.tasks.parallelism
     };
     let processors = u32::try_from(std::thread::available_parallelism().map_or(1, usize::from)).unwrap();
     assert_eq!(at_once(&[("default", 100_000)]), processors * 2);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use podium_airflow::settings::EnvironmentKeys;
 use podium_domain::deployments::plan::Rollout;
 
 use super::fixture::Fixture;
@@ -12,7 +13,6 @@ use crate::blocking::allow_blocking;
 use crate::local::components;
 use crate::local::identity::Identity;
 use crate::local::process::pids;
-use crate::local::settings::EnvironmentKeys;
 use crate::local::tasks::tests::queue;
 use crate::{DataPlane as _, Environment, Line, Secret, Setting};
 

@@ -18,7 +18,7 @@ async fn an_environment_of_another_machine_is_stopped_and_set_aside() {
     assert_eq!(plane.environments(), [fixture.id], "also after a restart");
     let root = fixture.place().root;
     // The same environment, which another plane of this machine runs.
-    let (name, value) = crate::local::settings::marker(fixture.id);
+    let (name, value) = podium_airflow::settings::marker(fixture.id);
     let mut other = std::process::Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
     plane.set_aside(fixture.id).await.unwrap();
     assert!(processes.values().all(|identity| !identity.is_alive()));

@@ -3,12 +3,12 @@
 use std::fs;
 use std::process::Command;
 
+use podium_airflow::settings::marker;
 use podium_api::{OperationId, Timestamp};
 
 use super::fixture::{Fixture, eventually};
 use crate::local::Local;
 use crate::local::orphans::{COMPONENT, LOOK_AGAIN};
-use crate::local::settings::marker;
 use crate::{CleanUp, CleanUpState, DataPlane as _};
 
 fn clean_up(number: u64) -> CleanUp {

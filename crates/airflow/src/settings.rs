@@ -6,61 +6,90 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
-use podium_airflow::database_url::{self, percent_encoded};
 use podium_domain::deployments::variables;
+use podium_domain::options::Version;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::code;
-use super::layout::Place;
-use super::project::PLUGINS;
-use super::runtimes::Runtime;
-use super::tasks::Tasks;
+use crate::database_url::{self, percent_encoded};
+use crate::files::{Files, PLUGINS};
+use crate::tasks::Tasks;
 use crate::{Environment, Secret, Setting};
 
 /// Variables by name.
-pub(super) type Variables = BTreeMap<String, Secret>;
+pub type Variables = BTreeMap<String, Secret>;
 
 /// The inputs of an environment's settings.
 #[derive(Clone)]
-pub(super) struct SettingsContext<'a> {
-    pub(super) environment: &'a Environment,
-    pub(super) place: &'a Place,
-    pub(super) runtime: &'a Runtime,
-    pub(super) support: &'a Path,
-    pub(super) public_url: &'a str,
-    pub(super) database: &'a Secret,
-    pub(super) tasks: &'a Tasks,
-    pub(super) web_port: u16,
-    pub(super) keys: EnvironmentKeys,
+pub struct SettingsContext<'a> {
+    /// What is wanted.
+    pub environment: &'a Environment,
+    /// The version of Airflow.
+    pub version: Version,
+    /// Where its files are.
+    pub files: &'a Files,
+    /// Its web server.
+    pub web_server: WebServerAddress<'a>,
+    /// The URL under which people reach the control plane.
+    pub public_url: &'a str,
+    /// The metadata database.
+    pub database: MetadataDatabase<'a>,
+    /// What its DAGs are read from: Airflow's list of bundles.
+    pub bundles: Value,
+    /// Who runs its tasks.
+    pub tasks: &'a Tasks,
+    /// Its keys.
+    pub keys: EnvironmentKeys,
     /// The project, if its DAGs are in one.
-    pub(super) project: Option<&'a ProjectSettings>,
+    pub project: Option<&'a ProjectSettings>,
+}
+
+/// Where a web server listens, and where the other processes of its environment reach it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebServerAddress<'a> {
+    /// The address that it listens on.
+    pub host: &'a str,
+    /// The port that it listens on.
+    pub port: u16,
+    /// The URL of its root for the other processes, without a slash at its end.
+    pub url: &'a str,
+}
+
+/// A metadata database, and how many connections a process may have.
+#[derive(Clone, Copy, Debug)]
+pub struct MetadataDatabase<'a> {
+    /// Its URL for Airflow.
+    pub url: &'a Secret,
+    /// How many connections a process keeps, if it is on a server.
+    pub kept_connections: u32,
+    /// How many more it may open.
+    pub more_connections: u32,
 }
 
 /// What the processes of a project's environment are told of it. It changes only if they have to restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ProjectSettings {
+pub struct ProjectSettings {
     /// The directory of its packages.
-    pub(super) layer: Option<PathBuf>,
+    pub layer: Option<PathBuf>,
     /// A hash of its plugins, if it has any.
-    pub(super) plugins: Option<String>,
+    pub plugins: Option<String>,
 }
 
 /// The keys of one environment.
 #[derive(Clone)]
-pub(super) struct EnvironmentKeys {
+pub struct EnvironmentKeys {
     /// Encrypts secrets in Airflow's database: 32 bytes in URL-safe base64.
-    pub(super) fernet: Secret,
+    pub fernet: Secret,
     /// Signs the tokens that its web server accepts.
-    pub(super) token_signing: Secret,
+    pub token_signing: Secret,
     /// Signs sessions of its web server.
-    pub(super) session: Secret,
+    pub session: Secret,
 }
 
 impl EnvironmentKeys {
     /// Derives them; `key` returns at least 32 bytes of text for a purpose.
-    pub(super) fn new(key: impl Fn(&str) -> Secret) -> Self {
+    pub fn new(key: impl Fn(&str) -> Secret) -> Self {
         let fernet = key("fernet");
         let bytes = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, fernet.reveal().as_bytes());
         let long = |purpose: &str| {
@@ -76,54 +105,52 @@ impl EnvironmentKeys {
 }
 
 /// The base path of an environment's web server, here and at the front door.
-pub(super) fn base_path(namespace: &str) -> String {
+pub fn base_path(namespace: &str) -> String {
     format!("/airflow/{namespace}")
 }
 
 /// The environment variable that marks every descendant of an environment.
-pub(super) fn marker(id: podium_api::DeploymentId) -> (String, String) {
+pub fn marker(id: podium_api::DeploymentId) -> (String, String) {
     ("PODIUM_ENVIRONMENT".into(), id.to_string())
 }
 
 /// The variables of every process.
-pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
-    let SettingsContext { environment, place, runtime, web_port, .. } = context;
+pub fn platform(context: &SettingsContext<'_>) -> Variables {
+    let SettingsContext { environment, version, files, web_server, database, .. } = context;
     let base_path = base_path(&environment.namespace);
-    let local = format!("http://127.0.0.1:{web_port}{base_path}");
-    let programs = runtime.programs();
     let mut all = VariablesBuilder::default();
     let (name, value) = marker(environment.id);
     all.set(&name, value);
     let layer = context.project.and_then(|project| project.layer.as_deref());
     let scripts = layer.map(|layer| format!(":{}", layer.join("bin").display())).unwrap_or_default();
-    all.set("PATH", format!("{}{scripts}:/usr/local/bin:/usr/bin:/bin", programs.display()));
-    all.set("HOME", text(&place.user_home()));
+    all.set("PATH", format!("{}{scripts}:/usr/local/bin:/usr/bin:/bin", files.programs.display()));
+    all.set("HOME", text(&files.user_home));
     // Its user has no entry in /etc/passwd.
     all.set("USER", "airflow");
     all.set("LOGNAME", "airflow");
-    all.set("TMPDIR", text(&place.temporary()));
-    all.set("PODIUM_DRAIN", text(&place.drain()));
-    all.set("PODIUM_STATUS", text(&place.status()));
-    all.set("PODIUM_SPOOL", text(&place.spool()));
+    all.set("TMPDIR", text(&files.temporary));
+    all.set("PODIUM_DRAIN", text(&files.drain));
+    all.set("PODIUM_STATUS", text(&files.status));
+    all.set("PODIUM_SPOOL", text(&files.spool));
     all.set("LANG", "C.UTF-8");
-    let mut modules = vec![context.support.to_owned()];
+    let mut modules = vec![files.support.clone()];
     if context.project.is_some() {
-        modules.push(code::project(place));
+        modules.push(files.project());
     }
     modules.extend(layer.map(Path::to_owned));
     all.set("PYTHONPATH", modules.iter().map(|path| text(path)).collect::<Vec<_>>().join(":"));
     if let Some(plugins) = context.project.and_then(|project| project.plugins.as_ref()) {
         // Components load plugins when they start: other plugins restart them.
         all.set("PODIUM_PLUGINS", plugins.clone());
-        all.airflow("core", "plugins_folder", text(&code::project(place).join(PLUGINS)));
+        all.airflow("core", "plugins_folder", text(&files.project().join(PLUGINS)));
     }
     all.set("PYTHONUNBUFFERED", "1");
     all.set("PYTHONDONTWRITEBYTECODE", "1");
     // Halves the memory of many small threads.
     all.set("MALLOC_ARENA_MAX", "2");
-    all.set("AIRFLOW_HOME", text(&place.home()));
+    all.set("AIRFLOW_HOME", text(&files.home));
     // Airflow writes its default configuration at the first start, and may not write to its home.
-    all.set("AIRFLOW_CONFIG", text(&place.temporary().join("airflow.cfg")));
+    all.set("AIRFLOW_CONFIG", text(&files.temporary.join("airflow.cfg")));
     all.airflow("core", "load_examples", "False");
     // Executors whose tasks are the scheduler's children are replaced by ours, which can be drained.
     let executor = match &context.tasks.celery {
@@ -132,21 +159,19 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     };
     all.airflow("core", "executor", executor);
     all.secret("core", "fernet_key", &context.keys.fernet);
-    all.airflow("core", "dags_folder", text(&code::dags(place).join("current")));
+    all.airflow("core", "dags_folder", text(&files.current_dags()));
     // Deep enough to name the file of the DAG, which says where to look and of which version the error is.
     all.airflow("core", "dagbag_import_error_traceback_depth", "20");
-    all.secret("database", "sql_alchemy_conn", context.database);
+    all.secret("database", "sql_alchemy_conn", database.url);
     all.airflow("database", "load_default_connections", "False");
-    if context.database.reveal().starts_with("postgresql") {
-        // Few idle connections, but many in total: a request of the web server takes one connection and then another,
-        // so a small limit would deadlock concurrent requests.
-        all.airflow("database", "sql_alchemy_pool_size", "3");
-        all.airflow("database", "sql_alchemy_max_overflow", "97");
+    if database.url.reveal().starts_with("postgresql") {
+        all.airflow("database", "sql_alchemy_pool_size", database.kept_connections.to_string());
+        all.airflow("database", "sql_alchemy_max_overflow", database.more_connections.to_string());
     }
-    if let Some(url) = database_url::asynchronous(context.database.reveal()) {
+    if let Some(url) = database_url::asynchronous(database.url.reveal()) {
         all.airflow("database", "sql_alchemy_conn_async", url);
     }
-    all.airflow("logging", "base_log_folder", text(&place.task_logs()));
+    all.airflow("logging", "base_log_folder", text(&files.task_logs));
     // There is one scheduler: what an earlier one left behind is soon started again.
     all.airflow("scheduler", "orphaned_tasks_check_interval", "30");
     all.airflow("usage_data_collection", "enabled", "False");
@@ -154,42 +179,38 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
         all.secret("celery", "broker_url", &celery.broker);
         all.secret("celery", "result_backend", &celery.results);
         all.airflow("operators", "default_queue", "default");
-        if celery.own_broker.is_some() {
-            // Airflow does not recognise a socket URL: without this Celery would run long tasks twice.
+        if celery.is_on_socket {
+            // Without this Celery would run long tasks twice.
             all.airflow("celery", "celery_config_options", "podium_airflow.broker.CONFIG");
         }
     }
-    if runtime.version.major() < 3 {
-        all.airflow("webserver", "web_server_host", "127.0.0.1");
-        all.airflow("webserver", "web_server_port", web_port.to_string());
+    if version.major() < 3 {
+        all.airflow("webserver", "web_server_host", web_server.host);
+        all.airflow("webserver", "web_server_port", web_server.port.to_string());
         all.airflow("webserver", "workers", "1");
-        all.airflow("webserver", "config_file", text(&context.support.join("webserver_config.py")));
+        all.airflow("webserver", "config_file", text(&files.module("webserver_config.py")));
         all.airflow("webserver", "enable_proxy_fix", "True");
         all.secret("webserver", "secret_key", &context.keys.session);
         all.airflow("api", "auth_backends", "airflow.api.auth.backend.session");
         all.airflow("logging", "dag_processor_log_target", "stdout");
-        let parser_logs = place.parser_logs();
-        all.airflow("logging", "dag_processor_manager_log_location", text(&parser_logs.join("manager.log")));
-        all.airflow("scheduler", "child_process_log_directory", text(&parser_logs));
+        let manager_log = files.parser_logs.join("manager.log");
+        all.airflow("logging", "dag_processor_manager_log_location", text(&manager_log));
+        all.airflow("scheduler", "child_process_log_directory", text(&files.parser_logs));
         all.airflow("scheduler", "dag_dir_list_interval", "5");
         all.airflow("scheduler", "min_file_process_interval", "5");
     } else {
-        let bundles = serde_json::json!([{
-            "name": "dags",
-            "classpath": "podium_bundle.VersionedBundle",
-            "kwargs": { "folder": text(&code::dags(place)) },
-        }]);
-        all.airflow("api", "host", "127.0.0.1");
-        all.airflow("api", "port", web_port.to_string());
+        all.airflow("api", "host", web_server.host);
+        all.airflow("api", "port", web_server.port.to_string());
         all.airflow("api", "workers", "1");
         all.secret("api", "secret_key", &context.keys.session);
         all.secret("api_auth", "jwt_secret", &context.keys.token_signing);
         all.airflow("core", "auth_manager", "podium_airflow.auth.DoorAuthManager");
-        all.airflow("core", "execution_api_server_url", format!("{local}/execution/"));
+        let tasks = format!("{}{base_path}/execution/", web_server.url);
+        all.airflow("core", "execution_api_server_url", tasks);
         all.airflow("logging", "json_logs", "True");
-        all.airflow("logging", "dag_processor_child_process_log_directory", text(&place.parser_logs()));
-        all.airflow("dag_processor", "dag_bundle_config_list", bundles.to_string());
-        all.airflow("dag_processor", "dag_bundle_storage_path", text(&place.temporary().join("bundles")));
+        all.airflow("logging", "dag_processor_child_process_log_directory", text(&files.parser_logs));
+        all.airflow("dag_processor", "dag_bundle_config_list", context.bundles.to_string());
+        all.airflow("dag_processor", "dag_bundle_storage_path", text(&files.temporary.join("bundles")));
         all.airflow("dag_processor", "refresh_interval", "5");
         all.airflow("dag_processor", "min_file_process_interval", "5");
         all.airflow("workers", "min_heartbeat_interval", "1");
@@ -203,34 +224,43 @@ pub(super) fn platform(context: &SettingsContext<'_>) -> Variables {
     all.0
 }
 
+/// Airflow's list of bundles for versions of DAGs in a folder: see [`Files::dags`].
+pub fn bundles_in(dags: &Path) -> Value {
+    json!([{
+        "name": "dags",
+        "classpath": "podium_bundle.VersionedBundle",
+        "kwargs": { "folder": text(dags) },
+    }])
+}
+
 /// The base path for a web server. The public URL is not part of it, and may change.
-pub(super) fn place(context: &SettingsContext<'_>) -> Variables {
+pub fn place(context: &SettingsContext<'_>) -> Variables {
     base_url(context, base_path(&context.environment.namespace))
 }
 
 /// The public URL for processes that run tasks, for the links that tasks create.
-pub(super) fn links(context: &SettingsContext<'_>) -> Variables {
+pub fn links(context: &SettingsContext<'_>) -> Variables {
     base_url(context, format!("{}{}", context.public_url, base_path(&context.environment.namespace)))
 }
 
 fn base_url(context: &SettingsContext<'_>, url: String) -> Variables {
     let mut all = VariablesBuilder::default();
-    let section = if context.runtime.version.major() < 3 { "webserver" } else { "api" };
+    let section = if context.version.major() < 3 { "webserver" } else { "api" };
     all.airflow(section, "base_url", url);
     all.0
 }
 
 /// Variables of the scheduler only: other processes do not depend on the limits.
-pub(super) fn limits(context: &SettingsContext<'_>) -> Variables {
+pub fn limits(context: &SettingsContext<'_>) -> Variables {
     let mut all = VariablesBuilder::default();
     all.airflow("core", "parallelism", context.tasks.parallelism.to_string());
     all.0
 }
 
 /// Variables of the web server only: the key that authenticates the front door.
-pub(super) fn web(context: &SettingsContext<'_>) -> Variables {
+pub fn web(context: &SettingsContext<'_>) -> Variables {
     let mut all = VariablesBuilder::default();
-    if context.runtime.version.major() < 3 {
+    if context.version.major() < 3 {
         all.set("PODIUM_DOOR_KEY", context.keys.token_signing.reveal());
     }
     all.0
@@ -238,7 +268,7 @@ pub(super) fn web(context: &SettingsContext<'_>) -> Variables {
 
 /// Variables for processes that run or read DAGs: those set by the deployment and its environment objects, with a list
 /// of the secret ones.
-pub(super) fn user_variables(environment: &Environment) -> Variables {
+pub fn user_variables(environment: &Environment) -> Variables {
     let objects = &environment.objects;
     let mut all = Variables::new();
     let mut secret = BTreeSet::new();
@@ -267,7 +297,7 @@ pub(super) fn user_variables(environment: &Environment) -> Variables {
 }
 
 /// The platform's variables, with those that users may override replaced by theirs.
-pub(super) fn with_overrides(told: Variables, chosen: &Variables) -> Variables {
+pub fn with_overrides(told: Variables, chosen: &Variables) -> Variables {
     let heard = |(name, ours): (String, Secret)| {
         let theirs = chosen.get(&name).filter(|_| variables::refused(&name).is_none());
         let value = match theirs {
@@ -283,7 +313,7 @@ pub(super) fn with_overrides(told: Variables, chosen: &Variables) -> Variables {
 }
 
 /// The metrics export, as standard OpenTelemetry variables, which Airflow supports.
-pub(super) fn metrics(environment: &Environment) -> Variables {
+pub fn metrics(environment: &Environment) -> Variables {
     let mut all = VariablesBuilder::default();
     // Airflow exports to one endpoint.
     let Some(Setting { value, .. }) = environment.objects.metrics_exports.first() else { return all.0 };
@@ -321,7 +351,7 @@ fn list(pairs: &[(String, String)]) -> String {
 }
 
 /// Whether a variable configures Airflow itself, which all its processes need.
-pub(super) fn is_configuration(key: &str) -> bool {
+pub fn is_configuration(key: &str) -> bool {
     key.starts_with("AIRFLOW__")
 }
 

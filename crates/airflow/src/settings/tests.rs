@@ -2,11 +2,9 @@ use podium_api::enums::DeploymentType;
 use podium_api::{DeploymentId, Id, OrganizationId, WorkspaceId};
 use podium_domain::deployments::Spec;
 
-use super::super::components::programs;
-use super::super::options::Broker;
-use super::super::program::Program;
-use super::super::tasks::tests::own_broker;
 use super::*;
+use crate::components::{ComponentProgram, programs};
+use crate::tasks::Celery;
 use crate::{Identity, Objects};
 
 fn secret(text: &str) -> Secret {
@@ -35,39 +33,66 @@ fn environment() -> Environment {
 }
 
 /// The programs of an environment with this runtime.
-fn told(environment: &Environment, version: &str) -> Vec<Program> {
-    told_by(environment, version, &Broker::None)
+fn told(environment: &Environment, version: &str) -> Vec<ComponentProgram> {
+    told_by(environment, version, None)
 }
 
-fn told_by(environment: &Environment, version: &str, broker: &Broker) -> Vec<Program> {
-    told_of(environment, version, broker, None)
+fn told_by(environment: &Environment, version: &str, celery: Option<Celery>) -> Vec<ComponentProgram> {
+    told_of(environment, version, celery, None)
+}
+
+fn files() -> Files {
+    let own = |name: &str| Path::new("/plane/environments/e").join(name);
+    Files {
+        programs: "/plane/runtimes/x/bin".into(),
+        support: "/plane/support".into(),
+        user_home: own("user"),
+        home: own("home"),
+        temporary: own("tmp"),
+        dags: own("code/dags"),
+        task_logs: own("logs/tasks"),
+        parser_logs: own("logs/dag-processor"),
+        drain: own("control/drain"),
+        status: own("status"),
+        spool: own("spool"),
+    }
 }
 
 fn told_of(
     environment: &Environment,
     version: &str,
-    broker: &Broker,
+    celery: Option<Celery>,
     project: Option<&ProjectSettings>,
-) -> Vec<Program> {
-    let version = version.parse().unwrap();
-    let runtime = Runtime::at(version, "/plane/runtimes/x".into());
-    let tasks = Tasks::new(environment, version.major(), false, broker, &own_broker());
+) -> Vec<ComponentProgram> {
+    let files = files();
+    let tasks = Tasks { parallelism: 2, celery, is_sequential: false };
     let context = SettingsContext {
         environment,
-        place: &Place { root: "/plane/environments/e".into() },
-        runtime: &runtime,
-        support: Path::new("/plane/support"),
+        version: version.parse().unwrap(),
+        files: &files,
+        web_server: WebServerAddress { host: "127.0.0.1", port: 4001, url: "http://127.0.0.1:4001" },
         public_url: "https://podium.example",
-        database: &secret("postgresql+psycopg2://x:pw@/x?host=/run/pg"),
+        database: MetadataDatabase {
+            url: &secret("postgresql+psycopg2://x:pw@/x?host=/run/pg"),
+            kept_connections: 3,
+            more_connections: 97,
+        },
+        bundles: bundles_in(&files.dags),
         tasks: &tasks,
-        web_port: 4001,
         keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
         project,
     };
-    programs(&context, &own_broker())
+    programs(&context)
 }
 
-fn program<'a>(programs: &'a [Program], name: &str) -> &'a Variables {
+/// Workers of two queues.
+fn workers() -> Option<Celery> {
+    let broker = secret("redis://broker/0");
+    let workers = ["default", "heavy"].map(|name| (name.to_owned(), 1)).into();
+    Some(Celery { results: broker.clone(), broker, is_on_socket: false, workers })
+}
+
+fn program<'a>(programs: &'a [ComponentProgram], name: &str) -> &'a Variables {
     &programs.iter().find(|program| program.name == name).unwrap().variables
 }
 
@@ -246,16 +271,15 @@ const HONOURED: &[&str] = &[
 #[test]
 fn settings_that_users_may_change_are_honoured_and_the_rest_is_refused() {
     let mut wanted = environment();
-    wanted.worker_queues = ["default", "heavy"].map(|name| super::super::tasks::tests::queue(name, 1)).into();
     wanted.objects.metrics_exports = settings(&[("metrics", r#"{"endpoint":"e","authType":"AUTH_TOKEN"}"#)]);
     let mut honoured = BTreeSet::new();
     for version in ["3.3.2", "2.11.2"] {
-        let plain = told_by(&wanted, version, &Broker::Given(secret("redis://broker/0")));
+        let plain = told_by(&wanted, version, workers());
         let names: BTreeSet<&str> = plain.iter().flat_map(|program| names(&program.variables)).collect();
         let theirs: Vec<(&str, &str)> = names.iter().map(|name| (*name, "mine")).collect();
         let chosen = Environment { variables: settings(&theirs), ..wanted.clone() };
-        let after = told_by(&chosen, version, &Broker::Given(secret("redis://broker/0")));
-        for Program { name: component, variables: after, .. } in &after {
+        let after = told_by(&chosen, version, workers());
+        for ComponentProgram { name: component, variables: after, .. } in &after {
             for (name, ours) in program(&plain, component) {
                 let expected = match (variables::refused(name), name.as_str()) {
                     (Some(_), _) => ours.reveal().to_owned(),
@@ -360,7 +384,7 @@ fn a_project_is_importable_and_its_packages_come_after_it() {
     wanted.variables = settings(&[("PYTHONPATH", "/mine")]);
     let mut project = ProjectSettings::default();
     for version in ["3.3.2", "2.11.2"] {
-        let programs = told_of(&wanted, version, &Broker::None, Some(&project));
+        let programs = told_of(&wanted, version, None, Some(&project));
         let scheduler = program(&programs, "scheduler");
         let root = "/plane/environments/e/code/dags/project";
         assert_eq!(value(scheduler, "PYTHONPATH"), Some(format!("/plane/support:{root}:/mine").as_str()));
@@ -368,7 +392,7 @@ fn a_project_is_importable_and_its_packages_come_after_it() {
     }
     project = ProjectSettings { layer: Some("/plane/layer/site".into()), plugins: Some("hash".into()) };
     for version in ["3.3.2", "2.11.2"] {
-        for told in told_of(&wanted, version, &Broker::None, Some(&project)) {
+        for told in told_of(&wanted, version, None, Some(&project)) {
             let root = "/plane/environments/e/code/dags/project";
             let modules = value(&told.variables, "PYTHONPATH").unwrap();
             assert!(
