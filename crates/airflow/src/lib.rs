@@ -4,20 +4,22 @@
 //! Nothing here runs a process, opens a file or knows where an environment runs. A plane says where the files of an
 //! environment are and how its processes reach each other, runs what it is told to run, and hands over what it finds.
 
+pub mod api;
 mod clean_up;
 pub mod components;
 pub mod database_url;
 mod environment;
 pub mod files;
+pub mod health;
 pub mod lines;
 pub mod requirements;
-mod running_tasks;
 mod secret;
 pub mod settings;
 pub mod support;
 pub mod tasks;
+pub mod web_client;
 
+pub use api::RunningTasks;
 pub use clean_up::{CleanUp, CleanUpState};
 pub use environment::{Environment, Identity, Objects, Setting};
-pub use running_tasks::RunningTasks;
 pub use secret::Secret;

@@ -4,7 +4,6 @@
 //! the control plane: the next start takes over what is running and is given the desired state again, because neither
 //! settings nor secrets are stored here. DAG code is trusted with nothing but its own environment.
 
-mod airflow_api;
 mod aside;
 mod backup;
 mod broker;
@@ -17,7 +16,6 @@ mod command;
 mod components;
 mod database;
 mod disk_space;
-mod health;
 mod host;
 mod identity;
 mod isolation;
@@ -70,6 +68,7 @@ use std::time::Duration;
 
 pub use podium_airflow::database_url::BadUrl;
 use podium_airflow::support;
+use podium_airflow::web_client::WebClient;
 use podium_api::DeploymentId;
 use podium_api::deploy_reports::RolloutReport;
 use podium_api::enums::PlaneKind;
@@ -78,7 +77,6 @@ use podium_domain::{Reason, UserText};
 
 pub use self::backup::{BackupContents, backup_contents, prepare_restored, remove_tree};
 use self::clusters::NamedClusters;
-use self::health::HealthClient;
 pub use self::isolation::Confinement;
 use self::layout::Layout;
 pub use self::metadata::Metadata;
@@ -129,8 +127,7 @@ impl Local {
         {
             return Err(OpenError::NoServer(why));
         }
-        let plane =
-            Plane::new(options, services, timing, layout, HealthClient::new(timing.response_timeout)?);
+        let plane = Plane::new(options, services, timing, layout, WebClient::new(timing.response_timeout)?);
         let local = Self { plane, clusters: NamedClusters::default() };
         local.take_over().map_err(OpenError::NotTakenOver)?;
         tokio::spawn(unused_runtimes::sweep(Arc::downgrade(&local.plane)));

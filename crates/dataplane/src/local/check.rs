@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use podium_airflow::api::{KnownDag, KnownError};
 use podium_api::deploy_reports::ReportedImportError;
 use podium_domain::{Given, Quoted, Reason, UserText};
 use serde::Deserialize;
 
-use super::airflow_api::{KnownDag, KnownError};
 use super::one_shot::{OneShot, OneShotError};
 use super::parsing::{described, relative};
 

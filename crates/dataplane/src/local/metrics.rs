@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
+use podium_airflow::health::HealthReport;
 use podium_api::Timestamp;
 use podium_domain::deployments::plan::Health;
 
-use super::health::HealthReport;
 use super::identity::booted_at;
 use super::plane::{Plane, UNREADABLE_COMPONENT};
 use super::process::{group_of, pids};

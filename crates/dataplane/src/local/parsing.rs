@@ -14,11 +14,11 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Duration;
 
+use podium_airflow::api::{KnownDag, KnownError};
 use podium_api::Timestamp;
 use podium_api::deploy_reports::{ReportedChanges, ReportedImportError};
 use podium_domain::deploys::reports;
 
-use super::airflow_api::{KnownDag, KnownError};
 use crate::blocking::assert_may_block;
 
 /// Where the versions of an environment are, and a link to the current one.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use podium_airflow::web_client::WebClient;
 use podium_api::{DeploymentId, Id};
 use podium_domain::Reason;
 use podium_domain::deployments::Running;
@@ -13,7 +14,6 @@ use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use super::cgroups::Cgroups;
 use super::database::Databases;
-use super::health::HealthClient;
 use super::host::Host;
 use super::isolation::Mode;
 use super::layout::Layout;
@@ -45,7 +45,7 @@ pub(super) struct Plane {
     pub(super) databases: Databases,
     host: OnceCell<Host>,
     pub(super) cgroups: Cgroups,
-    pub(super) health_client: HealthClient,
+    pub(super) web_client: WebClient,
     pub(super) notifier: ChangeNotifier,
     supervisors: Mutex<HashMap<DeploymentId, Handle>>,
     /// Environments that cannot be supervised because their saved state cannot be read, with the reason.
@@ -62,7 +62,7 @@ impl Plane {
         services: Services,
         timing: Timing,
         layout: Layout,
-        health_client: HealthClient,
+        web_client: WebClient,
     ) -> Arc<Self> {
         let databases = databases(&options, &services, &layout, timing);
         let support = layout.support();
@@ -79,7 +79,7 @@ impl Plane {
             databases,
             host: OnceCell::new(),
             cgroups: Cgroups::find(),
-            health_client,
+            web_client,
             notifier: ChangeNotifier::default(),
             supervisors: Mutex::default(),
             unreadable: Mutex::default(),

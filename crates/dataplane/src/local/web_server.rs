@@ -2,12 +2,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use podium_airflow::api::AirflowApi;
 use podium_airflow::settings::{self, EnvironmentKeys};
 use podium_api::DeploymentId;
 use podium_domain::Reason;
 
 use super::Local;
-use super::airflow_api::AirflowApi;
 use super::state::State;
 use crate::blocking::blocking;
 use crate::{Fault, Line, RunningTasks, WebServer};
@@ -35,7 +35,7 @@ impl Local {
         let Some(State { namespace, .. }) = state else { return Ok(None) };
         let base = format!("http://{}{}", server.upstream, settings::base_path(&namespace));
         let api = AirflowApi {
-            client: &self.plane.health_client,
+            client: &self.plane.web_client,
             base: &base,
             line: server.line,
             key: &server.key,

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
+use podium_airflow::health::HealthReport;
 use podium_api::Timestamp;
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
 use super::{SupervisedProcess, Supervisor};
 use crate::blocking::blocking;
-use crate::local::health::HealthReport;
 use crate::local::identity::is_stopped;
 use crate::local::network::is_uplink;
 use crate::local::process::{log_length, work_of_group};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use podium_airflow::api::{AirflowApi, KnownDag, KnownError};
 use podium_api::deploy_reports::{ReportedChanges, RolloutReport};
 use podium_domain::Reason;
 use podium_domain::deployments::rollout::RolloutStep;
@@ -11,7 +12,6 @@ use tokio::time::Instant;
 
 use super::Supervisor;
 use crate::blocking::blocking;
-use crate::local::airflow_api::{AirflowApi, KnownDag, KnownError};
 use crate::local::code;
 use crate::local::parsing::{self, Parsed, Parsing};
 use crate::{Environment, Line};
@@ -131,7 +131,7 @@ impl Supervisor {
         let base = self.base_url(&environment.namespace);
         let key = self.keys().token_signing;
         let api = AirflowApi {
-            client: &self.plane.health_client,
+            client: &self.plane.web_client,
             base: &base,
             line: if major < 3 { Line::Two } else { Line::Three },
             key: &key,

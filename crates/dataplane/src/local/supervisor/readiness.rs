@@ -82,7 +82,7 @@ impl Supervisor {
         if !self.is_any_held(programs) {
             return std::future::pending().await;
         }
-        let client = &Arc::clone(&self.plane).health_client;
+        let client = &Arc::clone(&self.plane).web_client;
         let base = self.base_url(&self.state.namespace);
         loop {
             let is_served = self.why_not_serving(3).await.is_none();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
+use podium_airflow::health::HealthReport;
 use podium_airflow::settings::base_path;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 use podium_domain::deployments::rollout::RolloutStep;
@@ -17,7 +18,6 @@ use super::readiness::Answering;
 use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::components::{RETIRING, is_web, web_url};
-use crate::local::health::HealthReport;
 use crate::local::process::last_error_line;
 use crate::local::program::Program;
 
@@ -222,7 +222,7 @@ impl Supervisor {
     /// Checks the health of each component.
     async fn check_health(&self, base: &str, prepared: &Prepared) -> HealthCheck {
         let heard = match self.why_not_serving(prepared.major).await {
-            None => self.plane.health_client.check(base, prepared.major).await,
+            None => self.plane.web_client.health(base, prepared.major).await,
             Some(why) => Err(why.into()),
         };
         if let Ok(heard) = &heard {
@@ -231,7 +231,7 @@ impl Supervisor {
         let web = self.web_server();
         let is_warm = match &heard {
             Ok(_) if prepared.major >= 3 && !self.answering.task_api => {
-                self.plane.health_client.warm_up(base).await
+                self.plane.web_client.warm_up(base).await
             }
             _ => Ok(()),
         };

@@ -8,12 +8,13 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use podium_api::Timestamp;
 use podium_domain::Reason;
+use podium_domain::airflow::Line;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::health::HealthClient;
-use crate::{Line, RunningTasks, Secret};
+use crate::Secret;
+use crate::web_client::WebClient;
 
 /// How many items a request asks for: more than older versions return at once.
 const PAGE: usize = 100;
@@ -31,38 +32,49 @@ const LASTS: i64 = 60;
 const NAME: &str = "podium";
 
 /// The interface of an environment's web server.
-pub(super) struct AirflowApi<'a> {
-    pub(super) client: &'a HealthClient,
+pub struct AirflowApi<'a> {
+    /// What asks it.
+    pub client: &'a WebClient,
     /// The URL of the web server.
-    pub(super) base: &'a str,
-    pub(super) line: Line,
-    pub(super) key: &'a Secret,
-    pub(super) now: Timestamp,
+    pub base: &'a str,
+    /// Its release series.
+    pub line: Line,
+    /// The key that it trusts.
+    pub key: &'a Secret,
+    /// The time of asking.
+    pub now: Timestamp,
 }
 
 /// A DAG that Airflow knows.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct KnownDag {
-    pub(super) dag_id: String,
+pub struct KnownDag {
+    /// Its id.
+    pub dag_id: String,
+    /// The path of its file.
     #[serde(default)]
-    pub(super) fileloc: String,
+    pub fileloc: String,
+    /// When its file was last parsed.
     #[serde(default)]
-    pub(super) last_parsed_time: Option<String>,
+    pub last_parsed_time: Option<String>,
+    /// The version of the DAGs that it is at, if Airflow says so.
     #[serde(default)]
-    pub(super) bundle_version: Option<String>,
+    pub bundle_version: Option<String>,
     #[serde(default)]
     is_stale: bool,
 }
 
 /// A file that Airflow could not import.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct KnownError {
+pub struct KnownError {
+    /// The path of the file, possibly below the DAGs.
     #[serde(default)]
-    pub(super) filename: String,
+    pub filename: String,
+    /// When that was found.
     #[serde(default)]
-    pub(super) timestamp: Option<String>,
+    pub timestamp: Option<String>,
+    /// The traceback.
     #[serde(default, alias = "stacktrace")]
-    pub(super) stack_trace: String,
+    pub stack_trace: String,
 }
 
 /// A task instance that is running.
@@ -79,6 +91,15 @@ fn not_mapped() -> i64 {
     -1
 }
 
+/// The task instances that an environment runs at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunningTasks {
+    /// The names of some of them, `dag/run/task`.
+    pub names: Vec<String>,
+    /// How many there are.
+    pub count: u64,
+}
+
 impl RunningTask {
     /// Its name for people, as a drain names it.
     fn name(&self) -> String {
@@ -93,19 +114,19 @@ impl RunningTask {
 
 impl AirflowApi<'_> {
     /// The DAGs that are not stale.
-    pub(super) async fn dags(&self) -> Result<Vec<KnownDag>, Reason> {
+    pub async fn dags(&self) -> Result<Vec<KnownDag>, Reason> {
         let mut all: Vec<KnownDag> = self.all("dags", "dags").await?;
         all.retain(|dag| !dag.is_stale);
         Ok(all)
     }
 
     /// The files that could not be imported.
-    pub(super) async fn import_errors(&self) -> Result<Vec<KnownError>, Reason> {
+    pub async fn import_errors(&self) -> Result<Vec<KnownError>, Reason> {
         self.all("importErrors", "import_errors").await
     }
 
     /// The task instances that are running.
-    pub(super) async fn running_tasks(&self) -> Result<RunningTasks, Reason> {
+    pub async fn running_tasks(&self) -> Result<RunningTasks, Reason> {
         let path = format!("dags/~/dagRuns/~/taskInstances?state=running&limit={MOST_NAMED}");
         let mut page = self.get(&path).await?;
         let tasks = serde_json::from_value::<Vec<RunningTask>>(page["task_instances"].take());

@@ -1,0 +1,85 @@
+//! The HTTP client for web servers of environments. What they say is not trusted: they run code of authors.
+
+use std::time::Duration;
+
+use podium_domain::{Reason, UserText};
+
+use crate::health::{self, HealthReport};
+
+/// How long the first response of the task API may take: the first request initializes it.
+const FIRST_ANSWER: Duration = Duration::from_secs(120);
+
+/// A client for web servers of environments. It is given their URLs.
+#[derive(Clone, Debug)]
+pub struct WebClient(reqwest::Client);
+
+impl WebClient {
+    /// A client with this request timeout.
+    pub fn new(timeout: Duration) -> reqwest::Result<Self> {
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(timeout)
+            .build();
+        client.map(Self)
+    }
+
+    /// Requests the health of all components from a web server; an error says why it does not respond.
+    pub async fn health(&self, base: &str, major: u32) -> Result<HealthReport, Reason> {
+        let request = self.0.get(format!("{base}/{}", health::path(major)));
+        let answer = request.send().await.map_err(|error| reason(&error))?;
+        if !answer.status().is_success() {
+            return Err(UserText::filled(
+                "its health check returned status {}",
+                &[&answer.status().as_u16()],
+            )
+            .into());
+        }
+        answer.json::<HealthReport>().await.map_err(|error| reason(&error))
+    }
+
+    /// Requests a JSON document with a header that authenticates; one that is larger than `most` bytes is refused.
+    pub async fn get_json(
+        &self,
+        url: &str,
+        (header, value): (&str, String),
+        most: usize,
+    ) -> Result<serde_json::Value, Reason> {
+        let question = self.0.get(url).header(header, value);
+        let mut answer = question.send().await.map_err(|error| reason(&error))?;
+        if !answer.status().is_success() {
+            let told = UserText::filled("its API returned status {}", &[&answer.status().as_u16()]);
+            return Err(told.into());
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|error| reason(&error))? {
+            if bytes.len() + chunk.len() > most {
+                return Err("its response is too large".into());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        serde_json::from_slice(&bytes).map_err(|error| Reason::new("its response cannot be parsed", error))
+    }
+
+    /// Initializes the task API, so that no task has to wait for it.
+    pub async fn warm_up(&self, base: &str) -> Result<(), Reason> {
+        let question = self.0.get(format!("{base}/execution/health")).timeout(FIRST_ANSWER);
+        let answer = question.send().await.map_err(|error| reason(&error))?;
+        if answer.status().is_success() {
+            Ok(())
+        } else {
+            Err(UserText::filled("its task API returned status {}", &[&answer.status().as_u16()]).into())
+        }
+    }
+}
+
+/// Why there is no response, in a few words.
+fn reason(error: &reqwest::Error) -> Reason {
+    if error.is_connect() {
+        Reason::new("it is not listening", error)
+    } else if error.is_timeout() {
+        Reason::new("it does not respond", error)
+    } else {
+        Reason::new("its response cannot be parsed", error)
+    }
+}
