@@ -5,6 +5,7 @@
 //! environment are and how its processes reach each other, runs what it is told to run, and hands over what it finds.
 
 pub mod api;
+pub mod check;
 mod clean_up;
 pub mod components;
 pub mod database_url;
@@ -12,6 +13,7 @@ mod environment;
 pub mod files;
 pub mod health;
 pub mod lines;
+pub mod parsing;
 pub mod requirements;
 mod secret;
 pub mod settings;

@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use podium_airflow::parsing::DagFolder;
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::Bundle;
 use podium_domain::{Given, Reason, UserText};
@@ -22,14 +23,12 @@ const EMPTY: &str = "none";
 /// How many versions are kept for runs that started with them.
 const KEPT: usize = 20;
 
+/// The folder of the versions of the DAGs, in any path of Airflow's.
+pub(super) const DAG_FOLDER: DagFolder = DagFolder("/code/dags/");
+
 /// The folder of the versions of the DAGs.
 pub(super) fn dags(place: &Place) -> PathBuf {
     place.code().join("dags")
-}
-
-/// The folder of the current version, if that is a project: a path that stays the same, for the Python path.
-pub(super) fn project(place: &Place) -> PathBuf {
-    dags(place).join("project")
 }
 
 /// The folder that a version of the DAGs is unpacked to.

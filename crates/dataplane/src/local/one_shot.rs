@@ -102,3 +102,28 @@ impl Drop for Group {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use podium_airflow::check::{self, ParserAnswer};
+
+    use super::*;
+
+    async fn run(script: &str) -> Result<ParserAnswer, OneShotError> {
+        let directory = tempfile::tempdir().unwrap();
+        let arguments = ["/bin/sh".into(), "-c".into(), script.into()];
+        let path = [("PATH".to_owned(), crate::Secret::new("/usr/bin:/bin".into()))].into();
+        let (isolation, directory) = (&Isolation::NONE, directory.path());
+        let program = OneShot { isolation, arguments: &arguments, variables: &path, directory };
+        program.answer(check::LONGEST, check::MOST_BYTES).await
+    }
+
+    #[tokio::test]
+    async fn a_parser_answers_in_json_and_what_it_starts_ends_with_it() {
+        let answer = r#"sleep 100000 & printf '%s' '{"dags": [], "import_errors": []}'"#;
+        run(answer).await.unwrap();
+        assert!(matches!(run("exit 3").await, Err(OneShotError::Failed(_))));
+        assert!(matches!(run("echo hello").await, Err(OneShotError::Garbled(_))));
+        assert!(matches!(run("head -c 20000000 /dev/zero").await, Err(OneShotError::Garbled(_))));
+    }
+}

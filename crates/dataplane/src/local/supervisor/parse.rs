@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use podium_airflow::api::{AirflowApi, KnownDag, KnownError};
+use podium_airflow::parsing::{self, Parsed, Parsing};
 use podium_api::deploy_reports::{ReportedChanges, RolloutReport};
 use podium_domain::Reason;
 use podium_domain::deployments::rollout::RolloutStep;
@@ -12,8 +13,7 @@ use tokio::time::Instant;
 
 use super::Supervisor;
 use crate::blocking::blocking;
-use crate::local::code;
-use crate::local::parsing::{self, Parsed, Parsing};
+use crate::local::{code, dag_files};
 use crate::{Environment, Line};
 
 /// How long the web server has to say which DAGs it knows.
@@ -50,7 +50,7 @@ impl Supervisor {
         let is_first = before.is_none();
         // What ran long ago may have been removed; before the first version there were no files.
         let compared = blocking(move || match old.exists() || is_first {
-            true => parsing::changed_files(&old, &new).map(Some),
+            true => dag_files::changed_files(&old, &new).map(Some),
             false => Ok(None),
         });
         let files = compared.await.unwrap_or_else(|error| {
@@ -115,9 +115,9 @@ impl Supervisor {
         let Some(version) = self.new_version.as_mut() else { return Ok(Parsed::default()) };
         if version.parsing.is_none() {
             let folder = code::dags(&place).join("current");
-            let files = blocking(move || parsing::dag_files(&folder)).await.map_err(unreadable)?;
+            let files = blocking(move || dag_files::dag_files(&folder)).await.map_err(unreadable)?;
             let name = environment.release.dag_version.as_deref().unwrap_or_default();
-            version.parsing = Some(Parsing::new(name, files, settles_after));
+            version.parsing = Some(Parsing::new(code::DAG_FOLDER, name, files, settles_after));
         }
         let parsing = version.parsing.as_mut();
         Ok(parsing.map(|parsing| parsing.look(&dags, &errors, live_at, now)).unwrap_or_default())

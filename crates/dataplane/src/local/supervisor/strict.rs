@@ -1,10 +1,9 @@
 //! Strict releases: their DAGs are parsed before they are live, and what has an import error that the live version does
 //! not have does not go live.
 
-use std::ffi::OsString;
-use std::path::Path;
 use std::sync::Arc;
 
+use podium_airflow::check::{self, CheckedDags, Compared, ParserAnswer};
 use podium_airflow::components::parser_variables;
 use podium_airflow::settings::SettingsContext;
 use podium_domain::Reason;
@@ -13,12 +12,11 @@ use podium_domain::deployments::rollout::RolloutStep;
 use super::Supervisor;
 use super::release::PrepareError;
 use crate::blocking::blocking;
-use crate::local::check::{self, CheckedDags, Compared};
 use crate::local::code;
 use crate::local::components;
+use crate::local::dag_files::dag_files;
 use crate::local::one_shot::{OneShot, OneShotError};
 use crate::local::orphans::COMPONENT;
-use crate::local::parsing::dag_files;
 use crate::local::project::{DAGS, is_folder};
 use crate::{Environment, Secret};
 
@@ -96,7 +94,7 @@ impl Supervisor {
         .map_err(unreadable)?;
         let mut variables = parser_variables(context, &root, &folder);
         variables.insert(COMPONENT.into(), Secret::new(PARSER.into()));
-        let arguments = self.parser_arguments(context, &folder).await;
+        let arguments = self.one_shot_arguments(&check::arguments(context.files, &folder)).await;
         let isolation = self.one_shot_isolation().await;
         // Found again and ended if the control plane dies meanwhile.
         self.state.starting = Some(PARSER.into());
@@ -107,11 +105,11 @@ impl Supervisor {
             variables: &variables,
             directory: &self.place.user_home(),
         };
-        let parsed = check::parse(program).await;
+        let parsed = program.answer::<ParserAnswer>(check::LONGEST, check::MOST_BYTES).await;
         self.state.starting = None;
         self.save_state().await;
         match parsed {
-            Ok(parsed) => Ok(CheckedDags { files, ..parsed }),
+            Ok(answer) => Ok(CheckedDags { files, ..answer.checked(code::DAG_FOLDER) }),
             Err(error @ OneShotError::NotRun(_)) => {
                 Err(("dags", Reason::new("the DAGs cannot be parsed now", error)).into())
             }
@@ -124,16 +122,5 @@ impl Supervisor {
                 error,
             ))),
         }
-    }
-
-    /// The command line of a parser.
-    async fn parser_arguments(&self, context: &SettingsContext<'_>, folder: &Path) -> Vec<OsString> {
-        let arguments = [
-            context.files.program("python").into(),
-            context.files.module("podium_check.py").into(),
-            folder.into(),
-            check::LONGEST.as_secs().to_string().into(),
-        ];
-        self.one_shot_arguments(&arguments).await
     }
 }

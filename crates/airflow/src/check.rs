@@ -4,20 +4,22 @@
 //! else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
-use podium_airflow::api::{KnownDag, KnownError};
 use podium_api::deploy_reports::ReportedImportError;
 use podium_domain::{Given, Quoted, Reason, UserText};
 use serde::Deserialize;
 
-use super::one_shot::{OneShot, OneShotError};
-use super::parsing::{described, relative};
+use crate::api::{KnownDag, KnownError};
+use crate::files::Files;
+use crate::parsing::DagFolder;
 
 /// How long a version may take to be parsed.
-pub(super) const LONGEST: Duration = Duration::from_mins(10);
+pub const LONGEST: Duration = Duration::from_mins(10);
 /// The longest answer.
-const MOST_BYTES: usize = 16 << 20;
+pub const MOST_BYTES: usize = 16 << 20;
 /// How many DAGs and errors are looked at. An honest parser says no more; the author's code may have spoken for it.
 const MOST_DAGS_READ: usize = 5000;
 const MOST_ERRORS_READ: usize = 500;
@@ -30,46 +32,60 @@ const MOST_DAGS: usize = 5;
 
 /// What a version consists of, according to its parser.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct CheckedDags {
+pub struct CheckedDags {
     /// The files of the DAGs by their ids.
-    pub(super) dags: BTreeMap<String, String>,
-    pub(super) errors: Vec<ReportedImportError>,
+    pub dags: BTreeMap<String, String>,
+    /// The import errors.
+    pub errors: Vec<ReportedImportError>,
     /// The files that may have DAGs.
-    pub(super) files: BTreeSet<String>,
+    pub files: BTreeSet<String>,
 }
 
+/// What a parser says.
 #[derive(Deserialize)]
-struct Answer {
+pub struct ParserAnswer {
     dags: Vec<KnownDag>,
     import_errors: Vec<KnownError>,
 }
 
-/// Parses a version. Dropping the future ends the parser.
-pub(super) async fn parse(helper: OneShot<'_>) -> Result<CheckedDags, OneShotError> {
-    let answer: Answer = helper.answer(LONGEST, MOST_BYTES).await?;
-    Ok(CheckedDags {
-        dags: answer
-            .dags
-            .into_iter()
-            .take(MOST_DAGS_READ)
-            .map(|dag| (dag.dag_id, relative(&dag.fileloc)))
-            .collect(),
-        errors: answer.import_errors.iter().take(MOST_ERRORS_READ).map(described).collect(),
-        files: BTreeSet::new(),
-    })
+impl ParserAnswer {
+    /// What it says, as far as it is looked at.
+    pub fn checked(self, folder: DagFolder) -> CheckedDags {
+        let file = |dag: KnownDag| (dag.dag_id, folder.relative(&dag.fileloc));
+        CheckedDags {
+            dags: self.dags.into_iter().take(MOST_DAGS_READ).map(file).collect(),
+            errors: self
+                .import_errors
+                .iter()
+                .take(MOST_ERRORS_READ)
+                .map(|error| folder.described(error))
+                .collect(),
+            files: BTreeSet::new(),
+        }
+    }
+}
+
+/// The command line of a process that parses the DAGs in a folder and prints a [`ParserAnswer`].
+pub fn arguments(files: &Files, folder: &Path) -> Vec<OsString> {
+    vec![
+        files.program("python").into(),
+        files.module("podium_check.py").into(),
+        folder.into(),
+        LONGEST.as_secs().to_string().into(),
+    ]
 }
 
 /// The import errors of a version, compared with those of the version before it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Compared {
+pub struct Compared {
     /// Those that the version before does not have, each with the DAGs that cannot be imported any more because of it.
-    pub(super) new: Vec<ReportedImportError>,
+    pub new: Vec<ReportedImportError>,
     /// Those of files that could not be imported before either.
-    pub(super) known: Vec<ReportedImportError>,
+    pub known: Vec<ReportedImportError>,
 }
 
 /// Compares the import errors of a version with those of the version before it.
-pub(super) fn compared(before: &CheckedDags, after: CheckedDags) -> Compared {
+pub fn compared(before: &CheckedDags, after: CheckedDags) -> Compared {
     let was_broken = |file: &str| before.errors.iter().any(|error| error.file == file);
     let errors = errors_with_broken_dags(before, after);
     let (known, new) =
@@ -97,7 +113,7 @@ fn errors_with_broken_dags(before: &CheckedDags, after: CheckedDags) -> Vec<Repo
 }
 
 /// Why a strict deploy is refused, given the import errors that the live version does not have; `None` if there are none.
-pub(super) fn refusal(errors: &[ReportedImportError]) -> Option<Reason> {
+pub fn refusal(errors: &[ReportedImportError]) -> Option<Reason> {
     let mut named: Vec<UserText> = errors.iter().take(MOST_NAMED).map(described_break).collect();
     match errors.len().saturating_sub(MOST_NAMED) {
         0 => {}
