@@ -6,7 +6,7 @@
 
 pub mod api;
 pub mod check;
-mod clean_up;
+pub mod clean_up;
 pub mod components;
 pub mod database_url;
 mod environment;

@@ -8,7 +8,6 @@ mod aside;
 mod backup;
 mod broker;
 mod cgroups;
-mod clean_up;
 mod clusters;
 mod code;
 mod command;

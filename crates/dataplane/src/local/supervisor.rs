@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use podium_airflow::clean_up::CleanUps;
 use podium_api::deploy_reports::ReportedImportError;
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
@@ -37,7 +38,6 @@ use self::parse::NewVersion;
 use self::prepare::Prepared;
 use self::readiness::Answering;
 use self::release::PrepareError;
-use super::clean_up::CleanUps;
 use super::isolation::Isolation;
 use super::layout::Place;
 use super::orphans::OrphanProcesses;

@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
+use podium_airflow::clean_up::{self, CleanUpAnswer, LONGEST, MOST_BYTES};
+use podium_domain::Reason;
 use tokio::sync::Semaphore;
 
 use super::Supervisor;
 use super::prepare::Prepared;
-use crate::local::clean_up::{self, LONGEST, MOST_AT_ONCE};
-use crate::local::one_shot::OneShot;
+use crate::local::components;
+use crate::local::one_shot::{OneShot, OneShotError};
 use crate::local::orphans::COMPONENT;
 use crate::{Changed, CleanUpState, Secret};
 
 /// The name under which a clean-up is found again.
 const CLEAN_UP: &str = "clean-up";
+
+/// How many clean-ups run at once on this machine: each reads and deletes much.
+const MOST_AT_ONCE: usize = 2;
 
 /// Lets a few environments of this process clean up at once.
 static TURNS: Semaphore = Semaphore::const_new(MOST_AT_ONCE);
@@ -31,14 +36,8 @@ impl Supervisor {
         };
         let mut variables = scheduler.variables.clone();
         variables.insert(COMPONENT.into(), Secret::new(CLEAN_UP.into()));
-        let arguments = [
-            prepared.runtime.program("python").into(),
-            self.plane.support().join("podium_clean_up.py").into(),
-            wanted.before.millis().to_string().into(),
-            LONGEST.as_secs().to_string().into(),
-            self.place.task_logs().into(),
-            self.place.parser_logs().into(),
-        ];
+        let files = components::files(&self.place, &prepared.runtime, self.plane.support());
+        let arguments = clean_up::arguments(&files, wanted.before);
         let (arguments, isolation) =
             (self.one_shot_arguments(&arguments).await, self.one_shot_isolation().await);
         let (clean_ups, directory) = (Arc::clone(&self.clean_ups), self.place.user_home());
@@ -51,7 +50,10 @@ impl Supervisor {
                 variables: &variables,
                 directory: &directory,
             };
-            let state = clean_up::run(program, wanted.before).await;
+            let state = match program.answer::<CleanUpAnswer>(LONGEST, MOST_BYTES).await {
+                Ok(answer) => answer.ended(wanted.before),
+                Err(error) => CleanUpState::Failed(failure(error)),
+            };
             clean_ups.end(wanted.id, state);
             notifier.notify(Changed::Environment(id));
         };
@@ -71,5 +73,15 @@ impl Supervisor {
             clean_up.abort();
             self.clean_ups.interrupt();
         }
+    }
+}
+
+/// Why a clean-up has not said what came of it.
+fn failure(error: OneShotError) -> Reason {
+    match error {
+        OneShotError::TooLong(_) => {
+            Reason::new("cleaning up the history took too long, and was ended", error)
+        }
+        _ => Reason::new("the history could not be cleaned up", error),
     }
 }
