@@ -25,7 +25,7 @@ pub struct Files {
     pub task_logs: PathBuf,
     /// The logs of DAG parsing.
     pub parser_logs: PathBuf,
-    /// The file whose presence asks the executor to accept no further tasks.
+    /// The file whose presence asks the executor to accept no further tasks: see [`drain`](crate::drain).
     pub drain: PathBuf,
     /// The directory that its components say in how they are.
     pub status: PathBuf,

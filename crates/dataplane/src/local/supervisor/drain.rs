@@ -1,15 +1,12 @@
-//! Drains: lets running tasks finish before the processes that run them restart.
-//!
-//! While a request file exists the executor accepts no further tasks, and reports when none is running any more. The
-//! file outlives the control plane, so a drain continues across restarts.
+//! Drains: writes the file that asks the executor to accept no further tasks, and waits for what it reports.
 
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
+use podium_airflow::drain::{DRAINED, DrainRequest, LONGEST_WAITING, WAITING, waiting};
 use podium_api::Timestamp;
-use podium_domain::UserText;
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use rustix::fs::{Mode, OFlags};
 use tokio::time::Instant;
@@ -20,15 +17,9 @@ use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 use crate::local::layout::write_whole;
 use crate::local::program::ReplaceStrategy;
 
-/// How many task instances are named that a drain waits for.
-const MOST_WAITED_FOR: usize = 20;
-/// How much is read of what the executor says of them.
-const LONGEST_WAITING: usize = 16 * 1024;
-
 /// A drain in progress.
 pub(super) struct Drain {
-    /// The id of the request, which the executor repeats when it is done.
-    request: String,
+    request: DrainRequest,
     /// When waiting ends.
     deadline: Instant,
     /// The same as a timestamp, for users.
@@ -51,16 +42,15 @@ impl Supervisor {
         // A drain from before a restart of the control plane continues.
         let path = self.place.drain();
         let asked = blocking_exclusive(&self.place.control(), move || {
-            let begun = fs::read_to_string(&path).ok().and_then(|text| text.parse().ok());
-            let begun = begun.map_or(now, Timestamp::from_millis);
-            (begun, write_whole(&path, begun.millis().to_string().as_bytes(), 0o644))
+            let begun = fs::read_to_string(&path).ok().and_then(|text| DrainRequest::parse(&text));
+            let request = begun.unwrap_or(DrainRequest { made_at: now });
+            (request, write_whole(&path, request.text().as_bytes(), 0o644))
         });
-        let (begun, written) = asked.await;
-        let request = begun.millis().to_string();
+        let (request, written) = asked.await;
         if let Err(error) = written {
             tracing::error!(id = %self.id, %error, "tasks cannot be drained");
         }
-        let until = begun + grace;
+        let until = request.made_at + grace;
         let left = u64::try_from(until.millis() - now.millis()).unwrap_or(0);
         let deadline = Instant::now() + Duration::from_millis(left).min(grace);
         self.drain = Some(Drain { request, deadline, until });
@@ -70,11 +60,11 @@ impl Supervisor {
     /// Whether no task is running any more, or waiting has ended; reports what it waits for.
     pub(super) async fn is_drained(&self) -> bool {
         let Some(drain) = &self.drain else { return false };
-        let (status, request) = (self.place.status(), drain.request.clone());
+        let (status, request) = (self.place.status(), drain.request);
         let (is_done, waits_for) = blocking(move || {
-            let said = read_untrusted(&status.join("drained"), request.len());
-            let waiting = read_untrusted(&status.join("waiting"), LONGEST_WAITING);
-            (said.as_deref() == Some(request.as_bytes()), waited_for(&request, waiting.as_deref()))
+            let said = read_untrusted(&status.join(DRAINED), request.text().len());
+            let waiting = read_untrusted(&status.join(WAITING), LONGEST_WAITING);
+            (request.is_done(said.as_deref()), request.waits_for(waiting.as_deref()))
         })
         .await;
         let is_drained = is_done || self.is_forced() || Instant::now() >= drain.deadline;
@@ -209,41 +199,9 @@ fn read_untrusted(path: &Path, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The task instances that the executor names for this drain. Untrusted code may have written them.
-fn waited_for(request: &str, said: Option<&[u8]>) -> Vec<String> {
-    let text = String::from_utf8_lossy(said.unwrap_or_default());
-    let mut lines = text.lines();
-    if lines.next() != Some(request) {
-        return Vec::new();
-    }
-    let shown = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-    lines.map(shown).filter(|line| !line.is_empty()).take(MOST_WAITED_FOR).collect()
-}
-
-/// A text for users that says what is being waited for.
-pub(super) fn waiting(what: &'static str, until: Timestamp) -> UserText {
-    UserText::filled(
-        "waiting for running tasks to finish before {}, until {} at the latest",
-        &[&what, &until],
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_tasks_of_this_drain_are_named() {
-        assert_eq!(
-            waited_for("7", Some(b"7\ndag/run/one\n\ndag/run/\x07two")),
-            ["dag/run/one", "dag/run/two"]
-        );
-        for other in [None, Some(&b"6\ndag/run/one"[..]), Some(b""), Some(b"7")] {
-            assert_eq!(waited_for("7", other), [""; 0]);
-        }
-        let many = format!("7\n{}", "dag/run/task\n".repeat(50));
-        assert_eq!(waited_for("7", Some(many.as_bytes())).len(), MOST_WAITED_FOR);
-    }
 
     #[test]
     fn untrusted_files_are_read_without_blocking_or_following_links() {

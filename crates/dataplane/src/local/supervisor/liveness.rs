@@ -5,6 +5,7 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use podium_airflow::health::HealthReport;
+use podium_airflow::liveness::{RunningComponent, progress_mark};
 use podium_api::Timestamp;
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
@@ -15,14 +16,11 @@ use crate::local::identity::is_stopped;
 use crate::local::network::is_uplink;
 use crate::local::process::{log_length, work_of_group};
 
-/// How old a component's last progress mark may be: it is renewed every second or two.
-const PROGRESS: Duration = Duration::from_secs(45);
-
 /// What part of its time a component that gets on works, or waits for a processor, at least.
 const LEAST_WORK: u32 = 128;
 
 /// When components last reported progress, by name.
-pub(super) type ProgressTimes = HashMap<String, SystemTime>;
+pub(super) type ProgressTimes = HashMap<String, Timestamp>;
 
 /// How far a component that is unhealthy had come at a time.
 #[derive(Clone, Copy)]
@@ -56,22 +54,15 @@ impl Supervisor {
         if is_uplink(name) {
             return self.check_uplink();
         }
-        let progress = self.progress(progress_times.get(name).copied(), kept.started_at);
-        let is_scheduler = name == "scheduler";
-        if let Some(age) = progress.filter(|age| *age > PROGRESS)
-            && !(is_scheduler && is_sequential)
-        {
-            let seconds = age.as_secs() / 10 * 10;
-            return Err(UserText::filled("it has made no progress for {} s", &[&seconds]).into());
-        }
-        if name.starts_with("worker-") && progress.is_none() {
-            return Err("it is not accepting tasks yet".into());
-        }
-        match heard.map_or(Ok(()), |heard| heard.of(name, kept.started_at)) {
-            // While a task runs inside it, it sends no heartbeat.
-            Err(_) if is_scheduler && is_sequential && kept.was_healthy => Ok(()),
-            health => health,
-        }
+        let running = RunningComponent {
+            name,
+            started_at: kept.started_at,
+            progress_at: progress_times.get(name).copied(),
+            heard,
+            is_sequential,
+            was_healthy: kept.was_healthy,
+        };
+        running.health((self.plane.services.clock)())
     }
 
     /// When each component last reported progress.
@@ -79,30 +70,21 @@ impl Supervisor {
         let (status, names) = (self.place.status(), self.processes.keys().cloned().collect::<Vec<String>>());
         blocking(move || {
             let last_progress = |name: &String| {
-                let path = status.join(format!("{name}.progress"));
-                fs::symlink_metadata(path).and_then(|found| found.modified()).ok()
+                let path = status.join(progress_mark(name));
+                let at = fs::symlink_metadata(path).and_then(|found| found.modified()).ok()?;
+                let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+                Some(Timestamp::from_millis(i64::try_from(since.as_millis()).ok()?))
             };
             names.into_iter().filter_map(|name| last_progress(&name).map(|at| (name, at))).collect()
         })
         .await
     }
 
-    /// How long ago a component last reported progress; `None` if it has not since its start.
-    fn progress(&self, last_progress: Option<SystemTime>, started_at: Timestamp) -> Option<Duration> {
-        let at = last_progress?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        let at = Timestamp::from_millis(i64::try_from(at.as_millis()).ok()?);
-        if at < started_at {
-            return None;
-        }
-        let now = (self.plane.services.clock)();
-        Some(Duration::from_millis(u64::try_from(now.millis() - at.millis()).unwrap_or(0)))
-    }
-
     /// Whether a component may have started tasks since its start: one that has not come so far has none to wait for.
     pub(super) async fn may_run_tasks(&self, name: &str) -> bool {
         let Some(kept) = self.processes.get(name) else { return false };
         let last_progress = self.progress_times().await.get(name).copied();
-        kept.has_worked || self.progress(last_progress, kept.started_at).is_some()
+        kept.has_worked || last_progress.is_some_and(|at| at >= kept.started_at)
     }
 
     /// Kills components that have been unhealthy for too long, so that they are restarted. One that gets on is given time: on

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use podium_airflow::api::{AirflowApi, KnownDag, KnownError};
-use podium_airflow::parsing::{self, Parsed, Parsing};
-use podium_api::deploy_reports::{ReportedChanges, RolloutReport};
+use podium_airflow::components::parser;
+use podium_airflow::parsing::{Parsed, Parsing};
+use podium_airflow::reports::{self, VersionFindings};
+use podium_api::deploy_reports::ReportedChanges;
 use podium_domain::Reason;
 use podium_domain::deployments::rollout::RolloutStep;
-use podium_domain::deploys::reports;
 use tokio::time::Instant;
 
 use super::Supervisor;
@@ -107,7 +108,7 @@ impl Supervisor {
         let unreadable = |error: std::io::Error| Reason::of_io("the DAGs cannot be read", &error);
         let place = self.place.clone();
         let live_at = blocking(move || code::live_since(&place)).await.map_err(unreadable)?;
-        let parser = self.processes.get(if major < 3 { "scheduler" } else { "dag-processor" });
+        let parser = self.processes.get(parser(major));
         let live_at = parser.map_or(live_at, |kept| kept.started_at.max(live_at));
         let (dags, errors) = self.airflow(environment, major).await?;
         let now = (self.plane.services.clock)();
@@ -150,22 +151,12 @@ impl Supervisor {
 
     /// Publishes the findings about a rollout that has ended.
     pub(super) fn publish_report(&mut self, generation: i64) {
-        let mut report = RolloutReport { steps: self.view.end_steps(), ..RolloutReport::default() };
-        if !self.import_errors.is_empty() {
-            report.import_error_count = self.import_errors.len() as u64;
-            report.import_errors.clone_from(&self.import_errors);
-        }
-        if let Some(version) = self.new_version.take() {
-            let Parsed { dags, errors, is_complete, .. } = version.last;
-            let before = version.dags_before.as_ref();
-            report.dags = before.filter(|_| version.parsing.is_some()).map(|before| {
-                parsing::changed_dags(before, &dags, version.files.as_ref(), !errors.is_empty())
-            });
-            report.is_parsed = version.parsing.is_some().then_some(is_complete);
-            report.files = version.files;
-            report.import_error_count = errors.len() as u64;
-            report.import_errors = errors;
-        }
-        self.view.publish_report(generation, reports::bounded(report));
+        let version = self.new_version.take().map(|version| VersionFindings {
+            files: version.files,
+            dags_before: version.dags_before,
+            parsed: version.parsing.is_some().then_some(version.last),
+        });
+        let report = reports::of_rollout(self.view.end_steps(), &self.import_errors, version);
+        self.view.publish_report(generation, report);
     }
 }

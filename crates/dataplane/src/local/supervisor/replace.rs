@@ -5,11 +5,11 @@ use std::fs;
 use std::time::Duration;
 
 use podium_airflow::components::{is_worker, runs_tasks};
+use podium_airflow::drain::waiting;
 use podium_domain::UserText;
 use tokio::time::Instant;
 
 use super::Supervisor;
-use super::drain::waiting;
 use super::prepare::Prepared;
 use crate::Environment;
 use crate::blocking::blocking;
