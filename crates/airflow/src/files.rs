@@ -29,7 +29,7 @@ pub struct Files {
     pub drain: PathBuf,
     /// The directory that its components say in how they are.
     pub status: PathBuf,
-    /// The directory that its listener writes to.
+    /// The directory that its listener writes to: see [`spool`](crate::spool).
     pub spool: PathBuf,
 }
 

@@ -20,6 +20,7 @@ pub mod reports;
 pub mod requirements;
 mod secret;
 pub mod settings;
+pub mod spool;
 pub mod support;
 pub mod tasks;
 pub mod web_client;

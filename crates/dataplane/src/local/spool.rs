@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use podium_airflow::spool::{allowed_events, most_lines};
 use podium_api::DeploymentId;
-use podium_domain::events::{SpoolBatch, SpoolState};
+use podium_domain::events::SpoolState;
 use tokio::task::JoinSet;
 
 use self::scan::scan;
@@ -71,16 +72,11 @@ impl Reader {
     /// no more for now.
     async fn step(&self, state: SpoolState) -> Result<Option<(SpoolState, bool)>, Fault> {
         let now = (self.clock)();
-        let most = usize::try_from(state.allowance.at(now).left).unwrap_or(0);
+        let allowed = allowed_events(&state, now);
         let (spool, from) = (self.spool.clone(), state.position);
-        // One event is left for what was dropped.
-        let found = blocking(move || scan(&spool, from, most.saturating_sub(1), now)).await;
-        let is_nothing = found.to == from && found.claims.is_empty() && found.dropped == 0;
-        if is_nothing || most == 0 {
-            return Ok(None);
-        }
-        let has_events = !found.claims.is_empty() || found.dropped > 0;
-        let batch = SpoolBatch { from, to: found.to, claims: found.claims, dropped: found.dropped };
+        let found = blocking(move || scan(&spool, from, most_lines(allowed), now)).await;
+        let has_events = found.has_events();
+        let Some(batch) = found.batch(from).filter(|_| allowed > 0) else { return Ok(None) };
         match self.claims.record(self.id, batch).await? {
             Some(next) => Ok(Some((next, has_events))),
             None => Err(Fault::Failed("somebody else has read them, or the deployment is gone".into())),

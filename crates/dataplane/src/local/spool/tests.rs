@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use podium_airflow::support;
 use podium_api::{Id, Timestamp};
-use podium_domain::events::{Allowance, SpoolPosition};
+use podium_domain::events::{Allowance, SpoolBatch, SpoolPosition};
 
 use super::*;
 use crate::PlaneFuture;
