@@ -63,7 +63,7 @@ pub fn programs(context: &SettingsContext<'_>) -> Vec<ComponentProgram> {
         &metrics,
         &configuration,
         &settings::with_overrides(platform, &configuration),
-        &settings::place(context),
+        &settings::base_path_of_web_server(context),
         &web,
     ]);
     let launch = |rest: &[&str]| -> Vec<OsString> {
@@ -81,7 +81,7 @@ pub fn programs(context: &SettingsContext<'_>) -> Vec<ComponentProgram> {
         let mut webserver = launch(&["webserver", "--pid"]);
         webserver.push(pid.into());
         // It also reads DAGs, and gets its address in another way.
-        let told = layered(&[&of_web, &of_tasks, &settings::place(context), &web]);
+        let told = layered(&[&of_web, &of_tasks, &settings::base_path_of_web_server(context), &web]);
         all.push(component("webserver", ReplaceStrategy::Restart, webserver, &told));
     } else {
         all.push(component("apiserver", ReplaceStrategy::Overlap, launch(&["api-server"]), &of_web));

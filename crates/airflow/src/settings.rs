@@ -234,12 +234,12 @@ pub fn bundles_in(dags: &Path) -> Value {
 }
 
 /// The base path for a web server. The public URL is not part of it, and may change.
-pub fn place(context: &SettingsContext<'_>) -> Variables {
+pub(crate) fn base_path_of_web_server(context: &SettingsContext<'_>) -> Variables {
     base_url(context, base_path(&context.environment.namespace))
 }
 
 /// The public URL for processes that run tasks, for the links that tasks create.
-pub fn links(context: &SettingsContext<'_>) -> Variables {
+pub(crate) fn links(context: &SettingsContext<'_>) -> Variables {
     base_url(context, format!("{}{}", context.public_url, base_path(&context.environment.namespace)))
 }
 
@@ -251,14 +251,14 @@ fn base_url(context: &SettingsContext<'_>, url: String) -> Variables {
 }
 
 /// Variables of the scheduler only: other processes do not depend on the limits.
-pub fn limits(context: &SettingsContext<'_>) -> Variables {
+pub(crate) fn limits(context: &SettingsContext<'_>) -> Variables {
     let mut all = VariablesBuilder::default();
     all.airflow("core", "parallelism", context.tasks.parallelism.to_string());
     all.0
 }
 
 /// Variables of the web server only: the key that authenticates the front door.
-pub fn web(context: &SettingsContext<'_>) -> Variables {
+pub(crate) fn web(context: &SettingsContext<'_>) -> Variables {
     let mut all = VariablesBuilder::default();
     if context.version.major() < 3 {
         all.set("PODIUM_DOOR_KEY", context.keys.token_signing.reveal());
@@ -268,7 +268,7 @@ pub fn web(context: &SettingsContext<'_>) -> Variables {
 
 /// Variables for processes that run or read DAGs: those set by the deployment and its environment objects, with a list
 /// of the secret ones.
-pub fn user_variables(environment: &Environment) -> Variables {
+pub(crate) fn user_variables(environment: &Environment) -> Variables {
     let objects = &environment.objects;
     let mut all = Variables::new();
     let mut secret = BTreeSet::new();
@@ -297,7 +297,7 @@ pub fn user_variables(environment: &Environment) -> Variables {
 }
 
 /// The platform's variables, with those that users may override replaced by theirs.
-pub fn with_overrides(told: Variables, chosen: &Variables) -> Variables {
+pub(crate) fn with_overrides(told: Variables, chosen: &Variables) -> Variables {
     let heard = |(name, ours): (String, Secret)| {
         let theirs = chosen.get(&name).filter(|_| variables::refused(&name).is_none());
         let value = match theirs {
@@ -313,7 +313,7 @@ pub fn with_overrides(told: Variables, chosen: &Variables) -> Variables {
 }
 
 /// The metrics export, as standard OpenTelemetry variables, which Airflow supports.
-pub fn metrics(environment: &Environment) -> Variables {
+pub(crate) fn metrics(environment: &Environment) -> Variables {
     let mut all = VariablesBuilder::default();
     // Airflow exports to one endpoint.
     let Some(Setting { value, .. }) = environment.objects.metrics_exports.first() else { return all.0 };
@@ -351,7 +351,7 @@ fn list(pairs: &[(String, String)]) -> String {
 }
 
 /// Whether a variable configures Airflow itself, which all its processes need.
-pub fn is_configuration(key: &str) -> bool {
+pub(crate) fn is_configuration(key: &str) -> bool {
     key.starts_with("AIRFLOW__")
 }
 

@@ -5,15 +5,19 @@ use podium_domain::deployments::plan::{Health, Observed, Rollout};
 use crate::{Changed, DataPlane, Environment, Location};
 
 /// A plane that can be reopened, as after a restart of the control plane.
-pub(crate) trait Reopened {
+pub trait Reopened {
+    /// The plane.
     type Plane: DataPlane;
 
+    /// Opens it, with what is left of it from before.
     fn open(&self) -> Self::Plane;
+
+    /// An environment that runs on it, always the same one.
     fn environment(&self, generation: i64) -> Environment;
 }
 
 /// Takes a plane through the life cycle of one environment.
-pub(crate) async fn conforms(fixture: &impl Reopened) {
+pub async fn conforms(fixture: &impl Reopened) {
     let plane = fixture.open();
     let environment = fixture.environment(1);
     let at = &Location { id: environment.id, namespace: environment.namespace, cluster: None };

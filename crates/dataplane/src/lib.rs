@@ -8,8 +8,8 @@
 mod blocking;
 mod changes;
 mod clusters;
-#[cfg(test)]
-mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod fault;
 #[cfg(target_os = "linux")]
 pub mod local;
@@ -17,6 +17,7 @@ mod log_line;
 mod machine;
 mod metrics;
 mod planes;
+mod services;
 pub mod simulated;
 mod socket_owners;
 mod web_server;
@@ -41,6 +42,7 @@ pub use podium_domain::airflow::Line;
 pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 pub use podium_domain::planes::{ClusterLocation, Location};
+pub use services::{Archive, Archives, Claims, Clock, Keys, LogSink, Logs, Services};
 pub use web_server::{Upstream, UpstreamTls, WebServer};
 
 pub use metrics::{ComponentMetrics, EnvironmentMetrics};

@@ -41,7 +41,6 @@ mod python;
 mod quota;
 mod relay;
 mod runtimes;
-mod services;
 mod socket;
 mod socket_directory;
 mod spool;
@@ -86,7 +85,6 @@ use self::plane::Plane;
 use self::process::pids;
 pub use self::python::{NoPython, check_python};
 pub use self::quota::half_of_disk;
-pub use self::services::{Archive, Archives, Claims, Keys, Logs, Services};
 use self::state::State;
 pub use self::stops::{Stop, StoppableEnvironment, stoppable_environments};
 use self::supervisor::{Order, Supervisor};
@@ -94,7 +92,8 @@ use self::timing::Timing;
 use crate::blocking::{allow_blocking, blocking};
 use crate::{
     Changes, CleanUp, CleanUpState, Cluster, ClusterLocation, DataPlane, Environment, EnvironmentMetrics,
-    Fault, Location, Machine, Observed, ObservedCluster, PlaneFuture, RunningTasks, WebServer, socket_owners,
+    Fault, Location, Machine, Observed, ObservedCluster, PlaneFuture, RunningTasks, Services, WebServer,
+    socket_owners,
 };
 
 /// A data plane that runs environments as processes on this machine.

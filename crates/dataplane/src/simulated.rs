@@ -23,17 +23,13 @@ use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use serde::{Deserialize, Serialize};
 
-pub use self::lines::LogSink;
 pub use self::script::{Call, Entry, InjectedFault, Script};
 use self::store::Store;
 use crate::{
-    ChangeNotifier, Changes, CleanUp, CleanUpState, Cluster, ClusterLocation, DataPlane, Environment,
-    EnvironmentMetrics, Fault, Location, LogLine, Machine, ObservedCluster, PlaneFuture, RunningTasks,
-    WebServer, socket_owners,
+    ChangeNotifier, Changes, CleanUp, CleanUpState, Clock, Cluster, ClusterLocation, DataPlane, Environment,
+    EnvironmentMetrics, Fault, Location, LogLine, LogSink, Machine, ObservedCluster, PlaneFuture,
+    RunningTasks, WebServer, socket_owners,
 };
-
-/// Where the time comes from.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A simulated data plane.
 pub struct Simulated {

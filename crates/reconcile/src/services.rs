@@ -5,7 +5,7 @@ use std::sync::Arc;
 use podium_api::DeploymentId;
 use podium_app::App;
 use podium_app::secrets::Secrets;
-use podium_dataplane::local::{Archive, Archives, Claims, Keys, Logs, Services};
+use podium_dataplane::{Archive, Archives, Claims, Keys, Logs, Services};
 use podium_dataplane::{LogLine, PlaneFuture, Secret};
 use podium_domain::Reason;
 use podium_domain::events::{SpoolBatch, SpoolState};

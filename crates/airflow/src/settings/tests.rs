@@ -65,18 +65,17 @@ fn told_of(
     project: Option<&ProjectSettings>,
 ) -> Vec<ComponentProgram> {
     let files = files();
+    let address = WebServerAddress { host: "127.0.0.1", port: 4001, url: "http://127.0.0.1:4001" };
+    let url = secret("postgresql+psycopg2://x:pw@/x?host=/run/pg");
+    let database = MetadataDatabase { url: &url, kept_connections: 3, more_connections: 97 };
     let tasks = Tasks { parallelism: 2, celery, is_sequential: false };
     let context = SettingsContext {
         environment,
         version: version.parse().unwrap(),
         files: &files,
-        web_server: WebServerAddress { host: "127.0.0.1", port: 4001, url: "http://127.0.0.1:4001" },
+        web_server: address,
         public_url: "https://podium.example",
-        database: MetadataDatabase {
-            url: &secret("postgresql+psycopg2://x:pw@/x?host=/run/pg"),
-            kept_connections: 3,
-            more_connections: 97,
-        },
+        database,
         bundles: bundles_in(&files.dags),
         tasks: &tasks,
         keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
@@ -197,7 +196,7 @@ fn processes_get_exactly_these_variables() {
 }
 
 #[test]
-fn the_web_server_listens_on_loopback_and_serves_below_its_public_path() {
+fn the_web_server_listens_where_it_is_told_and_serves_below_its_public_path() {
     let three = told(&environment(), "3.3.2");
     let web = program(&three, "apiserver");
     assert_eq!(value(web, "AIRFLOW__API__HOST"), Some("127.0.0.1"));
@@ -404,6 +403,47 @@ fn a_project_is_importable_and_its_packages_come_after_it() {
             assert_eq!(folder, format!("{root}/plugins"));
             let programs = "/plane/runtimes/x/bin:/plane/layer/site/bin:/usr/local/bin:/usr/bin:/bin";
             assert_eq!(value(&told.variables, "PATH"), Some(programs), "{}", told.name);
+        }
+    }
+}
+
+/// A plane on which nothing is where it is on one machine.
+#[test]
+fn what_differs_between_planes_is_told_as_it_is_given() {
+    let files = Files { dags: "/podium/code/dags".into(), drain: "/signals/drain".into(), ..files() };
+    let url = secret("postgresql+psycopg2://x:pw@db/x");
+    let wanted = environment();
+    for (version, section) in [("3.3.2", "API"), ("2.11.2", "WEBSERVER")] {
+        let context = SettingsContext {
+            environment: &wanted,
+            version: version.parse().unwrap(),
+            files: &files,
+            web_server: WebServerAddress { host: "0.0.0.0", port: 8080, url: "http://web.calm-river:80" },
+            public_url: "https://podium.example",
+            database: MetadataDatabase { url: &url, kept_connections: 1, more_connections: 4 },
+            bundles: json!([{ "name": "dags", "classpath": "fetched" }]),
+            tasks: &Tasks { parallelism: 2, celery: None, is_sequential: false },
+            keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
+            project: None,
+        };
+        let programs = programs(&context);
+        let told = program(&programs, "scheduler");
+        let is = |name: &str, expected: &str| assert_eq!(value(told, name), Some(expected), "{version}");
+        is("AIRFLOW__DATABASE__SQL_ALCHEMY_POOL_SIZE", "1");
+        is("AIRFLOW__DATABASE__SQL_ALCHEMY_MAX_OVERFLOW", "4");
+        is("AIRFLOW__CORE__DAGS_FOLDER", "/podium/code/dags/current");
+        is("PODIUM_DRAIN", "/signals/drain");
+        let prefix = if section == "API" { "AIRFLOW__API__" } else { "AIRFLOW__WEBSERVER__WEB_SERVER_" };
+        is(&format!("{prefix}HOST"), "0.0.0.0");
+        is(&format!("{prefix}PORT"), "8080");
+        if section == "API" {
+            let tasks = "http://web.calm-river:80/airflow/calm-river-1234/execution/";
+            is("AIRFLOW__CORE__EXECUTION_API_SERVER_URL", tasks);
+            let bundles = r#"[{"name":"dags","classpath":"fetched"}]"#;
+            is("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", bundles);
+        }
+        for (name, value) in programs.iter().flat_map(|program| &program.variables) {
+            assert!(!value.reveal().contains("127.0.0.1"), "{name} in {version}");
         }
     }
 }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use clap::Args;
 use podium_api::DeploymentId;
 use podium_app::world::World;
-use podium_dataplane::local::{AirflowDatabase, BackupContents, Metadata, Options, Services};
+use podium_dataplane::Services;
+use podium_dataplane::local::{AirflowDatabase, BackupContents, Metadata, Options};
 
 use self::archive::{Checksums, MANIFEST, Manifest, Writer};
 use self::tree::Tree;

@@ -13,9 +13,9 @@ use podium_domain::{Given, Reason, UserText};
 
 use super::layout::{Place, rename};
 use super::project::{DAGS, is_folder};
-use super::services::{Archive, Archives};
 use super::trees::{self, Entry, Walk};
 use crate::blocking::{blocking, blocking_exclusive};
+use crate::{Archive, Archives};
 
 /// The version of a deployment that has no DAGs yet.
 const EMPTY: &str = "none";

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use podium_api::DeploymentId;
 
-use super::services::{Archive, Archives};
 use crate::PlaneFuture;
+use crate::{Archive, Archives};
 
 /// Free space is checked after this many bytes of an archive, which may unpack to two hundred times as many.
 const CHECK_EVERY: usize = 64 * 1024;

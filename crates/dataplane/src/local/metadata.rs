@@ -22,10 +22,10 @@ use super::options::Options;
 use super::plane::{Plane, databases};
 use super::postgres::Programs;
 use super::psql::{ADMINS, client, connect, run_sql};
-use super::services::Services;
 use super::state::State;
 use super::timing::Timing;
 use crate::Secret;
+use crate::Services;
 use crate::blocking::blocking;
 
 /// Why there is no dump of some databases.

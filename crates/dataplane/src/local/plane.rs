@@ -22,11 +22,11 @@ use super::orphans::{LOOK_AGAIN, OrphanProcesses, VANISHING};
 use super::packages::Packages;
 use super::postgres::Cluster;
 use super::runtimes::Runtimes;
-use super::services::Services;
 use super::state::State;
 use super::supervisor::Handle;
 use super::timing::Timing;
 use super::users::DATABASE_SLOT;
+use crate::Services;
 use crate::blocking::blocking;
 use crate::{ChangeNotifier, Changed, Secret};
 

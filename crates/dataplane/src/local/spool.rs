@@ -16,11 +16,11 @@ use podium_domain::events::SpoolState;
 use tokio::task::JoinSet;
 
 use self::scan::scan;
-use super::services::Claims;
 use super::tail::Restarts;
+use crate::Claims;
+use crate::Clock;
 use crate::Fault;
 use crate::blocking::blocking;
-use crate::simulated::Clock;
 
 /// How often the spool is looked at.
 const PACE: Duration = Duration::from_secs(1);

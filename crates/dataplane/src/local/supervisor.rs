@@ -44,7 +44,6 @@ use super::orphans::OrphanProcesses;
 use super::plane::Plane;
 use super::process::Process;
 use super::program::{Program, ReplaceStrategy};
-use super::services::Services;
 use super::socket::Socket;
 use super::spool;
 use super::state::{State, StateFile};
@@ -53,6 +52,7 @@ use super::tail::Tail;
 use super::timing::Timing;
 use super::view::{Status, View};
 use crate::Environment;
+use crate::Services;
 use crate::blocking::blocking;
 
 /// What a supervisor is to do.

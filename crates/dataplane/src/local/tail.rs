@@ -17,10 +17,10 @@ use self::scan::{Chunk, Scanner, Writer};
 use super::components;
 use super::layout::Place;
 use super::offsets::Offsets;
-use super::services::Logs;
+use crate::Clock;
 use crate::LogLine;
+use crate::Logs;
 use crate::blocking::blocking;
-use crate::simulated::Clock;
 
 /// How often files are scanned.
 const PACE: Duration = Duration::from_secs(1);

@@ -1,14 +1,9 @@
 //! What the components of a simulated environment write into their logs.
 
-use std::sync::Arc;
-
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::Running;
 
 use crate::LogLine;
-
-/// Takes lines in batches.
-pub type LogSink = Arc<dyn Fn(Vec<LogLine>) + Send + Sync>;
 
 /// What components write while they start.
 pub(super) fn starting(

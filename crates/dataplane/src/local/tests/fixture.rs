@@ -28,8 +28,8 @@ use crate::local::python::Python;
 use crate::local::runtimes::{READY, TEMPLATE, seal};
 use crate::local::state::State;
 use crate::local::timing::Timing;
-use crate::local::{Local, Logs, Options, Services, locks, metrics};
-use crate::{DataPlane as _, Environment, EnvironmentMetrics, Location, Objects, Secret};
+use crate::local::{Local, Options, locks, metrics};
+use crate::{DataPlane as _, Environment, EnvironmentMetrics, Location, Logs, Objects, Secret, Services};
 
 /// Long enough that only a hang exceeds it.
 const PATIENCE: Duration = Duration::from_secs(120);

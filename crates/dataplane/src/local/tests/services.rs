@@ -7,8 +7,7 @@ use flate2::write::GzEncoder;
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::events::{SpoolBatch, SpoolState};
 
-use crate::local::{Archive, Archives, Claims, Logs};
-use crate::{LogLine, PlaneFuture};
+use crate::{Archive, Archives, Claims, LogLine, Logs, PlaneFuture};
 
 /// A key that shows wherever it is written.
 pub(crate) fn key(id: DeploymentId, purpose: &str) -> String {

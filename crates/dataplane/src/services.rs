@@ -1,13 +1,18 @@
-//! Services that the control plane provides to the local plane.
+//! Services that the control plane provides to planes.
 
 use std::io::Read;
 use std::sync::Arc;
 
-use podium_api::DeploymentId;
+use podium_api::{DeploymentId, Timestamp};
 use podium_domain::events::{SpoolBatch, SpoolState};
 
-use crate::simulated::Clock;
 use crate::{Fault, LogLine, PlaneFuture, Secret};
+
+/// Where the time comes from.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Takes log lines in batches.
+pub type LogSink = Arc<dyn Fn(Vec<LogLine>) + Send + Sync>;
 
 /// Reads an archive from its beginning.
 pub type Archive = Box<dyn Read + Send>;
@@ -69,7 +74,7 @@ impl Services {
     }
 }
 
-/// The services that the plane needs to run environments.
+/// The services that a plane needs to run environments.
 #[derive(Clone)]
 pub struct Services {
     /// Where code comes from.
