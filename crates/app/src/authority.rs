@@ -63,6 +63,11 @@ pub struct Member {
 }
 
 impl Authority {
+    /// How many changes of rights were known before it was read: what was read with other rights is not for it.
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// The guard: what must still hold when the database is queried.
     pub fn guard(&self) -> Arc<Guard> {
         Arc::clone(&self.guard)

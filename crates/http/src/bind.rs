@@ -21,7 +21,7 @@ use crate::body::Body;
 use crate::errors::Failure;
 use crate::incoming::{Checks, Incoming, Input};
 use crate::respond::{ReplyOutput, WriteReply, WrittenReply};
-use crate::response_cache::ResponseCache;
+use crate::response_cache::{MadeFrom, ResponseCache};
 use crate::settings::Settings;
 
 /// Names the operation that a call has started.
@@ -206,11 +206,11 @@ impl<A: Guarded> GuardedHandler<A> {
         let known =
             incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| endpoint.method == Method::Get).cloned();
         let may_remember = endpoint.method == Method::Get && !endpoint.live && admitted.is_ok();
-        let generation = incoming.app.db.generation().filter(|_| may_remember);
+        let data = incoming.app.db.generation().filter(|_| may_remember);
+        let made_from = data.map(|data| MadeFrom { data, rights: authority.generation() });
         let token_id = authority.credential.token_id;
-        if let Some(generation) = generation
-            && let Some(answer) =
-                env.response_cache.find(incoming.key_ref(token_id), generation, incoming.now)
+        if let Some(made_from) = made_from
+            && let Some(answer) = env.response_cache.find(incoming.key_ref(token_id), made_from, incoming.now)
         {
             return Ok(answer.into_response(known.as_ref()));
         }
@@ -257,8 +257,8 @@ impl<A: Guarded> GuardedHandler<A> {
             Err(failure) if failure.is_refusal && endpoint.audited => {
                 cx.record_refusal(failure.status.as_u16()).await?;
             }
-            Ok(ReplyOutput::WrittenReply(written)) if let Some(generation) = generation => {
-                env.response_cache.remember(incoming.key_ref(token_id), generation, incoming.now, written);
+            Ok(ReplyOutput::WrittenReply(written)) if let Some(made_from) = made_from => {
+                env.response_cache.remember(incoming.key_ref(token_id), made_from, incoming.now, written);
             }
             _ => {}
         }

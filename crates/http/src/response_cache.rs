@@ -2,7 +2,9 @@
 //!
 //! It is used only if this process is the only writer: a response is cached with the database's generation from before
 //! it was read, and every commit starts a new generation before it is acknowledged. So a cached response is what a new
-//! read would return. The caller's rights are checked each time, before the cache is used.
+//! read would return. The caller's rights are checked each time, before the cache is used; they also decide what is in a
+//! list, and a commit is visible before the rights that it changed are forgotten. So a response is cached with the number
+//! of the rights that it was read with, too.
 
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
@@ -59,9 +61,18 @@ impl Equivalent<Key> for KeyRef<'_> {
     }
 }
 
+/// What a response was made from; as long as both numbers are the same, so is the response.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MadeFrom {
+    /// The generation of the database, from before it was read.
+    pub(crate) data: u64,
+    /// How many changes of rights were known before those of the caller were read.
+    pub(crate) rights: u64,
+}
+
 #[derive(Clone)]
 struct Known {
-    generation: u64,
+    made_from: MadeFrom,
     until: Timestamp,
     answer: WrittenReply,
 }
@@ -86,22 +97,27 @@ impl Default for ResponseCache {
 
 impl ResponseCache {
     /// The cached response, if it is still current.
-    pub(crate) fn find(&self, key_ref: KeyRef<'_>, generation: u64, now: Timestamp) -> Option<WrittenReply> {
+    pub(crate) fn find(
+        &self,
+        key_ref: KeyRef<'_>,
+        made_from: MadeFrom,
+        now: Timestamp,
+    ) -> Option<WrittenReply> {
         let known = self.0.get(&key_ref)?;
-        (known.generation == generation && now <= known.until).then_some(known.answer)
+        (known.made_from == made_from && now <= known.until).then_some(known.answer)
     }
 
-    /// Caches a response that was read after the generation was taken.
+    /// Caches a response that was read after these numbers were taken.
     pub(crate) fn remember(
         &self,
         key_ref: KeyRef<'_>,
-        generation: u64,
+        made_from: MadeFrom,
         now: Timestamp,
         answer: &WrittenReply,
     ) {
         if answer.len() <= LARGEST {
             let key = Key { token_id: key_ref.token_id, uri: key_ref.uri.into() };
-            self.0.insert(key, Known { generation, until: now + FRESH, answer: answer.clone() });
+            self.0.insert(key, Known { made_from, until: now + FRESH, answer: answer.clone() });
         }
     }
 }

@@ -13,6 +13,8 @@ use super::two_replicas;
 
 const CALLERS: usize = 8;
 const CALLS_AFTER: usize = 6;
+/// How often a right is given and taken while it is used.
+const ROUNDS: usize = 200;
 
 /// What a caller does over and over: reads by key, lists, and writes.
 async fn call(app: &TestApp, actor: &Actor, workspace: WorkspaceId, turn: usize) -> Answer {
@@ -78,6 +80,17 @@ async fn post(app: &TestApp, path: &str, body: Value) {
 
 async fn delete(app: &TestApp, path: &str) {
     assert_eq!(app.delete(&app.owner, &app.path(path)).await.code(), 204);
+}
+
+/// Reads a list without pause until it is told to stop.
+fn keep_listing(app: &Arc<TestApp>, actor: &Actor, is_over: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let (app, actor, is_over) = (Arc::clone(app), actor.clone(), Arc::clone(is_over));
+    tokio::spawn(async move {
+        while !is_over.load(Ordering::SeqCst) {
+            app.get(&actor, &app.path("/workspaces")).await.ok();
+            tokio::task::yield_now().await;
+        }
+    })
 }
 
 /// A member with these roles in workspaces.
@@ -201,5 +214,36 @@ fn no_request_sent_after_a_revocation_succeeds_on_sqlite() {
     block_on(async {
         let app = Arc::new(TestApp::start(Engine::Sqlite).await);
         revocations(&[Arc::clone(&app), app], true).await;
+    });
+}
+
+#[test]
+fn a_list_that_was_read_with_rights_that_are_gone_is_not_given_again() {
+    block_on(async {
+        let app = Arc::new(TestApp::start(Engine::Sqlite).await);
+        let workspace = app.workspace("Data").await;
+        let (reader, others) =
+            (app.member("reader").await, [app.member("one").await, app.member("two").await]);
+        let held = roles(&json!([{ "workspaceId": workspace, "role": "WORKSPACE_MEMBER" }]));
+        let lost = roles(&json!([]));
+        let [of_reader, of_one, of_two] =
+            [&reader, &others[0], &others[1]].map(|actor| format!("/users/{}/roles", actor.id));
+        for round in 0..ROUNDS {
+            post(&app, &of_reader, held.clone()).await;
+            let is_over = Arc::<AtomicBool>::default();
+            let readers = [(); 4].map(|()| keep_listing(&app, &reader, &is_over));
+            // Commits that share a sync are visible before it, so that reads fall between the two.
+            tokio::join!(
+                post(&app, &of_one, lost.clone()),
+                post(&app, &of_two, lost.clone()),
+                post(&app, &of_reader, lost.clone()),
+            );
+            let listed = app.get(&reader, &app.path("/workspaces")).await.ok();
+            assert_eq!(listed["totalCount"], 0, "in round {round}");
+            is_over.store(true, Ordering::SeqCst);
+            for reader in readers {
+                reader.await.unwrap();
+            }
+        }
     });
 }
