@@ -1,7 +1,5 @@
 //! Reconciles deployments: applied to the data plane, watched, hibernated and woken, and cleaned up.
 
-use std::time::Duration;
-
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, Id, Timestamp};
 use podium_app::App;
@@ -11,7 +9,7 @@ use podium_domain::deployments::plan::{
 };
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_domain::deployments::{hibernation, plan};
-use podium_domain::operations::{RemovalDrain, Seen};
+use podium_domain::operations::Seen;
 use podium_domain::{Reason, UserText};
 use podium_store::deployments::{self, DeploymentRow, ObservedStatus};
 use podium_store::operations::{self, OperationRow};
@@ -20,7 +18,10 @@ use podium_store::{System, changes, deploys, nodes};
 use crate::clean_up::is_clean_up;
 use crate::environment::environment;
 use crate::operations::{Advanced, Phase};
-use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
+use crate::reconciler::{
+    Backoff, Effect, Failure, Next, PrepareStopFuture, Reconciler, StepFuture, StepResult,
+};
+use crate::removal;
 
 /// The reconciler of deployments.
 pub(crate) struct Deployments {
@@ -151,17 +152,7 @@ impl Deployments {
                     let waiting = StepResult::waiting(reason, look_again_at(&observation, now));
                     return Ok(StepResult { effect, ..waiting });
                 }
-                _ => {
-                    let drain =
-                        operation.and_then(|operation| operation.course.details.removal_drain.as_ref());
-                    match drain {
-                        None => self.planes.of(at).remove(at).await?,
-                        Some(RemovalDrain { grace_seconds }) => {
-                            let grace = grace_seconds.map(|seconds| Duration::from_secs(seconds.into()));
-                            self.planes.of(at).drain_and_remove(at, grace).await?;
-                        }
-                    }
-                }
+                _ => removal::remove(&self.planes, at, operation).await?,
             }
             is_removed = true;
         }
@@ -236,6 +227,10 @@ impl Reconciler for Deployments {
 
     fn step(&self, id: Id) -> StepFuture<'_> {
         Box::pin(self.reconcile(DeploymentId::from_raw(id)))
+    }
+
+    fn prepare_stop(&self) -> PrepareStopFuture<'_> {
+        Box::pin(removal::hand_over(self))
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::loops::{Inner, Loops};
+use crate::reconciler::Failure;
 
 /// The pause before a retry if the database is unavailable.
 const DATABASE_RETRY: Duration = Duration::from_secs(1);
@@ -40,7 +41,7 @@ impl Loops {
 }
 
 impl Running {
-    /// Claims no more work, lets steps finish until the deadline, and releases the rest.
+    /// Claims no more work, lets steps finish until the deadline, hands over what must not wait, and releases the rest.
     pub async fn drain(mut self, deadline: Duration) {
         self.listener.abort();
         self.stop.send_replace(true);
@@ -50,6 +51,7 @@ impl Running {
             let _ = (&mut self.dispatcher).await;
         }
         let inner = &self.loops.0;
+        inner.prepare_stop(deadline).await;
         let (system, holder, now) = (inner.system, inner.holder().to_owned(), inner.app.world.now());
         let released = inner.app.db.write(None, move |tx| work::release(tx, &system, &holder, now)).await;
         if let Err(error) = released {
@@ -184,6 +186,23 @@ impl Dispatcher {
 }
 
 impl Inner {
+    /// Lets every reconciler hand over what must not wait for the next start.
+    async fn prepare_stop(&self, deadline: Duration) {
+        for reconciler in &self.reconcilers {
+            let kind = reconciler.kind();
+            match timeout(deadline, reconciler.prepare_stop()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(Failure(why))) => {
+                    tracing::warn!(kind, why, "what is pending waits for the next start")
+                }
+                Err(_) => tracing::warn!(
+                    kind,
+                    "what is pending waits for the next start: handing it over takes too long"
+                ),
+            }
+        }
+    }
+
     /// Sleeps until a time, but not for long if other replicas add work: their wake-up may get lost.
     async fn sleep_until(&self, due: Option<Timestamp>) {
         let latest = self.app.db.is_shared().then(|| self.app.world.now() + self.options.longest_sleep);

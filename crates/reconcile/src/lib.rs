@@ -22,6 +22,7 @@ mod operations;
 mod options;
 mod placement;
 mod reconciler;
+mod removal;
 mod reports;
 mod revert;
 #[cfg(target_os = "linux")]
@@ -36,7 +37,7 @@ pub use dispatcher::Running;
 pub use logging::{AppendError, append_lines, log_sink};
 pub use loops::Loops;
 pub use options::Options;
-pub use reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
+pub use reconciler::{Backoff, Effect, Failure, Next, PrepareStopFuture, Reconciler, StepFuture, StepResult};
 #[cfg(target_os = "linux")]
 pub use services::{keys, services};
 pub use webhooks::{Lookup, Resolver, SystemResolver, Webhooks};

@@ -9,6 +9,9 @@ use podium_db::Tx;
 /// The future of a step.
 pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<StepResult, Failure>> + Send + 'a>>;
 
+/// The future of what precedes a stop.
+pub type PrepareStopFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
+
 /// A write in the transaction that ends a step; it may run more than once.
 pub type Effect = Box<dyn FnMut(&Tx) -> podium_db::Result<()> + Send>;
 
@@ -19,6 +22,11 @@ pub trait Reconciler: Send + Sync {
 
     /// Reconciles a resource by one step. It may be cancelled at any point, and may be repeated.
     fn step(&self, id: Id) -> StepFuture<'_>;
+
+    /// Hands over what must not wait for the next start, once no step runs any more. It may be cancelled at any point.
+    fn prepare_stop(&self) -> PrepareStopFuture<'_> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// The result of a step.

@@ -9,7 +9,7 @@
 //! Work on a deployment that is placed on a node belongs to that node: no other node claims it. All other work has no
 //! node.
 
-use podium_api::{Id, Timestamp};
+use podium_api::{DeploymentId, Id, Timestamp};
 use podium_db::{Change, Conn, Result, Row, Tx, params, statements};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -75,6 +75,10 @@ statements! {
     NEXT_DUE = "SELECT due_at FROM work WHERE kind = $1 AND node_id = $2 ORDER BY due_at LIMIT 1";
     ASSIGN = "UPDATE work SET node_id = $3 WHERE kind = $1 AND id = $2";
     UNASSIGN = "UPDATE work SET node_id = '', holder = '', due_at = $3 WHERE kind = $1 AND node_id = $2";
+    OF_DELETED = "SELECT w.id FROM work w WHERE w.kind = $1 AND (w.node_id = '' OR w.node_id = $2) \
+        AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = w.id) \
+        AND NOT EXISTS (SELECT 1 FROM placements p WHERE p.deployment_id = w.id AND p.node_id <> '' AND p.node_id <> $2) \
+        ORDER BY w.id";
     PENDING = concat!(pending_columns!(), " ORDER BY due_at, kind, id LIMIT $1");
     PENDING_OF = concat!(pending_columns!(), " WHERE kind = $2 ORDER BY due_at, id LIMIT $1");
     COUNT = "SELECT kind, COUNT(*), SUM(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), \
@@ -245,6 +249,11 @@ pub fn claim_of(
             since: row.time(4)?,
         })
     })
+}
+
+/// The deleted deployments that are still to be cleaned up, without those that are placed on another node than this one.
+pub fn of_deleted_deployments(conn: &Conn, _: &System, node: &str) -> Result<Vec<DeploymentId>> {
+    conn.query(&OF_DELETED, params![crate::deployments::KIND, node], |row| row.id(0))
 }
 
 /// Deletes a finished item, or leaves it due now if it was enqueued again; returns whether it was still held.

@@ -10,5 +10,6 @@ mod leases;
 mod nodes;
 mod operations;
 mod planes;
+mod stopping;
 mod webhooks;
 mod work;

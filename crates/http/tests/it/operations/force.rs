@@ -137,4 +137,14 @@ on_both_engines! {
         assert_eq!(state(&app, &operation).await, "SUCCEEDED");
         assert!(app.plane.environments().is_empty());
     }
+
+    async fn a_removal_drains_also_where_the_server_stops_before_it_began(app) {
+        let app = app.on_node("alpha").await;
+        let id = made(&app, app.workspace("Data").await, json!({ "drainGraceSeconds": 90 })).await;
+        app.plane.script().removals_take(10 * MINUTE);
+        let path = format!("{}?drain=true", deployment_path(&app, id));
+        started(&app.delete(&app.owner, &path).await);
+        app.loops.start().drain(MINUTE).await;
+        assert_eq!(app.plane.script().drained_removals(), [(id, Some(Duration::from_secs(90)))]);
+    }
 }
