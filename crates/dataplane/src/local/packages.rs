@@ -399,4 +399,6 @@ fn prepare(layout: &Layout, uv: &Path) -> io::Result<PathBuf> {
 }
 
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod tests;
