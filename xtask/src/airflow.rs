@@ -17,6 +17,7 @@ const TESTS: &[&[&str]] = &[
         "airflow::an_environment_runs_on_one_of_several_nodes",
         "airflow::strict_deploys_and_forced_drains",
         "airflow::scheduled_runs_lose_no_attempt",
+        "airflow::tasks_of_workers_lose_no_attempt",
     ],
     &[
         "airflow::a_project_with_packages",
@@ -78,6 +79,9 @@ fn run_tests(tests: &[&[&str]], variable: Option<(&str, &str)>) -> Outcome<Ran> 
         }
     }
     network();
+    if system::directory_of("redis-server", &[]).is_none() {
+        system::install("a broker for workers", &["redis-server"])?;
+    }
     let browser = browser();
     if let Err(failure) = &browser {
         println!("SKIPPED: the part of the test that uses a browser: {failure}");

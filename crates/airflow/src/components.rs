@@ -146,9 +146,14 @@ pub fn is_web(component: &str) -> bool {
     matches!(component, "apiserver" | "webserver")
 }
 
+/// The queue that a component serves, if it is a worker.
+pub fn queue_of(component: &str) -> Option<&str> {
+    component.strip_prefix("worker-")
+}
+
 /// Whether a component is a worker of a queue.
 pub fn is_worker(component: &str) -> bool {
-    component.starts_with("worker-")
+    queue_of(component).is_some()
 }
 
 /// Whether a component starts tasks or runs them. Triggerers run no tasks, and ask nobody but the database.

@@ -152,12 +152,9 @@ pub fn platform(context: &SettingsContext<'_>) -> Variables {
     // Airflow writes its default configuration at the first start, and may not write to its home.
     all.set("AIRFLOW_CONFIG", text(&files.temporary.join("airflow.cfg")));
     all.airflow("core", "load_examples", "False");
-    // Executors whose tasks are the scheduler's children are replaced by ours, which can be drained.
-    let executor = match &context.tasks.celery {
-        Some(_) => context.tasks.executor().to_owned(),
-        None => format!("podium_airflow.executors.{}", context.tasks.executor()),
-    };
-    all.airflow("core", "executor", executor);
+    // Ours take their places: they can be drained, and know what a restart has interrupted.
+    let module = if context.tasks.celery.is_some() { "celery_executor" } else { "executors" };
+    all.airflow("core", "executor", format!("podium_airflow.{module}.{}", context.tasks.executor()));
     all.secret("core", "fernet_key", &context.keys.fernet);
     all.airflow("core", "dags_folder", text(&files.current_dags()));
     // Deep enough to name the file of the DAG, which says where to look and of which version the error is.

@@ -6,7 +6,8 @@ They have the names of the executors that they replace, because tasks may name t
 
 from airflow.executors.local_executor import LocalExecutor as AirflowLocalExecutor
 
-from podium_airflow import listener, signals
+from podium_airflow import signals
+from podium_airflow.interruptions import make_up_for
 
 
 class _Drains:
@@ -48,16 +49,8 @@ class _Drains:
         """Called with the tasks of earlier schedulers, which have ended with them; those that are returned are started again."""
         lost = super().try_adopt_task_instances(tis)
         for instance in lost:
-            _make_up_for(instance)
+            make_up_for(instance)
         return lost
-
-
-def _make_up_for(instance):
-    """Gives an attempt back for the one that another start takes: the task did nothing wrong, or had not even begun."""
-    if instance.state in ("running", "restarting"):
-        listener.interrupted(instance)
-    if isinstance(instance.max_tries, int):
-        instance.max_tries += 1
 
 
 def _key(workload):

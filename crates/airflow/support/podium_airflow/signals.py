@@ -9,6 +9,8 @@ import time
 _STATUS = pathlib.Path(os.environ.get("PODIUM_STATUS", os.devnull))
 # Written by the supervisor; the component only reads it.
 _DRAIN = pathlib.Path(os.environ.get("PODIUM_DRAIN", os.devnull))
+# Written by the supervisor when it starts the scheduler.
+_WORKERS = _DRAIN.with_name("workers")
 _PROGRESS_INTERVAL = 1.0
 _READY_INTERVAL = 5.0
 
@@ -46,6 +48,14 @@ def drain_request() -> str | None:
     """The id of the requested drain; ``None`` if there is none."""
     try:
         return _DRAIN.read_text() or None
+    except OSError:
+        return None
+
+
+def workers() -> str | None:
+    """Since when workers and their broker have been there; ``None`` if nobody says."""
+    try:
+        return _WORKERS.read_text()
     except OSError:
         return None
 

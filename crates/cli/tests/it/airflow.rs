@@ -150,6 +150,12 @@ fn scheduled_runs_lose_no_attempt() {
 
 #[test]
 #[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
+fn tasks_of_workers_lose_no_attempt() {
+    steady::tasks_of_workers_lose_no_attempt();
+}
+
+#[test]
+#[ignore = "installs and runs Apache Airflow for minutes: cargo xtask airflow"]
 fn a_project_with_packages() {
     project::a_project_with_packages();
 }

@@ -29,8 +29,13 @@ impl Identity {
 
     /// When it was started, for one of this boot that starts at `booted`.
     pub(super) fn started_at(&self, booted: Timestamp) -> Timestamp {
+        booted + self.since_boot()
+    }
+
+    /// When it was started, as a time since the start of the machine.
+    pub(super) fn since_boot(&self) -> Duration {
         let ticks = rustix::param::clock_ticks_per_second().max(1);
-        booted + Duration::from_millis(self.started.saturating_mul(1000) / ticks)
+        Duration::from_millis(self.started.saturating_mul(1000) / ticks)
     }
 
     /// Whether its pid has been reused for another process.

@@ -215,6 +215,11 @@ impl Place {
         self.root.join("control")
     }
 
+    /// The file that says since when workers and their broker have been there.
+    pub(super) fn workers(&self) -> PathBuf {
+        self.control().join("workers")
+    }
+
     /// The file whose presence asks the executor to accept no further tasks.
     pub(super) fn drain(&self) -> PathBuf {
         self.control().join("drain")

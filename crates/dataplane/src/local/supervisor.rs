@@ -17,6 +17,7 @@ mod replace;
 mod stopping;
 mod strict;
 mod watch;
+mod workers;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -56,16 +56,7 @@ pub(super) fn scheduled_runs_lose_no_attempt() {
         goes_on(&world, &environment);
     }
 
-    world.say("the machine restarts while a task runs: it is interrupted, and done again");
-    let run = begin(&world, &environment);
-    world.lose_power();
-    world.let_go(&environment);
-    world.serve();
-    world.wait_for_status(&environment, "HEALTHY");
-    goes_on(&world, &environment);
-    world.wait_for_run(&environment, &run);
-    let told = ["dag_run.started", "task.interrupted", "dag_run.succeeded"];
-    is_told(&world, &environment, "hello", &run, &told);
+    survives_a_reboot(&mut world, &environment);
 
     world.say("it hibernates and wakes up");
     world.hibernate(&environment, true);
@@ -87,6 +78,58 @@ pub(super) fn scheduled_runs_lose_no_attempt() {
     goes_on(&restored, &environment);
     restored.delete(&environment);
     restored.stop();
+}
+
+/// Celery's workers outlive a scheduler, but not the machine.
+pub(super) fn tasks_of_workers_lose_no_attempt() {
+    let mut world = World::new();
+    world.serve();
+    let queue = |name: &str| {
+        json!({ "name": name, "isDefault": name == "default", "maxWorkerCount": 1, "minWorkerCount": 1,
+                "workerConcurrency": 4, "platformMachine": "A5" })
+    };
+    let queues = json!([queue("default"), queue("heavy")]);
+    let settings = json!({ "isDevelopmentMode": true, "executor": "CELERY", "workerQueues": queues });
+    let environment = world.create("workers", &settings);
+    world.wait_for_status(&environment, "HEALTHY");
+    let processes = world.processes(&environment);
+    assert!(processes["worker-default"].is_object(), "this test needs redis-server: {processes:#}");
+    world.deploy(&environment, &format!("{}{TICKS}", dag("one", &[])));
+    goes_on(&world, &environment);
+
+    world.say("the scheduler is killed while a worker runs a task: that goes on");
+    let run = begin(&world, &environment);
+    let before = world.processes(&environment);
+    signal("KILL", pid(&before, "scheduler"));
+    world.wait_until("another scheduler runs", || {
+        let now = world.processes(&environment);
+        now["scheduler"].is_object() && now["scheduler"] != before["scheduler"]
+    });
+    goes_on(&world, &environment);
+    world.let_go(&environment);
+    world.wait_for_run(&environment, &run);
+    is_told(&world, &environment, "hello", &run, &["dag_run.started", "dag_run.succeeded"]);
+    assert_eq!(world.processes(&environment)["worker-default"], before["worker-default"]);
+
+    survives_a_reboot(&mut world, &environment);
+
+    world.say("the server is stopped right after the deployment was deleted: nothing of it runs on");
+    assert_eq!(world.of(&environment, "DELETE", "", None).status, 204);
+    world.stop();
+    assert_eq!(world.kill_environments(), 0);
+}
+
+fn survives_a_reboot(world: &mut World, environment: &Environment) {
+    world.say("the machine restarts while a task runs: it is interrupted, and done again");
+    let run = begin(world, environment);
+    world.lose_power();
+    world.let_go(environment);
+    world.serve();
+    world.wait_for_status(environment, "HEALTHY");
+    goes_on(world, environment);
+    world.wait_for_run(environment, &run);
+    let told = ["dag_run.started", "task.interrupted", "dag_run.succeeded"];
+    is_told(world, environment, "hello", &run, &told);
 }
 
 /// Starts a run whose task waits, and waits until it does.

@@ -508,8 +508,8 @@ impl Drop for World {
 }
 
 impl World {
-    pub(super) fn kill_environments(&self) {
-        kill_environments(&self.installation.data_dir());
+    pub(super) fn kill_environments(&self) -> usize {
+        kill_environments(&self.installation.data_dir())
     }
 }
 

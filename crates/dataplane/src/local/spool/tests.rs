@@ -239,6 +239,13 @@ class LocalExecutor:
         return tis
 ";
 
+/// As Airflow's own, which adopts what was sent to a worker.
+const CELERY_EXECUTOR: &str = "
+class CeleryExecutor:
+    def try_adopt_task_instances(self, tis):
+        return [task for task in tis if task.external_executor_id is None]
+";
+
 /// Runs the listener in a process with stand-ins for Airflow and its plugin framework.
 fn listen(spool: &Path, script: &str) -> String {
     let modules = tempfile::tempdir().unwrap();
@@ -251,6 +258,9 @@ fn listen(spool: &Path, script: &str) -> String {
     write("podium_airflow/listener.py", support::text("podium_airflow/listener.py").unwrap());
     write("podium_airflow/signals.py", support::text("podium_airflow/signals.py").unwrap());
     write("podium_airflow/executors.py", support::text("podium_airflow/executors.py").unwrap());
+    write("podium_airflow/celery_executor.py", support::text("podium_airflow/celery_executor.py").unwrap());
+    write("podium_airflow/interruptions.py", support::text("podium_airflow/interruptions.py").unwrap());
+    write("airflow/providers/celery/executors/celery_executor.py", CELERY_EXECUTOR);
     write("airflow/executors/__init__.py", "");
     write("airflow/executors/local_executor.py", LOCAL_EXECUTOR);
     write("pluggy.py", include_str!("../tests/fake_pluggy.py"));
@@ -323,6 +333,56 @@ print(lost == tasks, [task.max_tries for task in tasks])",
     let text = fs::read_to_string(segments.next().unwrap().unwrap().path()).unwrap();
     assert!(text.contains("\"event\":\"task.interrupted\""), "{text}");
     assert_eq!(fixture.read().await, (vec!["had_begun".to_owned()], 0));
+}
+
+/// Tasks of workers: those of an hour and of a minute ago, by run.
+const TASKS_OF_WORKERS: &str = "
+import datetime, json, pathlib, os, time, types
+from podium_airflow.celery_executor import CeleryExecutor
+def task(run, state, seconds, queue='default'):
+    at = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=seconds)
+    sent = None if 'unsent' in run else run
+    return types.SimpleNamespace(
+        dag_id='daily', run_id=run, task_id='load', map_index=-1, try_number=1, max_tries=0, state=state, queue=queue,
+        start_date=at if state == 'running' else None, queued_dttm=at, external_executor_id=sent,
+    )
+def lost(workers, tasks):
+    told = pathlib.Path(os.environ['PODIUM_SPOOL']) / 'workers'
+    os.environ['PODIUM_DRAIN'] = str(told)
+    from podium_airflow import signals
+    signals._WORKERS = told
+    told.write_text(workers if isinstance(workers, str) else json.dumps(workers))
+    found = CeleryExecutor().try_adopt_task_instances(tasks)
+    told.unlink()
+    assert [one.max_tries for one in tasks] == [int(one in found) for one in tasks]
+    return [one.run_id for one in found]
+now = time.clock_gettime(time.CLOCK_BOOTTIME)
+fresh, old = now - 600, now - 7200
+def all_of_them():
+    return [
+        task('ran', 'running', 3600), task('waited', 'queued', 3600), task('unsent', 'queued', 3600),
+        task('runs', 'running', 60), task('waits', 'queued', 60), task('elsewhere', 'running', 3600, 'other'),
+    ]
+";
+
+#[tokio::test]
+async fn tasks_that_no_worker_can_have_are_handed_back_and_the_others_adopted() {
+    let fixture = Fixture::new();
+    let said = |workers: &str| {
+        let script = format!("{TASKS_OF_WORKERS}print(*lost({workers}, all_of_them()))");
+        listen(fixture.directory.path(), &script)
+    };
+    let after_a_reboot = said("dict(workers=dict(default=fresh), broker=fresh)");
+    assert_eq!(after_a_reboot, "ran waited unsent\n");
+    assert_eq!(fixture.read().await, (vec!["ran".to_owned()], 0));
+    let with_the_operators_broker = said("dict(workers=dict(default=fresh), broker=None)");
+    assert_eq!(with_the_operators_broker, "ran unsent\n", "it may still have the message");
+    let workers_went_on = said("dict(workers=dict(default=old), broker=fresh)");
+    assert_eq!(workers_went_on, "unsent\n", "one of them may have it already");
+    assert_eq!(said("dict(workers=dict(default=old), broker=old)"), "unsent\n");
+    for nonsense in ["''", "'{'", "'[]'", "dict(workers=dict(default='x'))", "dict(workers=None)"] {
+        assert_eq!(said(nonsense), "unsent\n", "{nonsense}");
+    }
 }
 
 #[tokio::test]

@@ -159,7 +159,9 @@ impl Supervisor {
             {
                 continue;
             }
-            if let Err(error) = self.start_program(program).await {
+            let told = self.tell_of_workers(program, programs).await;
+            let started = if told.is_ok() { self.start_program(program).await } else { told };
+            if let Err(error) = started {
                 let timing = self.timing();
                 let failure = self.failures.entry(program.name.clone()).or_default();
                 failure.fail(Reason::of_io("it cannot be started", &error), &timing);

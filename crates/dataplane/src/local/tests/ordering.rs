@@ -221,3 +221,37 @@ async fn both_wait_for_the_broker_in_either_line() {
         assert_eq!((fixture.starts("scheduler").len(), fixture.starts("celery").len()), (1, 2));
     }
 }
+
+#[tokio::test]
+async fn a_new_scheduler_is_told_since_when_there_have_been_workers() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let broker = fixture.broker("redis", "");
+    let open = || fixture.open_with(|options, _| options.broker = Broker::Own(broker.clone()));
+    let told = || -> serde_json::Value {
+        serde_json::from_slice(&fs::read(fixture.place().workers()).unwrap()).unwrap()
+    };
+    let plane = open();
+    let environment = with_queues(&fixture, "3.3.2");
+    fixture.bring_up(&plane, &environment).await;
+    let before_there_were_any = told();
+    let kept = fixture.processes();
+    kill(&kept["scheduler"]);
+    eventually(|| fixture.starts("scheduler").len() == 2).await;
+    let since = |name: &str| serde_json::json!(kept[name].since_boot().as_secs_f64());
+    let with_those_that_stayed = serde_json::json!({
+        "workers": { "default": since("worker-default"), "heavy": since("worker-heavy") },
+        "broker": since("broker"),
+    });
+    assert_eq!(told(), with_those_that_stayed);
+    fixture.bring_up(&plane, &environment).await;
+    drop(plane);
+    // As after a reboot.
+    fixture.processes().values().for_each(kill);
+    let plane = open();
+    fixture.bring_up(&plane, &environment).await;
+    for told in [&before_there_were_any, &told()] {
+        let whole = |value: &serde_json::Value| value.as_f64().is_some_and(|seconds| seconds.fract() == 0.0);
+        let all = [&told["workers"]["default"], &told["workers"]["heavy"]];
+        assert!(all.into_iter().all(whole), "there were none, so that it is the time of the start: {told}");
+    }
+}
