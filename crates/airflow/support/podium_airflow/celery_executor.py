@@ -29,17 +29,15 @@ class CeleryExecutor(AirflowCeleryExecutor):
 def _is_lost(instance, since) -> bool:
     """Whether no worker has the task, and no message will bring it to one."""
     worker, broker = since["workers"].get(instance.queue), since["broker"]
-    if worker is None:
-        # A queue that none of our workers serves.
+    # When its state last changed, or later: the start of one that was deferred is its first.
+    changed = instance.updated_at
+    if worker is None or changed is None:
+        # None of our workers serves its queue, or nobody knows.
         return False
     if instance.state in ("running", "restarting"):
-        return _is_before(instance.start_date, worker)
+        return changed.timestamp() < worker
     # The environment's own broker keeps messages in memory; another one may still have them.
-    return instance.state == "queued" and broker is not None and _is_before(instance.queued_dttm, min(worker, broker))
-
-
-def _is_before(at, seconds) -> bool:
-    return at is not None and at.timestamp() < seconds
+    return instance.state == "queued" and broker is not None and changed.timestamp() < min(worker, broker)
 
 
 def _since() -> dict:

@@ -339,12 +339,12 @@ print(lost == tasks, [task.max_tries for task in tasks])",
 const TASKS_OF_WORKERS: &str = "
 import datetime, json, pathlib, os, time, types
 from podium_airflow.celery_executor import CeleryExecutor
-def task(run, state, seconds, queue='default'):
-    at = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=seconds)
+def task(run, state, seconds, queue='default', began=None):
+    ago = lambda seconds: datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=seconds)
     sent = None if 'unsent' in run else run
     return types.SimpleNamespace(
         dag_id='daily', run_id=run, task_id='load', map_index=-1, try_number=1, max_tries=0, state=state, queue=queue,
-        start_date=at if state == 'running' else None, queued_dttm=at, external_executor_id=sent,
+        start_date=ago(began or seconds), queued_dttm=ago(seconds), updated_at=ago(seconds), external_executor_id=sent,
     )
 def lost(workers, tasks):
     told = pathlib.Path(os.environ['PODIUM_SPOOL']) / 'workers'
@@ -362,6 +362,7 @@ def all_of_them():
     return [
         task('ran', 'running', 3600), task('waited', 'queued', 3600), task('unsent', 'queued', 3600),
         task('runs', 'running', 60), task('waits', 'queued', 60), task('elsewhere', 'running', 3600, 'other'),
+        task('was_deferred', 'running', 60, began=3600),
     ]
 ";
 
