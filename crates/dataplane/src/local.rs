@@ -244,14 +244,19 @@ impl Local {
 impl Drop for Local {
     /// Ends the supervisors, but not the processes that they supervise, unless these are being removed.
     fn drop(&mut self) {
-        let mut supervisors = std::mem::take(&mut *self.plane.supervisors());
-        supervisors.retain(|_, handle| handle.is_ending());
-        let ending: Vec<DeploymentId> = supervisors.into_keys().collect();
-        allow_blocking(|| ending.into_iter().for_each(|id| self.plane.kill_processes(id)));
-        self.plane.databases.cluster.stop_supervising();
-        if let Some(Network::Filtered(filter, _)) = self.plane.detected_host().map(|host| &host.network) {
-            filter.remove_if_unused();
-        }
+        allow_blocking(|| end(&self.plane));
+    }
+}
+
+/// Ends the supervisors, and what runs of environments that are being removed.
+fn end(plane: &Plane) {
+    let mut supervisors = std::mem::take(&mut *plane.supervisors());
+    supervisors.retain(|_, handle| handle.is_ending());
+    let ending: Vec<DeploymentId> = supervisors.into_keys().collect();
+    ending.into_iter().for_each(|id| plane.kill_processes(id));
+    plane.databases.cluster.stop_supervising();
+    if let Some(Network::Filtered(filter, _)) = plane.detected_host().map(|host| &host.network) {
+        filter.remove_if_unused();
     }
 }
 
@@ -412,5 +417,13 @@ impl Machine for Local {
 
     fn set_aside(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {
         Box::pin(self.move_aside(id))
+    }
+
+    fn end(&self) -> PlaneFuture<'_, ()> {
+        let plane = Arc::clone(&self.plane);
+        Box::pin(async move {
+            blocking(move || end(&plane)).await;
+            Ok(())
+        })
     }
 }

@@ -21,4 +21,10 @@ pub trait Machine: Send + Sync {
     /// Stops an environment that another machine now runs. Its data is moved to where nothing starts it again, for an
     /// operator to inspect or delete.
     fn set_aside(&self, id: DeploymentId) -> PlaneFuture<'_, ()>;
+
+    /// Called when the server has stopped: ends what runs of environments that are being removed, and leaves the others
+    /// running for the next start. The plane manages none of them any more.
+    fn end(&self) -> PlaneFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 }

@@ -193,7 +193,7 @@ impl Inner {
             match timeout(deadline, reconciler.prepare_stop()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(Failure(why))) => {
-                    tracing::warn!(kind, why, "what is pending waits for the next start")
+                    tracing::warn!(kind, why, "what is pending waits for the next start");
                 }
                 Err(_) => tracing::warn!(
                     kind,

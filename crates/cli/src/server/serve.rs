@@ -15,6 +15,7 @@ use podium_app::mail::Mailer;
 use podium_app::webhooks::Destinations;
 use podium_app::{App, Config, Rates, Started, disk, follow, maintenance, webhooks};
 
+use podium_dataplane::Planes;
 use podium_http::{Server, Settings, Tls};
 use podium_reconcile::{Loops, Options};
 use tokio::net::TcpListener;
@@ -197,7 +198,7 @@ impl Serve {
             tokio::spawn(disk::run(app.clone())),
             tokio::spawn(webhooks::run(app.clone())),
         ];
-        let server = Server::new(app.clone(), planes, settings);
+        let server = Server::new(app.clone(), planes.clone(), settings);
         let operator =
             operator_socket::start(server.clone(), app.clone(), &system, &self.installation.data_dir).await;
         let mut is_forgotten = false;
@@ -215,6 +216,7 @@ impl Serve {
         tracing::info!(?served, "stopped serving");
         end(operator).await;
         loops.drain(DRAIN).await;
+        end_of_machine(&planes).await;
         background.iter().for_each(tokio::task::JoinHandle::abort);
         finish(&app).await;
         log.write_out();
@@ -275,6 +277,15 @@ impl Serve {
 async fn end(operator: Option<tokio::task::JoinHandle<()>>) {
     if let Some(operator) = operator {
         let _ = operator.await;
+    }
+}
+
+/// Ends what must not run on without the server. The plane itself may live as long as the process does.
+async fn end_of_machine(planes: &Planes) {
+    if let Some(machine) = planes.machine()
+        && let Err(fault) = machine.end().await
+    {
+        tracing::warn!(%fault, "environments that are being removed may run on");
     }
 }
 

@@ -74,6 +74,25 @@ async fn a_removal_that_a_shutdown_interrupts_leaves_no_process() {
 }
 
 #[tokio::test]
+async fn the_end_of_the_server_leaves_no_process_of_a_removal_whoever_holds_the_plane() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    fixture.set_script("scheduler", "trap '' TERM; while :; do sleep 0.1; done");
+    let plane = fixture.open();
+    fixture.bring_up(&plane, &fixture.environment(1)).await;
+    let processes = fixture.processes();
+    plane.machine().unwrap().end().await.unwrap();
+    assert!(processes.values().all(Identity::is_alive), "those that nobody removes run on");
+    drop(plane);
+    let plane = fixture.open();
+    plane.remove(&fixture.at()).await.unwrap();
+    plane.machine().unwrap().end().await.unwrap();
+    assert_eq!(processes.values().find(|identity| identity.is_alive()), None);
+    drop(plane);
+    let plane = fixture.open();
+    fixture.until_gone(&plane).await;
+}
+
+#[tokio::test]
 async fn nested_directories_are_removed_however_deep() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();
