@@ -30,7 +30,10 @@ impl Machine {
         let options = Options { directory: root.join("data"), ..Options::default() };
         let layout = allow_blocking(|| {
             let layout = Layout::make(&options.directory)?;
-            layout.write_support("podium_wheels.py", include_str!("../podium_wheels.py"))?;
+            layout.write_support(
+                "podium_wheels.py",
+                podium_airflow::support::text("podium_wheels.py").unwrap(),
+            )?;
             io::Result::Ok(layout)
         })
         .unwrap();
