@@ -142,6 +142,26 @@ impl TestApp {
         self.server = Server::new(self.app.clone(), planes, Settings::default());
     }
 
+    /// The same application as the owner of another organization sees it.
+    pub async fn elsewhere(&self) -> Self {
+        let owner = self.stranger().await;
+        let listed = self.get(&owner, "/v1/organizations").await.ok();
+        let id = listed["organizations"][0]["id"].as_str().expect("the stranger has an organization");
+        Self {
+            server: self.server.clone(),
+            loops: loops(&self.app, self.system, &self.plane),
+            app: self.app.clone(),
+            system: self.system,
+            world: Arc::clone(&self.world),
+            database: Arc::clone(&self.database),
+            files: Arc::clone(&self.files),
+            plane: Arc::clone(&self.plane),
+            said: Arc::clone(&self.said),
+            organization_id: id.parse().expect("an id"),
+            owner,
+        }
+    }
+
     /// The same application as a node with its own machine.
     pub async fn on_node(mut self, name: &str) -> Self {
         let clock = Arc::clone(&self.world);

@@ -1,8 +1,10 @@
 //! A minimal valid call of every operation, on real things that are made for it.
 
+use std::collections::BTreeMap;
+
 use podium_api::enums::{ClusterStatus, OrganizationRole};
 use podium_api::openapi::PREFIX;
-use podium_api::{Access, DeploymentId, Description, Id, WebhookId, WorkspaceId};
+use podium_api::{Access, DeploymentId, Description, ENDPOINTS, Id, WebhookId, WorkspaceId};
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_domain::{On, Permission, PermissionSet};
 use podium_testkit::{Actor, Answer, Call, TestApp};
@@ -93,15 +95,7 @@ pub(super) fn fresh(app: &TestApp) -> String {
 
 /// Makes what a call of the operation needs.
 pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Prepared {
-    let mut made = Made {
-        app,
-        operation_id: endpoint.id,
-        etag: String::new(),
-        member: String::new(),
-        deployment: None,
-        maker: None,
-        webhook: None,
-    };
+    let mut made = Made::new(app, endpoint);
     let (mut path, mut on) = (format!("{PREFIX}{}", endpoint.path), On::Organization);
     for param in endpoint.path_params {
         let id = made.thing(param).await;
@@ -137,6 +131,23 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
     let behind_gate = made.behind_gate(endpoint);
     let only = if endpoint.access == Access::Agent { Some(made.agent().await) } else { made.maker };
     Prepared { endpoint, path, body, etag: made.etag, on, behind_gate, only }
+}
+
+/// One of everything that a path can name, by its parameter.
+pub(super) async fn one_of_everything(app: &TestApp) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for endpoint in ENDPOINTS {
+        if endpoint.path_params.iter().all(|param| all.contains_key(*param)) {
+            continue;
+        }
+        let mut made = Made::new(app, endpoint);
+        for param in endpoint.path_params {
+            let id = made.thing(param).await;
+            made.webhook = if *param == "webhookId" { id.parse().ok() } else { made.webhook };
+            all.insert((*param).to_owned(), id);
+        }
+    }
+    all
 }
 
 /// The same, for a call that changes something where the minimal valid call changes nothing.
@@ -182,7 +193,19 @@ struct Made<'a> {
     webhook: Option<WebhookId>,
 }
 
-impl Made<'_> {
+impl<'a> Made<'a> {
+    fn new(app: &'a TestApp, endpoint: &Description) -> Self {
+        Self {
+            app,
+            operation_id: endpoint.id,
+            etag: String::new(),
+            member: String::new(),
+            deployment: None,
+            maker: None,
+            webhook: None,
+        }
+    }
+
     /// An alert that tells a webhook.
     async fn alert(&self, name: &str) -> Value {
         let path = self.app.path("/webhooks");
@@ -524,7 +547,7 @@ fn organization_token(name: &str) -> Value {
     json!({ "name": name, "scope": "ORGANIZATION", "role": "ORGANIZATION_MEMBER" })
 }
 
-fn connection(key: &str, workspace_id: WorkspaceId) -> Value {
+pub(super) fn connection(key: &str, workspace_id: WorkspaceId) -> Value {
     json!({
         "objectKey": key, "objectType": "CONNECTION", "scope": "WORKSPACE", "scopeEntityId": workspace_id,
         "connection": { "type": "http", "host": "example.com", "password": PASSWORD },

@@ -53,7 +53,15 @@ fn operation(endpoint: &Description) -> &'static Value {
     &DOCUMENT["paths"][endpoint.path][endpoint.method.as_str().to_lowercase()]
 }
 
-fn schemas() -> &'static Map<String, Value> {
+/// Every operation that the document describes, by its id.
+pub(super) fn operations() -> impl Iterator<Item = (&'static str, &'static Value)> {
+    let paths = DOCUMENT["paths"].as_object().expect("paths").values();
+    let methods = paths.flat_map(|path| path.as_object().expect("methods").values());
+    methods.map(|operation| (operation["operationId"].as_str().expect("an id"), operation))
+}
+
+/// The schemas that the document names.
+pub(super) fn schemas() -> &'static Map<String, Value> {
     DOCUMENT["components"]["schemas"].as_object().expect("named schemas")
 }
 

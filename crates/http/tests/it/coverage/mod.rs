@@ -6,6 +6,7 @@ mod calls;
 mod contract;
 mod dag_tokens;
 mod events;
+mod foreign_ids;
 mod pagination;
 mod plans;
 mod properties;

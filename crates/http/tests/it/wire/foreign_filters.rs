@@ -10,9 +10,9 @@ use podium_testkit::{Actor, TestApp, on_both_engines};
 use serde_json::{Value, json};
 
 /// More events than one page of a list or a stream looks through.
-const MANY: usize = 5001;
+pub(crate) const MANY: usize = 5001;
 
-async fn append_events(app: &TestApp, workspace_id: WorkspaceId, id: DeploymentId, count: usize) {
+pub(crate) async fn append_events(app: &TestApp, workspace_id: WorkspaceId, id: DeploymentId, count: usize) {
     let (scope, now) = (app.scope(), app.world.now());
     let about = Resource::new(id.id(), Target::Deployment { id, workspace_id });
     let event = NewEvent::new(EventType::DeploymentUpdated, app.organization_id, about, None);

@@ -12,6 +12,8 @@ use podium_api::Id;
 use podium_testkit::on_both_engines;
 use serde_json::json;
 
+pub(crate) use foreign_filters::{MANY, append_events};
+
 on_both_engines! {
     async fn the_same_paths_work_without_the_prefix(app) {
         let created = app.post(&app.owner, &app.path("/workspaces"), json!({ "name": "Data" })).await;
