@@ -7,7 +7,7 @@ use serde_with::skip_serializing_none;
 use crate::page::{Page, SortKeys};
 use crate::path::InOrganization;
 use crate::reply::Many;
-use crate::{DeploymentId, Timestamp};
+use crate::{DeploymentId, Named, Timestamp, WorkspaceId};
 
 endpoints! {
     tag "Deployment";
@@ -33,10 +33,10 @@ impl SortKeys for DeploymentProcessesSorts {
 pub struct ListDeploymentProcesses {
     /// Only of these.
     #[serde(default)]
-    pub deployment_ids: Vec<String>,
+    pub deployment_ids: Vec<Named<DeploymentId>>,
     /// Only of those of these workspaces.
     #[serde(default)]
-    pub workspace_ids: Vec<String>,
+    pub workspace_ids: Vec<Named<WorkspaceId>>,
     /// The page.
     #[serde(flatten)]
     pub page: Page<DeploymentProcessesSorts>,

@@ -14,7 +14,7 @@ use crate::path::{InOrganization, OfDeployment};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
 use crate::union::OneOf;
-use crate::{ClusterId, DeploymentId, NodePoolId, OrganizationId, Shown, Timestamp, WorkspaceId};
+use crate::{ClusterId, DeploymentId, Named, NodePoolId, OrganizationId, Shown, Timestamp, WorkspaceId};
 
 pub use parts::{
     DeploymentEnvironmentVariable, DeploymentHibernationOverride, DeploymentHibernationSchedule,
@@ -95,13 +95,13 @@ impl SortKeys for DeploymentSorts {
 pub struct ListDeployments {
     /// Only these.
     #[serde(default)]
-    pub deployment_ids: Vec<String>,
+    pub deployment_ids: Vec<Named<DeploymentId>>,
     /// Only those with one of these names.
     #[serde(default)]
     pub names: Vec<String>,
     /// Only those of these workspaces.
     #[serde(default)]
-    pub workspace_ids: Vec<String>,
+    pub workspace_ids: Vec<Named<WorkspaceId>>,
     /// The page.
     #[serde(flatten)]
     pub page: Page<DeploymentSorts>,

@@ -15,7 +15,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfEnvironmentObject};
 use crate::reply::{Blank, Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{EntityId, EnvironmentObjectId, Timestamp};
+use crate::{DeploymentId, EntityId, EnvironmentObjectId, Named, Timestamp, WorkspaceId};
 
 use bodies::{
     ConnectionRequest, EnvironmentObjectConnection, EnvironmentObjectVariable, MetricsExport,
@@ -82,9 +82,9 @@ impl SortKeys for EnvironmentObjectSorts {
 #[serde(rename_all = "camelCase")]
 pub struct ListEnvironmentObjects {
     /// Only those of this workspace.
-    pub workspace_id: Option<String>,
+    pub workspace_id: Option<Named<WorkspaceId>>,
     /// Only those of this deployment; with `resolveLinked` also those that are linked to it.
-    pub deployment_id: Option<String>,
+    pub deployment_id: Option<Named<DeploymentId>>,
     /// Only those of this type.
     pub object_type: Option<EnvironmentObjectType>,
     /// Only those with this key.

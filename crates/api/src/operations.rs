@@ -9,7 +9,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfOperation};
 use crate::reply::{Events, Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{DeploymentId, Id, OperationId, Timestamp, WorkspaceId};
+use crate::{DeploymentId, Id, Named, OperationId, SubjectId, Timestamp, WorkspaceId};
 
 endpoints! {
     tag "Operation";
@@ -57,7 +57,7 @@ pub struct ListOperations {
     /// Only those of these deployments and clusters.
     #[serde(default)]
     #[schemars(length(max = 100))]
-    pub target_ids: Vec<String>,
+    pub target_ids: Vec<Named<Id>>,
     /// Only those of these kinds.
     #[serde(default)]
     pub kinds: Vec<OperationKind>,
@@ -65,7 +65,7 @@ pub struct ListOperations {
     #[serde(default)]
     pub states: Vec<OperationState>,
     /// Only those that this user or API token started; `self` is the caller.
-    pub subject_id: Option<String>,
+    pub subject_id: Option<Named<SubjectId>>,
     /// Only those that were created at or after this time.
     pub since: Option<Timestamp>,
     /// The page.

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::Timestamp;
 use crate::enums::{CloudProvider, ClusterType, DeploymentType, Executor, SchedulerSize, WorkerMachineName};
 use crate::path::InOrganization;
 use crate::reply::Many;
+use crate::{DeploymentId, Named, Timestamp};
 
 endpoints! {
     tag "Options";
@@ -40,7 +40,7 @@ pub struct GetClusterOptions {
 #[serde(rename_all = "camelCase")]
 pub struct GetDeploymentOptions {
     /// Only the runtimes that this deployment may move to.
-    pub deployment_id: Option<String>,
+    pub deployment_id: Option<Named<DeploymentId>>,
     /// The type of deployment that is thought of; it narrows nothing.
     pub deployment_type: Option<DeploymentType>,
     /// The executor that is thought of; it narrows nothing.

@@ -9,7 +9,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfTeam, OfTeamMember};
 use crate::reply::{Many, One};
 use crate::subjects::{DagRole, DeploymentRole, SubjectProfile, SubjectRoles, WorkspaceRole};
-use crate::{OrganizationId, TeamId, Timestamp, UserId};
+use crate::{DeploymentId, Named, OrganizationId, TeamId, Timestamp, UserId, WorkspaceId};
 
 endpoints! {
     tag "Team";
@@ -88,9 +88,9 @@ pub struct ListTeams {
     #[serde(default)]
     pub names: Vec<String>,
     /// Only those that hold a role in this workspace.
-    pub workspace_id: Option<String>,
+    pub workspace_id: Option<Named<WorkspaceId>>,
     /// Only those that hold a role on this deployment.
-    pub deployment_id: Option<String>,
+    pub deployment_id: Option<Named<DeploymentId>>,
     /// The page.
     #[serde(flatten)]
     pub page: Page<TeamSorts>,

@@ -9,7 +9,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfToken};
 use crate::reply::{Many, One};
 use crate::subjects::{SubjectProfile, SubjectRoles};
-use crate::{DeploymentId, EntityId, Timestamp, TokenId};
+use crate::{DeploymentId, EntityId, Named, Timestamp, TokenId, WorkspaceId};
 
 const GATE: &str = "organization.apiTokens.access";
 
@@ -67,9 +67,9 @@ impl SortKeys for ApiTokenSorts {
 #[serde(rename_all = "camelCase")]
 pub struct ListApiTokens {
     /// Only those that hold a role in this workspace.
-    pub workspace_id: Option<String>,
+    pub workspace_id: Option<Named<WorkspaceId>>,
     /// Only those that hold a role on this deployment.
-    pub deployment_id: Option<String>,
+    pub deployment_id: Option<Named<DeploymentId>>,
     /// Only those that hold a role on this DAG.
     pub dag_id: Option<String>,
     /// Only those that hold a role on one of these DAG tags.

@@ -10,7 +10,7 @@ use crate::path::{InOrganization, OfUser};
 use crate::reply::{Many, One};
 use crate::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
 use crate::teams::TeamSorts;
-use crate::{DeploymentId, InviteId, OrganizationId, Patch, TeamId, Timestamp, UserId};
+use crate::{DeploymentId, InviteId, Named, OrganizationId, Patch, TeamId, Timestamp, UserId, WorkspaceId};
 
 endpoints! {
     tag "User";
@@ -56,9 +56,9 @@ impl SortKeys for UserSorts {
 #[serde(rename_all = "camelCase")]
 pub struct ListUsers {
     /// Only those that hold a role in this workspace.
-    pub workspace_id: Option<String>,
+    pub workspace_id: Option<Named<WorkspaceId>>,
     /// Only those that hold a role on this deployment.
-    pub deployment_id: Option<String>,
+    pub deployment_id: Option<Named<DeploymentId>>,
     /// Only those that hold a role on this DAG.
     pub dag_id: Option<String>,
     /// Only those that hold a role on one of these DAG tags.

@@ -9,7 +9,7 @@ use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfWorkspace};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{ClusterId, OrganizationId, Patch, Shown, Timestamp, WorkspaceId};
+use crate::{ClusterId, Named, OrganizationId, Patch, Shown, Timestamp, WorkspaceId};
 
 endpoints! {
     tag "Workspace";
@@ -55,7 +55,7 @@ impl SortKeys for WorkspaceSorts {
 pub struct ListWorkspaces {
     /// Only these.
     #[serde(default)]
-    pub workspace_ids: Vec<String>,
+    pub workspace_ids: Vec<Named<WorkspaceId>>,
     /// Only those with one of these names.
     #[serde(default)]
     pub names: Vec<String>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use podium_api::deployment_processes::{self as api, DeploymentProcesses, DeploymentProcessesPaginated};
-use podium_api::{DeploymentId, Id, Many};
+use podium_api::{DeploymentId, Id, Many, Named};
 use podium_db::Conn;
 use podium_domain::{UserText, dag_viewers};
 use podium_store::deployments::{self, DeploymentRow};
@@ -17,8 +17,8 @@ const OTHER_NODE: &str = "The deployment runs on another node: ask that node.";
 /// Lists the processes of the deployments that the caller may see. What cannot be observed says why.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeploymentProcessesPaginated>> {
     let (mut query, observed_at) = (call.query, cx.now());
-    query.deployment_ids.retain(|id| !id.is_empty());
-    query.workspace_ids.retain(|id| !id.is_empty());
+    query.deployment_ids.retain(Named::is_given);
+    query.workspace_ids.retain(Named::is_given);
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let page = cx.scan(move |cx, conn| {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{self as api, CreateDeploymentRequest, Deployment, DeploymentsPaginated};
 use podium_api::enums::{DeploymentStatus, DeploymentType, EventType, OperationKind};
-use podium_api::{DeploymentId, Id, Many, Nothing, One, Shown, WorkspaceId};
+use podium_api::{DeploymentId, Id, Many, Named, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::place::{self, Place, PlacementContext};
 use podium_domain::deployments::{
@@ -44,13 +44,11 @@ const NAMESPACES: usize = 8;
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeploymentsPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
-    let given = |mut values: Vec<String>| {
-        values.retain(|value| !value.is_empty());
-        values
-    };
-    let name_keys: Vec<String> = given(call.query.names).iter().map(|name| names::fold(name)).collect();
-    let ids = given(call.query.deployment_ids);
-    let workspace_ids = given(call.query.workspace_ids);
+    let names = call.query.names.iter().filter(|name| !name.is_empty());
+    let name_keys: Vec<String> = names.map(|name| names::fold(name)).collect();
+    let (mut ids, mut workspace_ids) = (call.query.deployment_ids, call.query.workspace_ids);
+    ids.retain(Named::is_given);
+    workspace_ids.retain(Named::is_given);
     let listing = Arc::new((paging, ids, name_keys, workspace_ids));
     let page = |walk_far| {
         let listing = Arc::clone(&listing);

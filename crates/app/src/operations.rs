@@ -5,7 +5,7 @@ mod force;
 
 use podium_api::enums::{OperationCause, OperationKind};
 use podium_api::operations::{self as api, Operation, OperationTarget as Target, OperationsPaginated};
-use podium_api::{Many, One, OperationId};
+use podium_api::{Many, Named, One, OperationId};
 use podium_db::{Conn, Tx};
 use podium_domain::operations::{self as rules, Details, Undo};
 use podium_domain::{Refusal, dag_viewers};
@@ -29,12 +29,12 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Operation
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let mut target_ids = query.target_ids;
-    target_ids.retain(|id| !id.is_empty());
+    target_ids.retain(Named::is_given);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let (reach, caller) = (reach(cx), cx.subject_id());
-        let subject_id = match query.subject_id.as_deref() {
-            Some("self") => Some(caller.as_str()),
-            other => other.filter(|id| !id.is_empty()),
+        let (reach, caller) = (reach(cx), Named::from(cx.subject_id()));
+        let subject_id = match &query.subject_id {
+            Some(named) if named.as_str() == "self" => Some(&caller),
+            other => other.as_ref().filter(|named| named.is_given()),
         };
         let listed = ListFilter {
             reach: &reach,

@@ -1,7 +1,7 @@
 //! The options for clusters and deployments.
 
-use podium_api::Many;
 use podium_api::options::{self as api, ClusterOptions, DeploymentOptions};
+use podium_api::{DeploymentId, Many, Named};
 use podium_db::Conn;
 use podium_domain::Refusal;
 use podium_domain::options;
@@ -19,7 +19,7 @@ pub async fn cluster(_: Cx<Scope>, call: Call<api::ForClusters>) -> Result<Many<
 /// Reads what can be chosen for deployments, or for one of them. Forms let people change their minds about type, executor
 /// and provider, so these narrow nothing.
 pub async fn deployment(cx: Cx<Scope>, call: Call<api::ForDeployments>) -> Result<Many<DeploymentOptions>> {
-    let oldest = match call.query.deployment_id.filter(|id| !id.is_empty()) {
+    let oldest = match call.query.deployment_id.filter(Named::is_given) {
         Some(id) => {
             let deployment = cx.read(move |cx, conn| find(conn, cx, &id)).await?;
             deployment.spec.runtime_version.parse().ok()
@@ -30,10 +30,10 @@ pub async fn deployment(cx: Cx<Scope>, call: Call<api::ForDeployments>) -> Resul
 }
 
 /// A deployment that the caller may see.
-fn find(conn: &Conn, cx: &Cx<Scope>, id: &str) -> Result<DeploymentRow> {
-    let found = match id.parse() {
-        Ok(id) => deployments::get(conn, cx.scope(), id)?,
-        Err(_) => None,
+fn find(conn: &Conn, cx: &Cx<Scope>, named: &Named<DeploymentId>) -> Result<DeploymentRow> {
+    let found = match named.id() {
+        Some(id) => deployments::get(conn, cx.scope(), id)?,
+        None => None,
     };
     let seen = found.filter(|row| cx.grants().sees_deployment(row.id, row.workspace_id));
     seen.ok_or_else(|| Refusal::not_found("deployment").into())

@@ -44,12 +44,12 @@ pub(crate) fn organizations(
     product: Option<Product>,
     paging: &Paging,
 ) -> Result<(Vec<OrganizationRow>, u64)> {
-    let ids: Vec<String> = match cx.authority().credential.organization_id {
-        Some(own) => vec![own.to_string()],
+    let ids: Vec<OrganizationId> = match cx.authority().credential.organization_id {
+        Some(own) => vec![own],
         None => {
             let memberships = memberships(cx, conn)?.into_iter();
             let active = memberships.filter(|(_, status)| *status == UserStatus::Active);
-            active.map(|(id, _)| id.to_string()).collect()
+            active.map(|(id, _)| id).collect()
         }
     };
     Ok(organizations::list(conn, &system(cx.app()), &ids, product, paging)?)

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use podium_api::SubjectId;
 use podium_api::enums::OrganizationRole;
 use podium_api::subjects::SubjectRoles;
 use podium_api::teams::Team;
 use podium_api::users::User;
+use podium_api::{DeploymentId, Named, SubjectId, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::role_updates::{self, Change, SubjectKind};
 use podium_domain::{Grant, Held, On, Refusal, last_owner, no_escalation, subject_roles};
@@ -118,32 +118,33 @@ pub(crate) fn show_holding<H: Holder>(cx: &Cx<Scope>, holder: H, held: &[Grant])
 }
 
 /// The filter of a list of holders, limited to what the caller can see; `None` if nothing matches.
-pub(crate) struct Narrowed {
-    pub(crate) workspace_id: Option<String>,
-    pub(crate) deployment_id: Option<String>,
+pub(crate) struct Narrowed<'a> {
+    pub(crate) workspace_id: Option<&'a Named<WorkspaceId>>,
+    pub(crate) deployment_id: Option<&'a Named<DeploymentId>>,
     pub(crate) dags: Option<Vec<String>>,
     pub(crate) dag_tags: Option<Vec<String>>,
 }
 
 /// Holders of a role on a resource are shown to callers who can see the resource: for everybody else it does not exist.
-pub(crate) fn narrowed(
+pub(crate) fn narrowed<'a>(
     cx: &Cx<Scope>,
     conn: &Conn,
-    (workspace_id, deployment_id): (Option<&str>, Option<&str>),
+    (workspace_id, deployment_id): (Option<&'a Named<WorkspaceId>>, Option<&'a Named<DeploymentId>>),
     (dag_id, dag_tags): (Option<&str>, &[String]),
-) -> Result<Option<Narrowed>> {
+) -> Result<Option<Narrowed<'a>>> {
     let sees = |on: &On| {
         subject_roles::is_seen_by(cx.grants(), on) || SubjectKind::User.is_managed_by(cx.grants(), on)
     };
-    let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
-    let (workspace_id, deployment_id, dag_id) = (given(workspace_id), given(deployment_id), given(dag_id));
-    if let Some(text) = &workspace_id
-        && !text.parse().is_ok_and(|id| sees(&On::Workspace(id)))
+    let workspace_id = workspace_id.filter(|named| named.is_given());
+    let deployment_id = deployment_id.filter(|named| named.is_given());
+    let dag_id = dag_id.filter(|text| !text.is_empty()).map(str::to_owned);
+    if let Some(named) = workspace_id
+        && !named.id().is_some_and(|id| sees(&On::Workspace(id)))
     {
         return Ok(None);
     }
-    if let Some(text) = &deployment_id {
-        let Ok(id) = text.parse() else { return Ok(None) };
+    if let Some(named) = deployment_id {
+        let Some(id) = named.id() else { return Ok(None) };
         let found = deployments::workspace_of(conn, cx.scope(), id)?;
         if !found.is_some_and(|workspace_id| sees(&On::Deployment { id, workspace_id })) {
             return Ok(None);

@@ -25,14 +25,14 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<TeamsPagi
     let (limit, offset) = (paging.limit, paging.offset);
     let name_keys: Vec<String> = query.names.iter().map(|name| names::fold(name)).collect();
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let to = (query.workspace_id.as_deref(), query.deployment_id.as_deref());
+        let to = (query.workspace_id.as_ref(), query.deployment_id.as_ref());
         let Some(narrowed) = role_holders::narrowed(cx, conn, to, (None, &[]))? else {
             return Ok((Vec::new(), 0));
         };
         let listed = teams::ListFilter {
             name_keys: &name_keys,
-            workspace_id: narrowed.workspace_id.as_deref(),
-            deployment_id: narrowed.deployment_id.as_deref(),
+            workspace_id: narrowed.workspace_id,
+            deployment_id: narrowed.deployment_id,
             user_id: None,
         };
         let (teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;

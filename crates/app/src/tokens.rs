@@ -39,9 +39,9 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokens
             everything: caller.on_organization().contains(IN_ORGANIZATION),
             only_organization: query.include_only_organization_tokens.unwrap_or_default(),
             kind: query.kind,
-            workspace_id: given(&query.workspace_id),
-            deployment_id: given(&query.deployment_id),
-            dag_id: given(&query.dag_id),
+            workspace_id: query.workspace_id.as_ref().filter(|named| named.is_given()),
+            deployment_id: query.deployment_id.as_ref().filter(|named| named.is_given()),
+            dag_id: query.dag_id.as_deref().filter(|id| !id.is_empty()),
             dag_tags: &query.dag_tags,
         };
         let (tokens, total_count) = tokens::list(conn, cx.scope(), &listed, &paging)?;
@@ -282,10 +282,6 @@ fn belongs_to(row: &TokenRow) -> Target {
         }
         _ => Target::Organization,
     }
-}
-
-fn given(id: &Option<String>) -> Option<&str> {
-    id.as_deref().filter(|id| !id.is_empty())
 }
 
 fn taken(name: &str) -> String {

@@ -28,12 +28,12 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<UsersPagi
     let paging = Paging::from(&query.page);
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let to = (query.workspace_id.as_deref(), query.deployment_id.as_deref());
+        let to = (query.workspace_id.as_ref(), query.deployment_id.as_ref());
         let dags = (query.dag_id.as_deref(), query.dag_tags.as_slice());
         let Some(narrowed) = role_holders::narrowed(cx, conn, to, dags)? else { return Ok((Vec::new(), 0)) };
         let listed = users::ListFilter {
-            workspace_id: narrowed.workspace_id.as_deref(),
-            deployment_id: narrowed.deployment_id.as_deref(),
+            workspace_id: narrowed.workspace_id,
+            deployment_id: narrowed.deployment_id,
             dags: narrowed.dags.as_deref(),
             dag_tags: narrowed.dag_tags.as_deref(),
         };
@@ -99,7 +99,7 @@ pub async fn list_teams(cx: Cx<Scope>, call: Call<api::ListTeams>) -> Result<Man
     let (limit, offset) = (paging.limit, paging.offset);
     let page = move |cx: &Cx<Scope>, conn: &Conn| {
         let user = find(conn, cx.scope(), call.path.user_id)?;
-        let listed = teams::ListFilter { user_id: Some(user.id.as_str()), ..Default::default() };
+        let listed = teams::ListFilter { user_id: Some(user.id), ..Default::default() };
         let (teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
         Ok((role_holders::show_all(cx, conn, teams)?, total))
     };

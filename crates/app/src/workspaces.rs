@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use podium_api::workspaces::{self as api, Workspace, WorkspacesPaginated};
-use podium_api::{Id, Many, Nothing, One, Shown, WorkspaceId};
+use podium_api::{Id, Many, Named, Nothing, One, Shown, WorkspaceId};
 use podium_db::{Conn, Tx};
 use podium_domain::events::Resource;
 use podium_domain::{Fields, Refusal, Target, names};
@@ -25,7 +25,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Workspace
     let paging = Paging::from(&call.query.page);
     let name_keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
     let mut ids = call.query.workspace_ids;
-    ids.retain(|id| !id.is_empty());
+    ids.retain(Named::is_given);
     let (limit, offset) = (paging.limit, paging.offset);
     let listing = Arc::new((paging, ids, name_keys));
     let page = |walk_far| {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use podium_api::{Timestamp, TypedId};
+use podium_api::{Named, Timestamp, TypedId};
 use podium_db::{Error, Result, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -58,6 +58,11 @@ impl Columns for Row<'_> {
 /// Ids as texts.
 pub(crate) fn texts(ids: &[impl ToString]) -> Vec<String> {
     ids.iter().map(ToString::to_string).collect()
+}
+
+/// The texts of ids as they were named.
+pub(crate) fn named<I: TypedId>(ids: &[Named<I>]) -> Vec<&str> {
+    ids.iter().map(Named::as_str).collect()
 }
 
 /// The text of a JSON document.

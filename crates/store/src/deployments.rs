@@ -6,7 +6,7 @@ use podium_api::clusters::{ClusterDetails, ClusterMetadata};
 use podium_api::enums::{DeploymentStatus, OperationCause, OperationKind, PlaneKind};
 use podium_api::subjects::SubjectProfile;
 use podium_api::{
-    ClusterId, DeploymentId, One, OperationId, OrganizationId, SubjectId, Timestamp, WorkspaceId,
+    ClusterId, DeploymentId, Named, One, OperationId, OrganizationId, SubjectId, Timestamp, WorkspaceId,
 };
 use podium_db::{Change, Conn, Error, JoinedRow, Result, Row, Tx, params, statements};
 use podium_domain::deployments::{Running, Spec};
@@ -14,7 +14,7 @@ use podium_domain::events::{NewEvent, Resource, of_deployment_status};
 use podium_domain::planes::{ClusterLocation, Location};
 use podium_domain::{DeploymentReach, Target, UserText};
 
-use crate::columns::{Columns, document, texts};
+use crate::columns::{Columns, document, named, texts};
 use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
 use crate::lazy_row::{Layout, LazyRow, Render};
@@ -179,11 +179,11 @@ pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a DeploymentReach,
     /// Only these, if any are given.
-    pub ids: &'a [String],
+    pub ids: &'a [Named<DeploymentId>],
     /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
     /// Only those of these workspaces, if any are given.
-    pub workspace_ids: &'a [String],
+    pub workspace_ids: &'a [Named<WorkspaceId>],
 }
 
 /// Renders a page of deployments, and counts them; `None` if that needs a long scan and `walk_far` is false.
@@ -207,22 +207,24 @@ pub fn list<T>(
     if let Some((workspaces, deployments)) = &reached {
         filter.and_either(REACHED, workspaces, deployments);
     }
-    filter.and(IDS, Some(listed.ids).filter(|ids| !ids.is_empty()));
+    let ids = named(listed.ids);
+    filter.and(IDS, Some(&*ids).filter(|ids| !ids.is_empty()));
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
     if let ([workspace_id], false) = (listed.workspace_ids, filter.is_narrowed()) {
         // All of one workspace: an index in the order of the list, and a total of its own.
         if !walk_far && paging.offset > NEAR {
             return Ok(None);
         }
-        let Ok(id) = workspace_id.parse::<WorkspaceId>() else { return Ok(Some((Vec::new(), 0))) };
+        let Some(id) = workspace_id.id() else { return Ok(Some((Vec::new(), 0))) };
         if workspaces::exist(conn, scope, &[id])?.is_empty() {
             return Ok(Some((Vec::new(), 0)));
         }
         filter.and(WORKSPACE, Some(workspace_id.as_str()));
-        let total = counters::read(conn, workspace_id, KIND)?.total;
+        let total = counters::read(conn, id.as_str(), KIND)?.total;
         return TABLE.cached_rows(conn, filter, paging, total, read).map(Some);
     }
-    filter.and(WORKSPACES, Some(listed.workspace_ids).filter(|ids| !ids.is_empty()));
+    let workspace_ids = named(listed.workspace_ids);
+    filter.and(WORKSPACES, Some(&*workspace_ids).filter(|ids| !ids.is_empty()));
     landmarks::list(conn, (&TABLE, KIND), scope.organization_id(), filter, paging, landmarks, walk_far, read)
 }
 

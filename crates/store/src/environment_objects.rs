@@ -8,7 +8,7 @@ mod links;
 use std::collections::{BTreeMap, BTreeSet};
 
 use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
-use podium_api::{DeploymentId, EntityId, EnvironmentObjectId, WorkspaceId};
+use podium_api::{DeploymentId, EntityId, EnvironmentObjectId, Named, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::environment_objects::{Hidden, Object, Values};
 use podium_domain::{DeploymentReach, Reach, Target};
@@ -154,9 +154,9 @@ pub struct ListFilter<'a> {
     /// Deployments whose objects the caller may read.
     pub deployments: &'a DeploymentReach,
     /// Only those of this workspace.
-    pub workspace_id: Option<&'a str>,
+    pub workspace_id: Option<&'a Named<WorkspaceId>>,
     /// Only those of this deployment.
-    pub deployment_id: Option<&'a str>,
+    pub deployment_id: Option<&'a Named<DeploymentId>>,
     /// Only those of this type.
     pub object_type: Option<EnvironmentObjectType>,
     /// Only those with this key.
@@ -188,8 +188,10 @@ pub fn list(
     }
     filter.and(TYPES, listed.object_type.map(EnvironmentObjectType::as_str));
     filter.and(KEYS, listed.object_key);
-    filter.and(ENTITY, listed.deployment_id.or(listed.workspace_id));
-    filter.and(IN_WORKSPACE, listed.workspace_id.filter(|_| listed.deployment_id.is_some()));
+    let deployment_id = listed.deployment_id.map(Named::as_str);
+    let workspace_id = listed.workspace_id.map(Named::as_str);
+    filter.and(ENTITY, deployment_id.or(workspace_id));
+    filter.and(IN_WORKSPACE, workspace_id.filter(|_| deployment_id.is_some()));
     let total = Total::Counter(scope.organization(), KIND);
     let (mut rows, count) = TABLE.page(conn, filter, paging, total, read)?;
     links::fill(conn, &mut rows)?;

@@ -4,14 +4,14 @@
 use podium_api::enums::{OperationCause, OperationKind, OperationState, OperationTargetType};
 use podium_api::subjects::SubjectProfile;
 use podium_api::{
-    ClusterId, DeploymentId, Id, OperationId, OrganizationId, SubjectId, Timestamp, WorkspaceId,
+    ClusterId, DeploymentId, Id, Named, OperationId, OrganizationId, SubjectId, Timestamp, WorkspaceId,
 };
 use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::events::{NewEvent, Resource, of_operation};
 use podium_domain::operations::{Course, Details, Undo};
 use podium_domain::{DeploymentReach, Reach, Target};
 
-use crate::columns::{Columns, document, texts};
+use crate::columns::{Columns, document, named, texts};
 use crate::listing::{Filter, Paging, Table, Total, reached};
 use crate::stamp::profile;
 use crate::{Scope, System, deployments, events, work};
@@ -177,13 +177,13 @@ pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a OperationReach,
     /// Only those of these targets, if any are given.
-    pub target_ids: &'a [String],
+    pub target_ids: &'a [Named<Id>],
     /// Only those of these kinds, if any are given.
     pub kinds: &'a [OperationKind],
     /// Only those in these states, if any are given.
     pub states: &'a [OperationState],
     /// Only those that this subject started.
-    pub subject_id: Option<&'a str>,
+    pub subject_id: Option<&'a Named<SubjectId>>,
     /// Only those from this time on.
     pub since: Option<Timestamp>,
 }
@@ -237,10 +237,11 @@ pub fn list(
     filter.and(VISIBLE_CLUSTER, open_to.as_deref());
     let kinds: Vec<&str> = listed.kinds.iter().map(|kind| kind.as_str()).collect();
     let states: Vec<&str> = listed.states.iter().map(|state| state.as_str()).collect();
-    filter.and(TARGETS, Some(listed.target_ids).filter(|ids| !ids.is_empty()));
+    let target_ids = named(listed.target_ids);
+    filter.and(TARGETS, Some(&*target_ids).filter(|ids| !ids.is_empty()));
     filter.and(KINDS, Some(kinds.as_slice()).filter(|kinds| !kinds.is_empty()));
     filter.and(STATES, Some(states.as_slice()).filter(|states| !states.is_empty()));
-    filter.and(SUBJECT, listed.subject_id);
+    filter.and(SUBJECT, listed.subject_id.map(Named::as_str));
     filter.and(SINCE, listed.since.map(Timestamp::millis));
     TABLE.page(conn, filter, paging, Total::Count, read)
 }

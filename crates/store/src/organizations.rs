@@ -4,7 +4,7 @@ use podium_api::OrganizationId;
 use podium_api::enums::Product;
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 
-use crate::columns::Columns;
+use crate::columns::{Columns, texts};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
@@ -83,11 +83,12 @@ pub struct OrganizationRow {
 pub fn list(
     conn: &Conn,
     _: &System,
-    ids: &[String],
+    ids: &[OrganizationId],
     product: Option<Product>,
     paging: &Paging,
 ) -> Result<(Vec<OrganizationRow>, u64)> {
-    let mut filter = Filter::new(IDS, ids);
+    let ids = texts(ids);
+    let mut filter = Filter::new(IDS, &ids);
     filter.and(PRODUCT, product.map(Product::as_str));
     TABLE.page(conn, filter, paging, Total::Count, read)
 }

@@ -1,6 +1,6 @@
 //! Teams.
 
-use podium_api::{OrganizationId, TeamId};
+use podium_api::{DeploymentId, Named, OrganizationId, TeamId, UserId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 
 use crate::Scope;
@@ -73,11 +73,11 @@ pub struct ListFilter<'a> {
     /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
     /// Only those with a role in this workspace.
-    pub workspace_id: Option<&'a str>,
+    pub workspace_id: Option<&'a Named<WorkspaceId>>,
     /// Only those with a role on this deployment.
-    pub deployment_id: Option<&'a str>,
+    pub deployment_id: Option<&'a Named<DeploymentId>>,
     /// Only those of this user.
-    pub user_id: Option<&'a str>,
+    pub user_id: Option<UserId>,
 }
 
 /// Reads a page of teams, and how many there are.
@@ -90,9 +90,9 @@ pub fn list(
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
-    filter.and(IN_WORKSPACE, listed.workspace_id);
-    filter.and(ON_DEPLOYMENT, listed.deployment_id);
-    filter.and(OF_USER, listed.user_id);
+    filter.and(IN_WORKSPACE, listed.workspace_id.map(Named::as_str));
+    filter.and(ON_DEPLOYMENT, listed.deployment_id.map(Named::as_str));
+    filter.and(OF_USER, listed.user_id.as_ref().map(UserId::as_str));
     TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
 }
 

@@ -1,7 +1,7 @@
 //! API tokens; their values are in [`crate::credentials`], as hashes.
 
 use podium_api::enums::{TokenKind, TokenScope};
-use podium_api::{DeploymentId, EntityId, Timestamp, TokenId, WorkspaceId};
+use podium_api::{DeploymentId, EntityId, Named, Timestamp, TokenId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Sql, Tx, params, statements};
 use podium_domain::{DeploymentReach, Reach};
 
@@ -128,9 +128,9 @@ pub struct ListFilter<'a> {
     /// Only those of this kind.
     pub kind: Option<TokenKind>,
     /// Only those with a role in this workspace.
-    pub workspace_id: Option<&'a str>,
+    pub workspace_id: Option<&'a Named<WorkspaceId>>,
     /// Only those with a role on this deployment.
-    pub deployment_id: Option<&'a str>,
+    pub deployment_id: Option<&'a Named<DeploymentId>>,
     /// Only those with a role on this DAG.
     pub dag_id: Option<&'a str>,
     /// Only those with a role on one of these tags, if any are given.
@@ -150,8 +150,8 @@ pub fn list(
     filter.and(REACHED, (!listed.everything).then_some(&reached));
     filter.and(SCOPE, listed.only_organization.then_some("ORGANIZATION"));
     filter.and(KINDS, listed.kind.map(TokenKind::as_str));
-    filter.and(IN_WORKSPACE, listed.workspace_id);
-    filter.and(ON_DEPLOYMENT, listed.deployment_id);
+    filter.and(IN_WORKSPACE, listed.workspace_id.map(Named::as_str));
+    filter.and(ON_DEPLOYMENT, listed.deployment_id.map(Named::as_str));
     filter.and(ON_DAG, listed.dag_id);
     filter.and(ON_DAG_TAGS, Some(listed.dag_tags).filter(|tags| !tags.is_empty()));
     let total = Total::Counter(organization_id.as_str(), KIND);

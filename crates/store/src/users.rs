@@ -2,7 +2,7 @@
 
 use podium_api::enums::{OrganizationRole, UserStatus};
 use podium_api::subjects::SubjectProfile;
-use podium_api::{OrganizationId, Timestamp, UserId};
+use podium_api::{DeploymentId, Named, OrganizationId, Timestamp, UserId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
@@ -91,9 +91,9 @@ statements! {
 #[derive(Default)]
 pub struct ListFilter<'a> {
     /// Only those with a role in this workspace.
-    pub workspace_id: Option<&'a str>,
+    pub workspace_id: Option<&'a Named<WorkspaceId>>,
     /// Only those with a role on this deployment.
-    pub deployment_id: Option<&'a str>,
+    pub deployment_id: Option<&'a Named<DeploymentId>>,
     /// Only those with a role on one of these DAGs: the deployment's id, a space and the DAG's id.
     pub dags: Option<&'a [String]>,
     /// Only those with a role on one of these tags, written likewise.
@@ -177,8 +177,8 @@ pub fn list(
 ) -> Result<(Vec<UserRow>, u64)> {
     let organization_id = scope.organization_id();
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
-    filter.and(IN_WORKSPACE, listed.workspace_id);
-    filter.and(ON_DEPLOYMENT, listed.deployment_id);
+    filter.and(IN_WORKSPACE, listed.workspace_id.map(Named::as_str));
+    filter.and(ON_DEPLOYMENT, listed.deployment_id.map(Named::as_str));
     filter.and(ON_DAGS, listed.dags);
     filter.and(ON_DAG_TAGS, listed.dag_tags);
     TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)

@@ -2,12 +2,12 @@
 
 use podium_api::enums::CloudProvider;
 use podium_api::workspaces::Workspace;
-use podium_api::{ClusterId, One, WorkspaceId};
+use podium_api::{ClusterId, Named, One, WorkspaceId};
 use podium_db::{Conn, Error, JoinedRow, Result, Row, Tx, params, statements};
 use podium_domain::Reach;
 
 use crate::Scope;
-use crate::columns::Columns;
+use crate::columns::{Columns, named};
 use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
 use crate::lazy_row::{Layout, LazyRow, Render};
@@ -83,7 +83,7 @@ pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a Reach,
     /// Only these, if any are given.
-    pub ids: &'a [String],
+    pub ids: &'a [Named<WorkspaceId>],
     /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
 }
@@ -105,7 +105,8 @@ pub fn list<T>(
     let reach = reached(listed.reach);
     let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
     filter.and(IDS, reach.as_deref());
-    filter.and(IDS, Some(listed.ids).filter(|ids| !ids.is_empty()));
+    let ids = named(listed.ids);
+    filter.and(IDS, Some(&*ids).filter(|ids| !ids.is_empty()));
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
     landmarks::list(conn, (&TABLE, KIND), organization_id, filter, paging, landmarks, walk_far, read)
 }

@@ -7,7 +7,7 @@ use podium_api::enums::EnvironmentObjectScope;
 use podium_api::environment_objects::{
     self as api, EnvironmentObject, EnvironmentObjectsPaginated, ListEnvironmentObjects,
 };
-use podium_api::{DeploymentId, Many};
+use podium_api::{DeploymentId, Many, Named, TypedId};
 use podium_db::Conn;
 use podium_domain::environment_objects::resolve::{Candidate, Resolved, resolve};
 use podium_domain::environment_objects::{Secrecy, Verb, may, show};
@@ -33,7 +33,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Environme
     if shows_secrets(&query) && !cx.app().config.show_secrets {
         return Err(not_shown("this server is not configured to").into());
     }
-    let page = move |cx: &Cx<Scope>, conn: &Conn| match named(&query.deployment_id) {
+    let page = move |cx: &Cx<Scope>, conn: &Conn| match given(&query.deployment_id) {
         Some(id) if query.resolve_linked == Some(true) => resolved(cx, conn, &query, id, &paging),
         _ => stored(cx, conn, &query, &paging),
     };
@@ -49,8 +49,12 @@ fn not_shown(why: &str) -> Refusal {
     Refusal::Forbidden(format!("showSecrets is not allowed by the organization: {why} show secrets."))
 }
 
-fn named(text: &Option<String>) -> Option<&str> {
-    text.as_deref().filter(|text| !text.is_empty())
+fn given<I: TypedId>(named: &Option<Named<I>>) -> Option<&Named<I>> {
+    named.as_ref().filter(|named| named.is_given())
+}
+
+fn key(query: &ListEnvironmentObjects) -> Option<&str> {
+    query.object_key.as_deref().filter(|key| !key.is_empty())
 }
 
 /// Objects as they are.
@@ -63,10 +67,10 @@ fn stored(
     let listed = ListFilter {
         workspaces: &cx.grants().workspaces_with(IN_WORKSPACE),
         deployments: &cx.grants().deployments_with(ON_DEPLOYMENT),
-        workspace_id: named(&query.workspace_id),
-        deployment_id: named(&query.deployment_id),
+        workspace_id: given(&query.workspace_id),
+        deployment_id: given(&query.deployment_id),
         object_type: query.object_type,
-        object_key: named(&query.object_key),
+        object_key: key(query),
     };
     let (rows, total) = objects::list(conn, cx.scope(), &listed, paging)?;
     let show = |row: &ObjectRow| {
@@ -85,16 +89,16 @@ fn resolved(
     cx: &Cx<Scope>,
     conn: &Conn,
     query: &ListEnvironmentObjects,
-    id: &str,
+    named: &Named<DeploymentId>,
     paging: &Paging,
 ) -> Result<(Vec<EnvironmentObject>, u64)> {
     let unseen = || Refusal::not_found("deployment");
-    let id: DeploymentId = id.parse().map_err(|_| unseen())?;
+    let id = named.id().ok_or_else(unseen)?;
     let deployment = deployments::get(conn, cx.scope(), id)?.ok_or_else(unseen)?;
     let target = Target::Deployment { id, workspace_id: deployment.workspace_id };
     cx.require(Verb::Get.permission(target), target)?;
     let is_elsewhere =
-        named(&query.workspace_id).is_some_and(|asked| asked != deployment.workspace_id.as_str());
+        given(&query.workspace_id).is_some_and(|asked| asked.id() != Some(deployment.workspace_id));
     let mut rows = if is_elsewhere {
         Vec::new()
     } else {
@@ -145,7 +149,7 @@ fn asked_for<S>(
 ) -> Vec<Resolved<S, ObjectRow>> {
     given.retain(|given| {
         query.object_type.is_none_or(|kind| kind == given.object.object_type)
-            && named(&query.object_key).is_none_or(|key| key == given.key)
+            && key(query).is_none_or(|key| key == given.key)
     });
     given
 }
