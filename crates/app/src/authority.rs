@@ -367,8 +367,8 @@ fn read_authority(conn: &Conn, system: System, key: Key, generation: u64) -> Res
         }
         None => None,
     };
-    let (member, guard) =
-        member.map_or((None, credentials::guard_alive(&hash)), |(member, guard)| (Some(member), guard));
+    let (member, guard) = member
+        .map_or((None, credentials::guard_alive(&system, &hash)), |(member, guard)| (Some(member), guard));
     let (guard, used_minute) = (Arc::new(guard), AtomicI64::new(0));
     Ok(Some(Authority { credential, profile, home, member, key, system, guard, generation, used_minute }))
 }
@@ -383,7 +383,7 @@ fn read_member(
     let membership = grants::membership(conn, &system, organization_id, credential)?;
     let Some(membership) = membership else { return Ok(None) };
     let allowed = allowed_ip_address_ranges::allowed(conn, &membership.scope())?;
-    let guard = credentials::guard(hash, organization_id, epoch);
+    let guard = credentials::guard(&system, hash, organization_id, epoch);
     Ok(Some((Member { membership, allowed }, guard)))
 }
 

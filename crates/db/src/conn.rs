@@ -239,14 +239,37 @@ pub struct Change {
 /// On PostgreSQL, where other replicas change what this one has cached, it is checked in the same round trip as the
 /// unit's first statement; if it does not hold the unit fails with [`Error::Stale`] and changes nothing. On SQLite one
 /// process writes and knows of every change; a transaction that must be certain checks with [`Conn::holds`].
+///
+/// Whoever has a guard can have it checked, and cannot take its query or its parameters out of it:
+///
+/// ```compile_fail,E0616
+/// fn take(guard: &podium_db::Guard) -> &'static podium_db::Sql {
+///     guard.sql
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Guard {
-    /// The query.
-    pub sql: &'static Sql,
-    /// Its parameters.
-    pub params: Vec<Owned>,
-    /// What its first column must be.
-    pub expected: i64,
+    pub(crate) sql: &'static Sql,
+    pub(crate) params: Vec<Owned>,
+    pub(crate) expected: i64,
+}
+
+impl Guard {
+    /// Holds while the first column that the query finds is `expected`.
+    pub const fn new(sql: &'static Sql, params: Vec<Owned>, expected: i64) -> Self {
+        Self { sql, params, expected }
+    }
+
+    /// The guard that expects the same of `to`, which takes further parameters; `None` unless this one asks `from`.
+    pub fn narrowed(
+        &self,
+        from: &'static Sql,
+        to: &'static Sql,
+        more: impl IntoIterator<Item = Owned>,
+    ) -> Option<Self> {
+        let params = || self.params.iter().cloned().chain(more).collect();
+        std::ptr::eq(self.sql, from).then(|| Self::new(to, params(), self.expected))
+    }
 }
 
 /// A lock that a transaction holds until it ends, shared or exclusive. It is taken before the first

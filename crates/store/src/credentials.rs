@@ -259,21 +259,16 @@ pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> 
 }
 
 /// Holds while the token is alive and rights in the organization are as they were at `epoch`.
-pub fn guard(hash: &str, organization_id: OrganizationId, epoch: i64) -> Guard {
-    Guard { sql: &STILL_VALID, params: vec![hash.into(), organization_id.as_str().into()], expected: epoch }
+pub fn guard(_: &System, hash: &str, organization_id: OrganizationId, epoch: i64) -> Guard {
+    Guard::new(&STILL_VALID, vec![hash.into(), organization_id.as_str().into()], epoch)
 }
 
 /// The same, while a deployment is in this workspace, too.
 pub fn guard_at(guard: &Guard, (id, workspace_id): (DeploymentId, WorkspaceId)) -> Option<Guard> {
-    if !std::ptr::eq(guard.sql, &raw const STILL_VALID) {
-        return None;
-    }
-    let place = [id.as_str().into(), workspace_id.as_str().into()];
-    let params = guard.params.iter().cloned().chain(place).collect();
-    Some(Guard { sql: &STILL_VALID_AT, params, expected: guard.expected })
+    guard.narrowed(&STILL_VALID, &STILL_VALID_AT, [id.as_str().into(), workspace_id.as_str().into()])
 }
 
 /// Holds while the token is alive.
-pub fn guard_alive(hash: &str) -> Guard {
-    Guard { sql: &STILL_KNOWN, params: vec![hash.into()], expected: 1 }
+pub fn guard_alive(_: &System, hash: &str) -> Guard {
+    Guard::new(&STILL_KNOWN, vec![hash.into()], 1)
 }

@@ -52,6 +52,12 @@
 //! let all = podium_store::statements();
 //! ```
 //!
+//! Nor can a guard, which tells whether a token is alive, be made for any token:
+//!
+//! ```compile_fail,E0061
+//! let guard = podium_store::credentials::guard_alive("the hash of somebody's token");
+//! ```
+//!
 //! With a membership that was read, the same compiles:
 //!
 //! ```

@@ -9,7 +9,7 @@ use crate::support::{Bed, NUMBER, count, insert, number};
 static EPOCH: Sql = Sql::new("SELECT number FROM items WHERE id = $1");
 
 fn guard(id: &str, expected: i64) -> Option<Arc<Guard>> {
-    Some(Arc::new(Guard { sql: &EPOCH, params: vec![Owned::from(id)], expected }))
+    Some(Arc::new(Guard::new(&EPOCH, vec![Owned::from(id)], expected)))
 }
 
 fn look(conn: &Conn) -> Result<i64> {

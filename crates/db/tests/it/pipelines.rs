@@ -107,7 +107,7 @@ async fn two_questions_have_two_answers(bed: Bed) {
 }
 
 fn guard(id: &str, expected: i64) -> Option<Arc<Guard>> {
-    Some(Arc::new(Guard { sql: &EPOCH, params: vec![Owned::from(id)], expected }))
+    Some(Arc::new(Guard::new(&EPOCH, vec![Owned::from(id)], expected)))
 }
 
 /// With few connections, so that reads have to share them.
