@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use podium_api::{AgentTokenId, DeploymentId, OrganizationId, Timestamp};
 use podium_domain::Refusal;
 use podium_domain::allowed_ip_address_ranges::Allowed;
-use podium_store::{agent_tokens, credentials, deployments};
+use podium_store::{InScope, agent_tokens, credentials, deployments};
 
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::sha256_hex;
@@ -18,7 +18,7 @@ pub struct AgentCx {
     /// The application.
     pub app: App,
     /// The deployment that it works for.
-    pub deployment_id: DeploymentId,
+    pub deployment: InScope<DeploymentId>,
     /// When the request came.
     pub now: Timestamp,
 }
@@ -28,7 +28,7 @@ pub struct Agent {
     /// The token.
     pub token_id: AgentTokenId,
     organization_id: OrganizationId,
-    deployment_id: DeploymentId,
+    deployment: InScope<DeploymentId>,
     /// Where its deployment and its organization let it call from.
     allowed: [Allowed; 2],
     has_remote_execution: bool,
@@ -56,7 +56,7 @@ impl App {
                 return Err(revoked);
             };
             let scope = system.scope(organization_id);
-            let Some(deployment) = deployments::get(conn, &scope, deployment_id)? else {
+            let Some((proof, deployment)) = deployments::proven(conn, &scope, deployment_id)? else {
                 return Err(revoked);
             };
             let remote = deployment.spec.remote_execution;
@@ -65,7 +65,7 @@ impl App {
             Ok(Agent {
                 token_id,
                 organization_id,
-                deployment_id,
+                deployment: proof,
                 allowed: [organizations, Allowed::read(own.unwrap_or_default())],
                 has_remote_execution: remote.is_some(),
             })
@@ -81,8 +81,8 @@ impl Agent {
         organization_id: OrganizationId,
         deployment_id: DeploymentId,
         address: IpAddr,
-    ) -> Result<()> {
-        if (organization_id, deployment_id) != (self.organization_id, self.deployment_id) {
+    ) -> Result<InScope<DeploymentId>> {
+        if (organization_id, deployment_id) != (self.organization_id, *self.deployment.get()) {
             return Err(Refusal::not_found("deployment").into());
         }
         if !self.allowed.iter().all(|list| list.admits(address)) {
@@ -96,6 +96,6 @@ impl Agent {
             let message = "Remote execution is off for this deployment: enable `remoteExecution` first.";
             return Err(Refusal::Forbidden(message.into()).into());
         }
-        Ok(())
+        Ok(self.deployment)
     }
 }

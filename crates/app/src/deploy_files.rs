@@ -8,13 +8,14 @@ use std::sync::Arc;
 use podium_api::deploy_files::{self as api, DeployFile, DeployFiles, MOST_FILES};
 use podium_api::{Id, Many, UploadId};
 use podium_domain::Refusal;
-use podium_objects::{Key, Listed};
-use podium_store::{Scope, deploys};
+use podium_objects::Listed;
+use podium_store::deploys::{self, UploadRow};
+use podium_store::{InScope, Scope};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::cx::{Call, Cx};
-use crate::deploys::find;
+use crate::deploys::proven;
 use crate::error::{Error, Result};
 use crate::secrets::hex;
 use crate::shared_capacity::SharedCapacity;
@@ -52,17 +53,17 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeployFil
     let deploy_id = call.path.deploy_id;
     let found = cx
         .read(move |cx, conn| {
-            let (deployment, deploy) = find(conn, cx.scope(), &call.path)?;
+            let ((deployment, _), (_, deploy)) = proven(conn, cx.scope(), &call.path)?;
             let Some(version) = deploy.details.outcome.and_then(|outcome| outcome.dag_version) else {
                 return Ok(None);
             };
-            let upload = deploys::upload_in(conn, cx.scope(), deployment.id, &version)?;
+            let upload = deploys::upload_in(conn, cx.scope(), deployment, &version)?;
             upload.ok_or_else(gone).map(Some)
         })
         .await?;
     let listed = match found {
         None => Arc::default(),
-        Some(upload) => listed(&cx, upload.id, &upload.object_key).await?,
+        Some(upload) => listed(&cx, upload).await?,
     };
     let files = listed.files.iter().map(|file| DeployFile {
         path: file.path.clone(),
@@ -72,19 +73,18 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeployFil
     Ok(Many(DeployFiles { deploy_id, files: files.collect(), total_count: listed.total }))
 }
 
-async fn listed(cx: &Cx<Scope>, id: UploadId, key: &str) -> Result<Arc<Listed>> {
-    let app = cx.app();
+async fn listed(cx: &Cx<Scope>, upload: InScope<UploadRow>) -> Result<Arc<Listed>> {
+    let (app, id) = (cx.app(), upload.get().id);
     let lists = &app.file_lists;
     if let Some(known) = lists.known.get(&id) {
         return Ok(known);
     }
     let keys = [cx.organization_id().id(), cx.subject_id().id()];
     let permit = lists.reading.take(&keys).ok_or(Error::TooMany { retry_after: 1 })?;
-    let key = Key::parse(key).ok_or_else(gone)?;
     let app = app.clone();
     // What was read is remembered, also if the caller has left meanwhile.
     let reading = tokio::spawn(async move {
-        let read = app.objects.files(key, MOST_FILES, permit).await.map_err(|error| match error {
+        let read = app.files_of(&upload, MOST_FILES, permit).await.map_err(|error| match error {
             podium_objects::Error::Refused(why) => Error::from(Refusal::Conflict(format!(
                 "The archive of the deploy cannot be read any more ({why}): deploy again to list its files."
             ))),

@@ -17,12 +17,12 @@ pub use crate::log_events::follow;
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<Many<DeploymentLog>> {
     let (deployment_id, query) = (call.path.deployment_id, call.query);
     let window = rules::window(&query, cx.now())?;
-    let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
-    let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
+    let found = cx.read(move |cx, conn| Ok(deployments::proven(conn, cx.scope(), deployment_id)?)).await?;
+    let (proof, deployment) = found.ok_or_else(|| Refusal::not_found("deployment"))?;
     cx.app().require_local(deployment_id).await?;
-    let logs = &cx.app().logs;
+    let logs = cx.app().logs_of(proof);
     let named = query.search_id.as_ref().and_then(|id| id.parse().ok());
-    let resumed = named.and_then(|id| logs.resume(id, cx.subject_id(), deployment_id, cx.now()));
+    let resumed = named.and_then(|id| logs.resume(id, cx.subject_id(), cx.now()));
     let snapshot = match resumed {
         Some(snapshot) => snapshot,
         None => {
@@ -53,8 +53,8 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<Many<DeploymentL
 pub async fn count(cx: Cx<Scope>, call: Call<api::Count>) -> Result<Many<DeploymentLogCounts>> {
     let (deployment_id, query) = (call.path.deployment_id, call.query);
     let window = rules::counted_window(&query, cx.now())?;
-    let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
-    let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
+    let found = cx.read(move |cx, conn| Ok(deployments::proven(conn, cx.scope(), deployment_id)?)).await?;
+    let (proof, deployment) = found.ok_or_else(|| Refusal::not_found("deployment"))?;
     cx.app().require_local(deployment_id).await?;
     let search = Search {
         deployment_id,
@@ -64,7 +64,8 @@ pub async fn count(cx: Cx<Scope>, call: Call<api::Count>) -> Result<Many<Deploym
         max_results: 0,
     };
     let parts = usize::try_from(query.buckets).unwrap_or(1);
-    let Counts { buckets, complete_from } = cx.app().logs.count(search, parts).await.map_err(unreadable)?;
+    let Counts { buckets, complete_from } =
+        cx.app().logs_of(proof).count(search, parts).await.map_err(unreadable)?;
     let bucket = |(at, [error_count, warning_count, other_count]): (usize, [u64; 3])| DeploymentLogCount {
         start_date: rules::bucket_start(&window, at, parts),
         error_count,

@@ -4,10 +4,12 @@ pub(crate) mod expiry;
 mod shown;
 pub(crate) mod uploads;
 
+use std::sync::{Arc, OnceLock};
+
 use podium_api::deploys::{self as api, Deploy, DeployGit, DeploysPaginated};
 use podium_api::enums::{DeployStatus, DeploymentStatus, OperationKind};
 use podium_api::path::OfDeploy;
-use podium_api::{DeployId, Many, One};
+use podium_api::{DeployId, DeploymentId, Many, One};
 use podium_db::{Conn, Tx};
 use podium_domain::deployments::hibernation;
 use podium_domain::deploys::{self as rules, DeployConditions, Details, Outcome, Waiting};
@@ -15,11 +17,11 @@ use podium_domain::events::{Resource, of_deployment_status};
 use podium_domain::{Permission, Refusal, UserText, names};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::deploys::{self, DeployRow};
-use podium_store::{Paging, Scope, Stamp};
+use podium_store::{InScope, Paging, Scope, Stamp};
 
 use crate::cx::{Call, Cx};
 use crate::deployments::{about as about_deployment, changed, find as find_deployment, wake};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::operations;
 use shown::Place;
 
@@ -109,11 +111,18 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
 /// Puts a deploy into effect: its content becomes the deployment's desired state.
 pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<Deploy>> {
     let Call { path, body, .. } = call;
-    let (deployment_id, deploy_id) = (path.deployment_id, path.deploy_id);
-    let may = move |cx: &Cx<Scope>, tx: &Tx| is_permitted(cx, &find(tx, cx.scope(), &path)?.1);
+    let deploy_id = path.deploy_id;
+    let staged = Arc::new(OnceLock::new());
+    let (of_repeated, of_finalized) = (Arc::clone(&staged), Arc::clone(&staged));
+    let may = move |cx: &Cx<Scope>, tx: &Tx| {
+        let (_, (proof, row)) = proven(tx, cx.scope(), &path)?;
+        of_repeated.get_or_init(|| proof);
+        is_permitted(cx, &row)
+    };
     let finalized = cx
         .mutate_where(may, move |cx, tx| {
-            let (deployment, mut row) = find(tx, cx.scope(), &path)?;
+            let ((_, deployment), (proof, mut row)) = proven(tx, cx.scope(), &path)?;
+            of_finalized.get_or_init(|| proof);
             is_permitted(cx, &row)?;
             cx.expect_version(row.stamp.version)?;
             match rules::status(row.status, row.stamp.created_at, cx.now()) {
@@ -166,7 +175,8 @@ pub async fn finalize(cx: Cx<Scope>, call: Call<api::Finalize>) -> Result<One<De
         .await?;
     let app = cx.app().clone();
     let discard = async move {
-        if let Err(error) = app.objects.discard_all_of(deployment_id, deploy_id).await {
+        let Some(deploy) = staged.get() else { return };
+        if let Err(error) = app.discard_staged(*deploy).await {
             tracing::warn!(%error, %deploy_id, "could not remove the staged blocks of a deploy");
         }
     };
@@ -326,7 +336,17 @@ fn new_image_tag(cx: &Cx<Scope>) -> String {
 }
 
 pub(crate) fn find(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<(DeploymentRow, DeployRow)> {
-    let deployment = find_deployment(conn, scope, path.deployment_id)?;
-    let row = deploys::get(conn, scope, path.deployment_id, path.deploy_id)?;
-    Ok((deployment, row.ok_or_else(|| Error::from(Refusal::not_found("deploy")))?))
+    let ((_, deployment), (_, row)) = proven(conn, scope, path)?;
+    Ok((deployment, row))
+}
+
+/// A deploy and its deployment as they were found, each with the proof of that.
+type Proven = ((InScope<DeploymentId>, DeploymentRow), (InScope<(DeploymentId, DeployId)>, DeployRow));
+
+/// The same, with the proof that they were found.
+pub(crate) fn proven(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<Proven> {
+    let deployment = deployments::proven(conn, scope, path.deployment_id)?;
+    let deployment = deployment.ok_or_else(|| Refusal::not_found("deployment"))?;
+    let deploy = deploys::proven(deployment.0, conn, scope, path.deploy_id)?;
+    Ok((deployment, deploy.ok_or_else(|| Refusal::not_found("deploy"))?))
 }

@@ -61,6 +61,7 @@ pub mod operations;
 pub mod operator;
 pub mod options;
 pub mod organizations;
+pub mod outside;
 mod own;
 pub mod plans;
 mod role_holders;
@@ -80,8 +81,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwap;
 use podium_api::{Id, SessionId, Timestamp, TokenId};
 use podium_db::Db;
-use podium_logs::LogStore;
-use podium_objects::Uploads;
 use podium_store::landmarks::Landmarks;
 
 pub use config::Config;
@@ -108,8 +107,8 @@ impl Deref for App {
 pub struct Shared {
     /// The database.
     pub db: Db,
-    /// Uploaded files.
-    pub objects: Uploads,
+    /// Logs and uploaded files.
+    pub(crate) outside: outside::Outside,
     /// Time, ids and randomness.
     pub world: Arc<world::World>,
     /// Settings.
@@ -120,8 +119,6 @@ pub struct Shared {
     /// The keys that sign tokens.
     pub keys: ArcSwap<Keys>,
     pub(crate) key_reload: key_reload::KeyReload,
-    /// Logs of deployments.
-    pub logs: Arc<LogStore>,
     /// How often subjects may call.
     pub rate_limits: RateLimits,
     /// Handles calls that are part of a plan: set where endpoints are bound.

@@ -10,7 +10,7 @@ use podium_api::deployment_logs::{self as api, DeploymentLogEntry};
 use podium_api::text::escaped_json;
 use podium_domain::{Refusal, deployment_logs as rules};
 use podium_logs::{Follow, Follower, Query};
-use podium_store::{Scope, deployments};
+use podium_store::{InScope, Scope, deployments};
 use tokio::time::Instant;
 
 use crate::authority::Watch;
@@ -24,7 +24,7 @@ pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A stream of events.
 pub struct LogEvents {
     cx: Cx<Scope>,
-    deployment_id: DeploymentId,
+    deployment: InScope<DeploymentId>,
     follower: Follower,
     watch: Watch,
     /// When it ends.
@@ -36,8 +36,8 @@ pub struct LogEvents {
 pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<LogEvents> {
     let (deployment_id, query) = (call.path.deployment_id, call.query);
     let after = rules::last_event(cx.request().last_event_id.as_deref())?;
-    let found = cx.read(move |cx, conn| Ok(deployments::get(conn, cx.scope(), deployment_id)?)).await?;
-    let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?;
+    let found = cx.read(move |cx, conn| Ok(deployments::proven(conn, cx.scope(), deployment_id)?)).await?;
+    let (proof, deployment) = found.ok_or_else(|| Refusal::not_found("deployment"))?;
     cx.app().require_local(deployment_id).await?;
     let open = cx.app().log_streams.open(&cx)?;
     let search = Follow {
@@ -45,10 +45,10 @@ pub async fn follow(cx: Cx<Scope>, call: Call<api::Follow>) -> Result<LogEvents>
         sources: rules::present(&query.sources, &deployment.spec.runtime_version),
         query: Query::parse(query.search_text.as_deref().unwrap_or_default()),
     };
-    let follower = cx.app().logs.follow(search, after);
+    let follower = cx.app().logs_of(proof).follow(search, after);
     let end = query.wait_seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let watch = cx.watch();
-    Ok(LogEvents { cx, deployment_id, follower, watch, end, _open: open })
+    Ok(LogEvents { cx, deployment: proof, follower, watch, end, _open: open })
 }
 
 impl LogEvents {
@@ -56,7 +56,7 @@ impl LogEvents {
     pub async fn next(&mut self) -> Option<Result<Vec<u8>>> {
         let beat = Instant::now() + HEARTBEAT;
         loop {
-            let news = match self.cx.app().logs.new_lines(&self.follower).await {
+            let news = match self.cx.app().logs_of(self.deployment).new_lines(&self.follower).await {
                 Ok(news) => news,
                 Err(error) => {
                     return Some(Err(Error::Internal(format!("logs cannot be read: {error}"))));
@@ -101,7 +101,7 @@ impl LogEvents {
 
     /// Whether the caller's rights are unchanged and the deployment still exists.
     async fn may_read(&self) -> Result<bool> {
-        let (cx, deployment_id) = (self.cx.clone(), self.deployment_id);
+        let (cx, deployment_id) = (self.cx.clone(), *self.deployment.get());
         let app = cx.app().clone();
         let checked = app.db.read(None, move |conn| {
             cx.confirm_caller(conn)?;

@@ -82,7 +82,7 @@ pub async fn once(app: &App) -> Result<()> {
         app.db.write(None, move |tx| Ok(signing_keys::drop_unused(tx, &system, retired).map(drop)?)).await,
         app.reload_keys().await,
     ];
-    if let Err(error) = app.logs.expire(now).await {
+    if let Err(error) = app.log_store(&system).expire(now).await {
         tracing::warn!(%error, "could not delete old logs; retrying in a minute");
     }
     app.rate_limits.tidy();

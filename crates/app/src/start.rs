@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::events::wakes::Wakes;
 use crate::front_door::PublicUrl;
 use crate::operation_events::OperationNotifier;
+use crate::outside::Outside;
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;
 use crate::secrets::{Secrets, hex, unhex};
@@ -100,7 +101,7 @@ impl App {
         let app = Self(Arc::new(Shared {
             db,
             system: Vault::new(system),
-            objects,
+            outside: Outside::new(logs, objects),
             uploading: SharedCapacity::new(MOST_UPLOADING),
             file_lists: Default::default(),
             uploads_refused: Default::default(),
@@ -109,7 +110,6 @@ impl App {
             key_reload: Default::default(),
             calls: Default::default(),
             observer: Default::default(),
-            logs: Arc::new(logs),
             log_streams: Streams::of_logs_and_operations(),
             webhook_notifier,
             event_wakes,

@@ -41,8 +41,8 @@ impl AgentHandler {
         let checked = incoming.check(checks, &env.settings, endpoint.access).await;
         // The body may have taken long: the caller is authorized again.
         let agent = app.agent(&token, app.world.now()).await?;
-        agent.admit(organization_id, deployment_id, incoming.address)?;
-        let cx = AgentCx { app, deployment_id, now };
+        let deployment = agent.admit(organization_id, deployment_id, incoming.address)?;
+        let cx = AgentCx { app, deployment, now };
         let running = (self.start)(Ok(cx), &incoming.ids, checked.input?)?;
         Ok(running.await?.into_response(None))
     }

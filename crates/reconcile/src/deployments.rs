@@ -157,7 +157,11 @@ impl Deployments {
             is_removed = true;
         }
         self.app.remove_files_of_deployment(id).await.map_err(|error| Failure(error.to_string()))?;
-        self.app.logs.remove(id).await.map_err(|error| Failure(format!("the log store: {error}")))?;
+        self.app
+            .log_store(&self.system)
+            .remove(id)
+            .await
+            .map_err(|error| Failure(format!("the log store: {error}")))?;
         let done = Advanced::of(operation, &Seen::Done, self.app.world.now());
         let is_placed = self.app.node().is_some();
         let has_effect = done.is_some() || is_placed;

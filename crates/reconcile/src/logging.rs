@@ -50,11 +50,11 @@ pub fn log_sink(app: &App, system: System) -> LogSink {
 /// would clean up after one that was deleted before.
 pub async fn append_lines(app: &App, system: System, said: Vec<LogLine>) -> Result<(), AppendError> {
     let speakers: BTreeSet<DeploymentId> = said.iter().map(|line| line.deployment_id).collect();
-    app.logs.append(said.into_iter().filter_map(line).collect()).await?;
+    app.log_store(&system).append(said.into_iter().filter_map(line).collect()).await?;
     let gone: podium_db::Result<Vec<DeploymentId>> =
         app.db.scan(None, move |conn| deployments::absent(conn, &system, &speakers)).await;
     for id in gone? {
-        app.logs.remove(id).await?;
+        app.log_store(&system).remove(id).await?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::lazy_row::{Layout, LazyRow, Render};
 use crate::listing::{Cached, Filter, Paging, Table};
 use crate::operations::{self, NewOperation, OperationTarget};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{Scope, System};
+use crate::{InScope, Scope, System};
 use crate::{changes, events, work, workspaces};
 
 /// How many rows may be skipped in passing.
@@ -255,6 +255,16 @@ pub fn shown<T>(
 /// Reads a deployment.
 pub fn get(conn: &Conn, scope: &Scope, id: DeploymentId) -> Result<Option<DeploymentRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
+}
+
+/// Reads a deployment together with the proof that the scope has found it.
+pub fn proven(
+    conn: &Conn,
+    scope: &Scope,
+    id: DeploymentId,
+) -> Result<Option<(InScope<DeploymentId>, DeploymentRow)>> {
+    let found = get(conn, scope, id)?.filter(|row| scope.covers(row.id, row.workspace_id));
+    Ok(found.map(|row| (InScope::found(row.id), row)))
 }
 
 /// Reads a deployment for the loops, which look at all organizations.

@@ -10,7 +10,7 @@ use podium_domain::events::{NewEvent, Resource};
 use crate::columns::{Columns, document};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{Scope, System};
+use crate::{InScope, Scope, System};
 use crate::{deploy_reports, events, staged_blocks, work};
 
 /// The kind of their changes and their work items, which fail deploys that are not finalized.
@@ -148,6 +148,17 @@ pub fn get(
     id: DeployId,
 ) -> Result<Option<DeployRow>> {
     conn.query_opt(&GET, params![id.as_str(), deployment_id.as_str(), scope.organization()], read)
+}
+
+/// Proof that the scope has found a deploy of a deployment that it has found.
+pub fn proven(
+    deployment: InScope<DeploymentId>,
+    conn: &Conn,
+    scope: &Scope,
+    id: DeployId,
+) -> Result<Option<(InScope<(DeploymentId, DeployId)>, DeployRow)>> {
+    let deployment_id = *deployment.get();
+    Ok(get(conn, scope, deployment_id, id)?.map(|row| (InScope::found((deployment_id, row.id)), row)))
 }
 
 /// Reads a deploy for the loops and for uploads, which belong to no caller.
@@ -334,10 +345,11 @@ pub fn upload(
 pub fn upload_in(
     conn: &Conn,
     scope: &Scope,
-    deployment_id: DeploymentId,
+    deployment: InScope<DeploymentId>,
     version: &str,
-) -> Result<Option<UploadRow>> {
-    conn.query_opt(&UPLOAD_IN, params![version, deployment_id.as_str(), scope.organization()], read_upload)
+) -> Result<Option<InScope<UploadRow>>> {
+    let params = params![version, deployment.get().as_str(), scope.organization()];
+    Ok(conn.query_opt(&UPLOAD_IN, params, read_upload)?.map(InScope::found))
 }
 
 /// Adds an upload of a deploy.

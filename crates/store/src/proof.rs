@@ -4,7 +4,22 @@
 //! with it. A [`Scope`] is minted where the policy says yes to a membership, or by the system for itself. The policy is
 //! `podium_domain::require`; nothing is decided here.
 //!
+//! An [`InScope`] is what a statement gives that has looked something up with a scope. It stands for the right to what
+//! belongs to the row and lies outside the database.
+//!
 //! None of them can be made from outside:
+//!
+//! ```compile_fail,E0423
+//! fn forge(id: podium_api::DeploymentId) -> podium_store::InScope<podium_api::DeploymentId> {
+//!     podium_store::InScope(id)
+//! }
+//! ```
+//!
+//! ```compile_fail,E0624
+//! fn forge(id: podium_api::DeploymentId) -> podium_store::InScope<podium_api::DeploymentId> {
+//!     podium_store::InScope::found(id)
+//! }
+//! ```
 //!
 //! ```compile_fail,E0423
 //! let system = podium_store::System(());
@@ -66,7 +81,7 @@
 //! }
 //! ```
 
-use podium_api::OrganizationId;
+use podium_api::{DeploymentId, OrganizationId, WorkspaceId};
 use podium_db::{Db, Options, Result, Target as Database};
 use podium_domain::{Grants, Permission, Refusal, Target, require};
 
@@ -161,5 +176,29 @@ impl Scope {
     /// The permission that was proven; `None` if the server acts for itself or membership was enough.
     pub const fn permission(&self) -> Option<Permission> {
         self.permission
+    }
+
+    /// Whether a deployment of the organization is inside the target.
+    pub(crate) fn covers(&self, deployment_id: DeploymentId, in_workspace: WorkspaceId) -> bool {
+        match self.target {
+            Target::Organization => true,
+            Target::Workspace(id) => id == in_workspace,
+            Target::Deployment { id, .. } => id == deployment_id,
+        }
+    }
+}
+
+/// Proof that a scope has looked this up, in its organization and inside its target.
+#[derive(Clone, Copy, Debug)]
+pub struct InScope<T>(T);
+
+impl<T> InScope<T> {
+    pub(crate) const fn found(value: T) -> Self {
+        Self(value)
+    }
+
+    /// What was found.
+    pub const fn get(&self) -> &T {
+        &self.0
     }
 }

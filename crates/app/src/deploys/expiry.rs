@@ -74,7 +74,7 @@ impl App {
         let row =
             self.db.read(None, move |conn| deploys::upload(conn, &system, deployment_id, &wanted)).await?;
         let Some(key) = row.and_then(|row| Key::parse(&row.object_key)) else { return Ok(None) };
-        self.objects.open(key).await.map_err(|error| Error::Internal(error.to_string()))
+        self.objects(&system).open(key).await.map_err(|error| Error::Internal(error.to_string()))
     }
 
     /// Removes every file of a deployment that is gone.
@@ -83,6 +83,9 @@ impl App {
     }
 
     async fn remove_files(&self, below: Key) -> Result<()> {
-        self.objects.delete_under(below).await.map_err(|error| Error::Internal(error.to_string()))
+        self.objects(&system(self))
+            .delete_under(below)
+            .await
+            .map_err(|error| Error::Internal(error.to_string()))
     }
 }

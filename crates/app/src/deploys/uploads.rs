@@ -139,11 +139,14 @@ impl App {
             Part::Whole => {
                 let version = self.world.id();
                 let key = Key::of_upload(deploy.deployment_id, deploy.id, version);
-                Sink::Archive { upload: self.objects.receive(key, limit), version }
+                Sink::Archive { upload: self.objects(&system(self)).receive(key, limit), version }
             }
             Part::Block(block) => {
                 let block = BlockId::parse(&block).map_err(|error| refused(error.into()))?;
-                Sink::Block { upload: self.objects.receive_block(&staging, &block, limit), block }
+                Sink::Block {
+                    upload: self.objects(&system(self)).receive_block(&staging, &block, limit),
+                    block,
+                }
             }
             Part::List => Sink::List(Vec::new()),
         };
@@ -188,8 +191,8 @@ impl Receiving {
                 let version = app.world.id();
                 let key = Key::of_upload(deploy.deployment_id, deploy.id, version);
                 let staging = staging(&deploy, kind);
-                let assembled = app.objects.assemble(&staging, &list, key, limit).await;
-                if !app.objects.is_staged(&staging).await.map_err(refused)? {
+                let assembled = app.objects(&system(&app)).assemble(&staging, &list, key, limit).await;
+                if !app.objects(&system(&app)).is_staged(&staging).await.map_err(refused)? {
                     let (system, id) = (system(&app), deploy.id);
                     let forgotten = app
                         .db

@@ -28,7 +28,7 @@ on_both_engines! {
         let count = async |query: &str| app.get(&app.owner, &app.path(&format!("/deployments/{id}/logs/counts?{query}"))).await.ok();
         for is_flushed in [false, true] {
             if is_flushed {
-                app.app.logs.flush().await.unwrap();
+                app.app.log_store(&app.system).flush().await.unwrap();
             }
             let all = count("sources=worker&sources=scheduler&buckets=2").await;
             assert_eq!(counts(&all), [[1, 1, 0], [0, 0, 2]]);

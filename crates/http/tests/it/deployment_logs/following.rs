@@ -66,7 +66,7 @@ on_both_engines! {
             follow(&app, &app.owner, id, "sources=worker&waitSeconds=0").header("last-event-id", &last).send()
         };
         assert_eq!(raw(&again(first.0.to_string()).await.text()), ["1", "2"]);
-        app.app.logs.flush().await.unwrap();
+        app.app.log_store(&app.system).flush().await.unwrap();
         let rest = again(first.0.to_string()).await.text();
         assert_eq!(raw(&rest), ["1", "2"]);
         let last = events(&rest)[1].0;
@@ -102,7 +102,7 @@ on_both_engines! {
         let mut stream = follow(&app, &app.owner, id, "sources=worker").open().await;
         say(&app, id, "seen").await;
         assert_eq!(raw(&stream.next().await.unwrap()), ["seen"]);
-        app.app.logs.remove(id).await.unwrap();
+        app.app.log_store(&app.system).remove(id).await.unwrap();
         assert_eq!(stream.next().await, None);
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn line(deployment_id: DeploymentId, millis: i64, source: LogSource, 
 }
 
 pub(crate) async fn write(app: &TestApp, lines: Vec<Line>) {
-    app.app.logs.append(lines).await.expect("lines can be written");
+    app.app.log_store(&app.system).append(lines).await.expect("lines can be written");
 }
 
 pub(crate) async fn search(app: &TestApp, by: &Actor, id: DeploymentId, query: &str) -> Answer {

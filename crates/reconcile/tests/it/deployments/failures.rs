@@ -30,7 +30,7 @@ async fn lines(app: &TestApp, id: DeploymentId) -> usize {
         query: Query::default(),
         max_results: 1000,
     };
-    let logs = &app.app.logs;
+    let logs = app.app.log_store(&app.system);
     let snapshot = logs.snapshot(app.world.id(), app.owner.id, search, now);
     let found = logs.page(snapshot, Page { offset: 0, limit: 1000 }).await;
     found.expect("logs can be searched").len()
