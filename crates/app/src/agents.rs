@@ -12,6 +12,7 @@ use crate::secrets::sha256_hex;
 use crate::{App, allowed_ip_address_ranges};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// An agent that may call the agent endpoints of its deployment.
 pub struct AgentCx {
@@ -40,7 +41,7 @@ impl App {
         self.verify(token, now).await?;
         let hash = sha256_hex(token.as_bytes());
         let system = system(self);
-        let found = self.db.read(None, move |conn| {
+        let found = db(self).read(None, move |conn| {
             let revoked = Error::Unauthenticated(Unauthenticated::Revoked);
             let Some(credential) = credentials::by_hash(conn, &system, &hash)? else { return Err(revoked) };
             let Some(token_id) = credential.agent_token_id() else {

@@ -90,14 +90,18 @@ impl App {
     pub async fn reset_allowed_ip_address_ranges(&self, system: &System) -> Result<u64> {
         let now = self.world.now();
         let (system, mut removed) = (*system, 0);
-        for organization_id in self.db.read(None, move |conn| ranges::organizations(conn, &system)).await? {
+        for organization_id in
+            self.db(&system).read(None, move |conn| ranges::organizations(conn, &system)).await?
+        {
             let clear = move |tx: &Tx| {
                 let scope = system.scope(organization_id);
                 rights_change(tx, &scope, now)?;
                 Ok::<_, Error>(ranges::clear(tx, &scope)?)
             };
-            removed +=
-                self.db.write_locked(None, vec![rights_lock(organization_id.id(), true)], clear).await?;
+            removed += self
+                .db(&system)
+                .write_locked(None, vec![rights_lock(organization_id.id(), true)], clear)
+                .await?;
         }
         Ok(removed)
     }

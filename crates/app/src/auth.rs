@@ -29,6 +29,7 @@ use crate::{App, audit};
 use attempt::Attempt;
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 const WRONG_PASSWORD: &str = "is not your password; send \"\" if you have none yet";
 /// Why the operator of the machine gets no session to take away.
@@ -70,7 +71,7 @@ pub(crate) async fn prove(app: &App, request: &Arc<Request>, body: SignInRequest
     let username_key = names::fold(&username);
     let attempt = Attempt::begin(app, &username_key, request.address, request.now)?;
     let system = system(app);
-    let known = app.db.read(None, move |conn| Known::find(conn, system, &username_key)).await?;
+    let known = db(app).read(None, move |conn| Known::find(conn, system, &username_key)).await?;
     let hash = known.as_ref().and_then(|known| known.hash.clone());
     let fits = attempt.fits(password, hash.clone()).await?;
     match (known, hash) {
@@ -102,7 +103,7 @@ pub(crate) async fn enter(
         gets(tx)?;
         audit::write(tx, &system, &request, known.home, &known.profile, audit_id, status)
     };
-    app.db.write(None, store).await
+    db(app).write(None, store).await
 }
 
 /// Records a failed sign-in, at most so many a second. It is not awaited: otherwise the time that
@@ -119,7 +120,7 @@ fn note_failure(app: &App, request: &Arc<Request>, known: Option<Known>) {
     tokio::spawn(async move {
         let write =
             move |tx: &Tx| audit::write(tx, &system, &request, Some(home), &known.profile, audit_id, 401);
-        if let Err(error) = app.db.write(None, write).await {
+        if let Err(error) = db(&app).write(None, write).await {
             tracing::warn!(%error, "could not record a failed sign-in");
         }
     });

@@ -32,6 +32,7 @@ use crate::signing::TokenError;
 use crate::{App, allowed_ip_address_ranges, secrets};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// The kind of a change of rights in the change log.
 pub const AUTHORITY: &str = "authority";
@@ -246,20 +247,43 @@ impl App {
     ) -> Result<Option<WorkspaceId>> {
         let Some(member) = &authority.member else { return Ok(None) };
         let scope = member.membership.scope();
-        if let Some(workspace_id) = self.rendered_deployments.workspace_of(&self.db, &scope, id.id()) {
+        if let Some(workspace_id) = self.rendered_deployments.workspace_of(db(self), &scope, id.id()) {
             return Ok(Some(workspace_id));
         }
         let guard = guarded.then(|| authority.guard());
         let found: Result<_> =
-            self.db.read(guard, move |conn| Ok(deployments::workspace_of(conn, &scope, id)?)).await;
+            db(self).read(guard, move |conn| Ok(deployments::workspace_of(conn, &scope, id)?)).await;
         let workspace_id = found?;
         if let Some(workspace_id) = workspace_id
-            && self.db.is_shared()
+            && db(self).is_shared()
             && !joined::is_joined()
         {
             self.authorities.places.insert(id, (scope.organization_id(), workspace_id));
         }
         Ok(workspace_id)
+    }
+
+    /// Reads a short page as a caller whose rights are compared in the snapshot that is read: by its guard, or by reading
+    /// them again.
+    pub(crate) async fn page_as<T: Send + 'static>(
+        &self,
+        authority: &Arc<Authority>,
+        rechecks: bool,
+        mut unit: impl FnMut(&Conn) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (guard, authority) = ((!rechecks).then(|| authority.guard()), Arc::clone(authority));
+        let page = db(self).page(guard, move |conn| {
+            if rechecks {
+                authority.confirm(conn)?;
+            }
+            unit(conn)
+        });
+        page.await
+    }
+
+    /// The generation of what the database holds, where responses may be remembered by it.
+    pub fn generation(&self) -> Option<u64> {
+        db(self).generation()
     }
 
     /// Drops a caller whose guard failed.
@@ -283,7 +307,8 @@ impl App {
             self.verify(token, now).await?;
         }
         let system = system(self);
-        let authority = self.db.read(None, move |conn| read_authority(conn, system, key, generation)).await?;
+        let authority =
+            db(self).read(None, move |conn| read_authority(conn, system, key, generation)).await?;
         authority.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
     }
 

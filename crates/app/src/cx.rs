@@ -26,6 +26,9 @@ use crate::rendered::Cacheable;
 use crate::sessions::OpenSession;
 use crate::{App, audit};
 
+crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
+
 /// The request, apart from its input.
 pub struct Request {
     /// The endpoint.
@@ -105,7 +108,7 @@ impl Cx<()> {
     /// The same call once the policy has admitted it.
     pub fn proven(self, scope: Scope) -> Cx<Scope> {
         let Inner { app, authority, guard, .. } = &*self.inner;
-        if app.db.is_shared() {
+        if db(app).is_shared() {
             guard.get_or_init(|| authority.guard_at(scope.target()));
         }
         Cx { inner: self.inner, proof: scope, exclusive: self.exclusive }
@@ -126,7 +129,7 @@ impl Cx<()> {
         }
         let cx = self.clone();
         let id = self.new_id();
-        self.app().db.write(None, move |tx| audit::record(tx, &cx, id, status)).await
+        db(self.app()).write(None, move |tx| audit::record(tx, &cx, id, status)).await
     }
 }
 
@@ -151,11 +154,11 @@ impl Cx<Scope> {
     pub(crate) async fn cached<T: Cacheable>(&self, id: Id) -> Result<Option<One<Shown<T>>>> {
         let app = self.app();
         let Some(cached) =
-            T::rendered(app).current(&app.db, self.scope(), id).filter(|_| !self.inner.rechecks)
+            T::rendered(app).current(db(app), self.scope(), id).filter(|_| !self.inner.rechecks)
         else {
             return Ok(None);
         };
-        app.db.durable().await?;
+        db(app).durable().await?;
         self.inner.confirmed.store(true, Ordering::Relaxed);
         Ok(Some(cached))
     }
@@ -248,7 +251,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         &self,
         unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let answer = self.inner.app.db.read(self.guard(), self.clone().confirming(unit)).await;
+        let answer = db(&self.inner.app).read(self.guard(), self.clone().confirming(unit)).await;
         self.note_confirmed(answer)
     }
 
@@ -257,7 +260,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         &self,
         unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let answer = self.inner.app.db.page(self.guard(), self.clone().confirming(unit)).await;
+        let answer = db(&self.inner.app).page(self.guard(), self.clone().confirming(unit)).await;
         self.note_confirmed(answer)
     }
 
@@ -266,7 +269,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         &self,
         unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let answer = self.inner.app.db.scan(self.guard(), self.clone().confirming(unit)).await;
+        let answer = db(&self.inner.app).scan(self.guard(), self.clone().confirming(unit)).await;
         self.note_confirmed(answer)
     }
 
@@ -325,8 +328,8 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     ) -> Result<T> {
         let Inner { app, authority, .. } = &*self.inner;
         let cx = Self { exclusive: true, ..self.clone() };
-        let locks = if app.db.is_shared() { authority.locks(true) } else { Vec::new() };
-        let answer = app.db.rehearse(self.guard(), locks, move |tx: &Tx| {
+        let locks = if db(app).is_shared() { authority.locks(true) } else { Vec::new() };
+        let answer = db(app).rehearse(self.guard(), locks, move |tx: &Tx| {
             cx.confirm_in_database(tx)?;
             unit(&cx, tx)
         });
@@ -339,11 +342,37 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         mut unit: impl FnMut(&Self, &Tx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let cx = self.clone();
-        let answer = self.inner.app.db.write(self.guard(), move |tx: &Tx| {
+        let answer = db(&self.inner.app).write(self.guard(), move |tx: &Tx| {
             cx.confirm_in_database(tx)?;
             unit(&cx, tx)
         });
         self.note_confirmed(answer.await)
+    }
+
+    /// Reads in the middle of a long response, where the caller is still what it was.
+    pub(crate) async fn read_on<T: Send + 'static>(
+        &self,
+        mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let cx = self.clone();
+        let unit = move |conn: &Conn| {
+            cx.confirm_caller(conn)?;
+            unit(&cx, conn)
+        };
+        db(self.app()).read(None, unit).await
+    }
+
+    /// The same for a part of a list.
+    pub(crate) async fn scan_on<T: Send + 'static>(
+        &self,
+        mut unit: impl FnMut(&Self, &Conn) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let cx = self.clone();
+        let unit = move |conn: &Conn| {
+            cx.confirm_caller(conn)?;
+            unit(&cx, conn)
+        };
+        db(self.app()).scan(None, unit).await
     }
 
     async fn write<R: Reply>(
@@ -368,8 +397,8 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
             running.keep(&cx, tx, reply)
         };
         // A database with a single writer needs no locks, so their keys are not computed.
-        let locks = if app.db.is_shared() { authority.locks(exclusive) } else { Vec::new() };
-        let answer = app.db.write_locked(self.guard(), locks, unit).await;
+        let locks = if db(app).is_shared() { authority.locks(exclusive) } else { Vec::new() };
+        let answer = db(app).write_locked(self.guard(), locks, unit).await;
         entered.leave();
         self.note_confirmed(answer)
     }
@@ -422,7 +451,7 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
 
     /// Checks in the middle of a long response that the caller is still what it was, and that neither its token nor the
     /// session that it came with has ended.
-    pub(crate) fn confirm_caller(&self, conn: &Conn) -> Result<()> {
+    fn confirm_caller(&self, conn: &Conn) -> Result<()> {
         let Inner { app, authority, request, .. } = &*self.inner;
         authority.has_not_ended(request.session, app.world.now())?;
         authority.confirm(conn)?;

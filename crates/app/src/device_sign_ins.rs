@@ -28,6 +28,7 @@ use crate::throttle::{Account, Place};
 use crate::{App, audit, sessions};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// The page where a person decides, and the purpose of the keyed hash of what is typed there.
 pub const PAGE: &str = "/sign-in/device";
@@ -91,12 +92,12 @@ pub async fn start(cx: PublicCx, call: Call<api::Start>) -> Result<Many<StartedD
     };
     let (system, counted) = (system(&app), new.clone());
     // Refused starts must not cause database writes.
-    app.db.read(None, move |conn| admit(conn, system, &counted)).await?;
+    db(&app).read(None, move |conn| admit(conn, system, &counted)).await?;
     let store = move |tx: &Tx| {
         admit(tx, system, &new)?;
         Ok::<_, Error>(device_sign_ins::insert(tx, &system, &new)?)
     };
-    app.db.write_locked(None, vec![starting()], store).await?;
+    db(&app).write_locked(None, vec![starting()], store).await?;
     Ok(Many(started))
 }
 
@@ -107,7 +108,7 @@ pub async fn finish(cx: PublicCx, call: Call<api::Finish>) -> Result<Many<Device
     app.device_polls.count(sha256(code.as_bytes()), now)?;
     let hash = sha256_hex(code.as_bytes());
     let (system, looked_up) = (system(&app), hash.clone());
-    let found = app.db.read(None, move |conn| device_sign_ins::by_hash(conn, &system, &looked_up)).await?;
+    let found = db(&app).read(None, move |conn| device_sign_ins::by_hash(conn, &system, &looked_up)).await?;
     // Only wrong codes are slowed down: whoever shares an address with somebody who guesses gets in.
     let Some(waiting) = found.filter(|waiting| waiting.expires_at > now) else {
         app.sign_in_throttle.check(None, place, now)?;
@@ -138,7 +139,7 @@ pub async fn finish(cx: PublicCx, call: Call<api::Finish>) -> Result<Many<Device
         audit::write(tx, &system, &request, home, &profile, audit_id, status)?;
         Ok::<_, Error>(true)
     };
-    if !app.db.write(None, exchange).await? {
+    if !db(&app).write(None, exchange).await? {
         return Err(unknown());
     }
     Ok(Many(DeviceSignInProgress { status: DeviceSignInStatus::Approved, session: Some(session) }))
@@ -178,7 +179,7 @@ impl App {
         let guess = Guess::begin(self, authority, address, now)?;
         let (system, hash) = (system(self), self.secrets.sign(TYPED, &code));
         let found =
-            self.db.read(None, move |conn| device_sign_ins::by_user_code(conn, &system, &hash)).await?;
+            db(self).read(None, move |conn| device_sign_ins::by_user_code(conn, &system, &hash)).await?;
         let found = found.filter(|waiting| waiting.expires_at > now && waiting.decision.is_none());
         guess.end(found.ok_or_else(unknown))
     }

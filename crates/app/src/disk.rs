@@ -12,6 +12,7 @@ use crate::App;
 use crate::error::{Error, Result};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// How often the disk is checked.
 const EVERY: Duration = Duration::from_secs(5);
@@ -103,7 +104,7 @@ impl App {
             None => tracing::info!("the disk has free space again"),
         }
         let (system, now) = (system(self), self.world.now());
-        self.db.write(None, move |tx| work::enqueue_everything(tx, &system, now)).await?;
+        db(self).write(None, move |tx| work::enqueue_everything(tx, &system, now)).await?;
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::webhooks::wakes::is_reader;
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 const POLL: Duration = Duration::from_secs(5);
 const AT_ONCE: u32 = 1000;
@@ -22,7 +23,7 @@ const AT_ONCE: u32 = 1000;
 pub async fn run(app: App) {
     let mut position = None;
     loop {
-        let woken = tokio::time::timeout(POLL, app.db.wait_for_wake());
+        let woken = tokio::time::timeout(POLL, db(&app).wait_for_wake());
         if woken.await.is_ok() {
             app.work_notifier.notify();
             app.operation_notifier.others_changed();
@@ -43,10 +44,10 @@ async fn step(app: &App, position: Option<Position>) -> Result<Position> {
     let Some(mut position) = position else {
         app.authorities.forget();
         app.webhook_notifier.notify();
-        return app.db.scan(None, move |conn| changes::latest(conn, &system)).await.map_err(Into::into);
+        return db(app).scan(None, move |conn| changes::latest(conn, &system)).await.map_err(Into::into);
     };
     loop {
-        let news = app.db.scan(None, move |conn| changes::after(conn, &system, position, AT_ONCE)).await?;
+        let news = db(app).scan(None, move |conn| changes::after(conn, &system, position, AT_ONCE)).await?;
         if news.iter().any(|change| change.kind == AUTHORITY) {
             app.authorities.forget();
         }

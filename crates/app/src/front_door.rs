@@ -21,3 +21,4 @@ pub use ports::{ListenRequest, Listeners};
 pub use record::{ForwardedRequest, OPERATION_ID};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();

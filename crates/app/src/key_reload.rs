@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::signing::Keys;
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 
@@ -36,7 +37,7 @@ impl App {
     /// Reads the signing keys again: another replica may have rotated them.
     pub async fn reload_keys(&self) -> Result<()> {
         let system = system(self);
-        let rows = self.db.read(None, move |conn| signing_keys::all(conn, &system)).await?;
+        let rows = db(self).read(None, move |conn| signing_keys::all(conn, &system)).await?;
         self.keys.store(Arc::new(
             Keys::load(&rows, &self.secrets).map_err(|error| Error::Internal(error.to_string()))?,
         ));
@@ -46,7 +47,7 @@ impl App {
     /// Reloads the signing keys, unless that was done since this was called. Does nothing if no other process
     /// can make keys.
     pub(crate) async fn reload_keys_for_unknown(&self) -> Result<()> {
-        if !self.db.is_shared() {
+        if !db(self).is_shared() {
             return Ok(());
         }
         let asked = Instant::now();

@@ -80,7 +80,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use podium_api::{Id, SessionId, Timestamp, TokenId};
-use podium_db::Db;
 use podium_store::landmarks::Landmarks;
 
 pub use config::Config;
@@ -105,8 +104,7 @@ impl Deref for App {
 
 /// What every call shares.
 pub struct Shared {
-    /// The database.
-    pub db: Db,
+    pub(crate) rows: system::Rows,
     /// Logs and uploaded files.
     pub(crate) outside: outside::Outside,
     /// Time, ids and randomness.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use podium_api::DeploymentId;
 use podium_api::deployment_logs::{self as api, DeploymentLogEntry};
 use podium_api::text::escaped_json;
+use podium_db::Conn;
 use podium_domain::{Refusal, deployment_logs as rules};
 use podium_logs::{Follow, Follower, Query};
 use podium_store::{InScope, Scope, deployments};
@@ -101,12 +102,11 @@ impl LogEvents {
 
     /// Whether the caller's rights are unchanged and the deployment still exists.
     async fn may_read(&self) -> Result<bool> {
-        let (cx, deployment_id) = (self.cx.clone(), *self.deployment.get());
-        let app = cx.app().clone();
-        let checked = app.db.read(None, move |conn| {
-            cx.confirm_caller(conn)?;
-            Ok::<_, Error>(deployments::get(conn, cx.scope(), deployment_id)?.is_some())
-        });
+        let deployment_id = *self.deployment.get();
+        let exists = move |cx: &Cx<Scope>, conn: &Conn| {
+            Ok(deployments::get(conn, cx.scope(), deployment_id)?.is_some())
+        };
+        let checked = self.cx.read_on(exists);
         match checked.await {
             Err(Error::Unauthenticated(_)) => Ok(false),
             Err(error) if error.is_stale() => Ok(false),

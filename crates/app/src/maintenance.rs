@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::idempotency::KEPT_FOR;
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 const EVERY: Duration = Duration::from_secs(60);
 const AT_ONCE: u32 = 500;
@@ -79,7 +80,7 @@ pub async fn once(app: &App) -> Result<()> {
         drop_all(app, move |tx| Ok(alert_watches::prune(tx, &system, now - FIRINGS_KEPT_FOR, AT_ONCE)?))
             .await,
         drop_all(app, move |tx| Ok(audit::prune(tx, &system, now - audit_retention, AT_ONCE)?)).await,
-        app.db.write(None, move |tx| Ok(signing_keys::drop_unused(tx, &system, retired).map(drop)?)).await,
+        db(app).write(None, move |tx| Ok(signing_keys::drop_unused(tx, &system, retired).map(drop)?)).await,
         app.reload_keys().await,
     ];
     if let Err(error) = app.log_store(&system).expire(now).await {
@@ -117,7 +118,7 @@ async fn flush<I: Copy + Ord + Hash + Send + 'static>(
     used.sort_unstable();
     for some in used.chunks(AT_ONCE as usize) {
         let (write, written) = (write.clone(), some.to_vec());
-        app.db
+        db(app)
             .write(None, move |tx: &Tx| written.iter().try_for_each(|(id, at)| write(tx, *id, *at)))
             .await?;
         let mut waiting = lock();
@@ -133,6 +134,6 @@ async fn flush<I: Copy + Ord + Hash + Send + 'static>(
 
 /// Repeats small transactions until nothing is left to drop, so that no caller waits long for one.
 async fn drop_all(app: &App, some: impl Fn(&Tx) -> Result<u64> + Clone + Send + 'static) -> Result<()> {
-    while app.db.write(None, some.clone()).await? == u64::from(AT_ONCE) {}
+    while db(app).write(None, some.clone()).await? == u64::from(AT_ONCE) {}
     Ok(())
 }

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::{App, deploys, work};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// So many deployments have numbers of their own; more would cost more than they tell.
 const MOST_SHOWN: u32 = 1000;
@@ -79,7 +80,7 @@ impl App {
             Audience::Caller(scope, reach) => Ok(statuses::reached(conn, scope, reach, MOST_SHOWN)?),
             Audience::Nobody => Ok(Vec::new()),
         };
-        self.db.scan(None, read).await
+        db(self).scan(None, read).await
     }
 
     /// The numbers beyond requests.

@@ -16,6 +16,7 @@ use crate::App;
 use crate::error::{Error, OrConflict as _, Result};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// The interval of a node's heartbeats.
 const EVERY: Duration = Duration::from_secs(10);
@@ -51,17 +52,16 @@ impl App {
              run `podium node forget {}`",
             node.name, node.name
         );
-        if !self.db.is_shared() {
+        if !db(self).is_shared() {
             let unit = move |tx: &Tx| nodes::join_alone(tx, &system, joining.id, &joining.name, now);
-            self.db.write(None, unit).await?;
+            db(self).write(None, unit).await?;
             return Ok(JoinReport::default());
         }
         let joined =
-            self.db.write(None, move |tx| nodes::join(tx, &system, joining.id, &joining.name, now)).await;
+            db(self).write(None, move |tx| nodes::join(tx, &system, joining.id, &joining.name, now)).await;
         joined.or_conflict(|| taken)?;
         let id = node.id;
-        let found = self
-            .db
+        let found = db(self)
             .write(None, move |tx| {
                 let unknown = nodes::adopt(tx, &system, &kept, id)?;
                 Ok::<_, Error>(JoinReport {
@@ -86,7 +86,7 @@ impl App {
         loop {
             ticks.tick().await;
             let (system, id, now) = (system(self), node.id, self.world.now());
-            match self.db.write(None, move |tx| nodes::heartbeat(tx, &system, id, now)).await {
+            match db(self).write(None, move |tx| nodes::heartbeat(tx, &system, id, now)).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => tracing::warn!(%error, "cannot send this node's heartbeat"),
@@ -98,7 +98,7 @@ impl App {
     pub async fn other_node_of(&self, deployment_id: DeploymentId) -> Result<Option<String>> {
         let Some(node) = self.node() else { return Ok(None) };
         let system = system(self);
-        let placed = self.db.read(None, move |conn| nodes::placement(conn, &system, deployment_id)).await?;
+        let placed = db(self).read(None, move |conn| nodes::placement(conn, &system, deployment_id)).await?;
         Ok(match placed {
             Placement::On { node_id, name } if node_id != node.id => Some(name),
             _ => None,
@@ -111,13 +111,13 @@ impl App {
             return Ok(Vec::new());
         };
         let (system, ids) = (system(self), ids.to_vec());
-        Ok(self.db.read(None, move |conn| nodes::on_other_nodes(conn, &system, &ids, node)).await?)
+        Ok(db(self).read(None, move |conn| nodes::on_other_nodes(conn, &system, &ids, node)).await?)
     }
 
     /// Where the environments of these deployments are.
     pub(crate) async fn locations(&self, ids: Vec<DeploymentId>) -> Result<Vec<Location>> {
         let system = system(self);
-        Ok(self.db.read(None, move |conn| deployments::locations(conn, &system, &ids)).await?)
+        Ok(db(self).read(None, move |conn| deployments::locations(conn, &system, &ids)).await?)
     }
 
     /// Refuses requests that only the deployment's node can answer.
@@ -132,6 +132,8 @@ impl App {
     /// then by name.
     pub async fn choose_node(&self, own: NodeId, now: Timestamp) -> Result<Option<NodeRow>> {
         let system = system(self);
-        self.db.read(None, move |conn| Ok(nodes::least_loaded(conn, &system, now - NODE_TIMEOUT, own)?)).await
+        db(self)
+            .read(None, move |conn| Ok(nodes::least_loaded(conn, &system, now - NODE_TIMEOUT, own)?))
+            .await
     }
 }

@@ -136,12 +136,10 @@ impl OperationEvents {
     /// The operation as it is now, with its version; `None` if the caller may not see it any more.
     async fn read(&mut self) -> Result<Option<(u64, api::Operation)>> {
         self.read_at = Instant::now();
-        let (cx, id) = (self.cx.clone(), self.id);
-        let app = cx.app().clone();
-        let read = app.db.read(None, move |conn| {
-            cx.confirm_caller(conn)?;
-            let row = find(&cx, conn, id)?;
-            Ok::<_, Error>((row.version.unsigned_abs(), shown(&cx, &row)))
+        let id = self.id;
+        let read = self.cx.read_on(move |cx, conn| {
+            let row = find(cx, conn, id)?;
+            Ok((row.version.unsigned_abs(), shown(cx, &row)))
         });
         match read.await {
             Ok(found) => Ok(Some(found)),

@@ -13,7 +13,7 @@ use podium_store::organizations::{self, OrganizationRow};
 use podium_store::{Paging, Scope};
 
 use crate::cx::{Call, Cx};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::own;
 
 const EXPORTED_AT_ONCE: u32 = 500;
@@ -115,13 +115,11 @@ impl AuditExport {
             return None;
         }
         let (mut cursor, end) = (self.cursor.clone(), self.end);
-        let cx = self.cx.clone();
-        let next = self.cx.app().db.scan(None, move |conn| {
-            // An export may take long: it ends with the caller's session and with the right to it.
-            cx.confirm_caller(conn)?;
+        // An export may take long: it ends with the caller's session and with the right to it.
+        let next = self.cx.scan_on(move |cx, conn| {
             let mut lines = Vec::new();
             let count = audit::export(conn, cx.scope(), &mut cursor, end, EXPORTED_AT_ONCE, &mut lines)?;
-            Ok::<_, Error>((cursor.clone(), lines, count))
+            Ok((cursor.clone(), lines, count))
         });
         match next.await {
             Ok((cursor, lines, count)) => {

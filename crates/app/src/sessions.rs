@@ -24,6 +24,7 @@ use crate::user_sessions::origin;
 use crate::{App, audit, auth};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// What a browser is answered with when it has signed in or out.
 const SEE_OTHER: u16 = 303;
@@ -58,7 +59,7 @@ impl App {
     pub async fn open_session(&self, cookie: &str, now: Timestamp) -> Result<OpenSession> {
         let (hash, generation) = (sha256(cookie.as_bytes()), self.rights_generation());
         let (system, stored) = (system(self), hex(&hash));
-        let session = self.db.read(None, move |conn| sessions::by_hash(conn, &system, &stored)).await?;
+        let session = db(self).read(None, move |conn| sessions::by_hash(conn, &system, &stored)).await?;
         let session = session.ok_or(Error::Unauthenticated(Unauthenticated::Revoked))?;
         if session.expires_at <= now {
             return Err(Error::Unauthenticated(Unauthenticated::Expired));
@@ -76,6 +77,12 @@ impl App {
         let Some(session) = session else { return Ok(()) };
         let stored = sessions::by_hash(conn, &system(self), &hex(&session.hash))?;
         stored.map(drop).ok_or(Error::Unauthenticated(Unauthenticated::Revoked))
+    }
+
+    /// Checks the same outside a unit of work.
+    pub(crate) async fn reconfirm_session(&self, session: Option<OpenSession>) -> Result<()> {
+        let app = self.clone();
+        db(self).read(None, move |conn| app.confirm_session(conn, session)).await
     }
 
     /// Loads the rights of a session in an organization.
@@ -160,7 +167,7 @@ impl App {
             }
             audit::write(tx, &system, &request, authority.home, &authority.profile, audit_id, SEE_OTHER)
         };
-        let stored = self.db.write_locked(Some(guard), locks, store).await;
+        let stored = db(self).write_locked(Some(guard), locks, store).await;
         stored.map_err(|error| {
             // The guard of a caller without an organization only checks that its token is valid.
             if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
@@ -192,21 +199,21 @@ impl App {
         let hash = sha256_hex(cookie.as_bytes());
         // Guesses must not cause database writes.
         let (system, looked_up) = (system(self), hash.clone());
-        let found = self.db.read(None, move |conn| sessions::by_hash(conn, &system, &looked_up)).await?;
+        let found = db(self).read(None, move |conn| sessions::by_hash(conn, &system, &looked_up)).await?;
         let Some(session) = found else { return Ok(()) };
         let audit_id = self.world.id();
         let end = move |tx: &Tx| match end(tx, &system, &hash, request.now)? {
             Some(who) => who.record(tx, &system, &request, audit_id, OK),
             None => Ok(()),
         };
-        self.db.write_locked(None, vec![rights_lock(session.subject_id.id(), true)], end).await
+        db(self).write_locked(None, vec![rights_lock(session.subject_id.id(), true)], end).await
     }
 
     /// Signs a browser out from inside an environment: its pass ends, and so does the session that it came from.
     pub async fn leave(&self, request: Request, pass: &str) -> Result<()> {
         let (hash, audit_id) = (sha256_hex(pass.as_bytes()), self.world.id());
         let (system, looked_up) = (system(self), hash.clone());
-        let session = self.db.read(None, move |conn| {
+        let session = db(self).read(None, move |conn| {
             let session =
                 front_door::pass(conn, &system, &looked_up)?.and_then(|(access, _)| access.session_hash);
             session.map_or(Ok(None), |hash| sessions::by_hash(conn, &system, &hash))
@@ -222,7 +229,7 @@ impl App {
             }
             who.map_or(Ok(()), |who| who.record(tx, &system, &request, audit_id, OK))
         };
-        self.db.write_locked(None, locks, leave).await
+        db(self).write_locked(None, locks, leave).await
     }
 }
 

@@ -33,13 +33,14 @@ use crate::secrets::{Secrets, hex, unhex};
 use crate::shared_capacity::SharedCapacity;
 use crate::signing::Keys;
 use crate::streams::Streams;
-use crate::system::Vault;
+use crate::system::{Rows, Vault};
 use crate::webhooks::WebhookNotifier;
 use crate::work::WorkNotifier;
 use crate::world::World;
 use crate::{App, Shared};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 const KEY_CHECK: &str = "secret_key_check";
 const FIRST_START: &str = "first_start";
@@ -99,7 +100,7 @@ impl App {
         };
         let objects = open_objects(&config).await?;
         let app = Self(Arc::new(Shared {
-            db,
+            rows: Rows::new(db),
             system: Vault::new(system),
             outside: Outside::new(logs, objects),
             uploading: SharedCapacity::new(MOST_UPLOADING),
@@ -151,11 +152,16 @@ impl App {
         )
     }
 
+    /// Closes the database, once what was written is on disk.
+    pub async fn close(&self) {
+        db(self).close().await;
+    }
+
     /// Whether the database answers, and there is room on the disk.
     pub async fn ready(&self) -> Result<()> {
         self.require_disk_space().await?;
         let system = system(self);
-        self.db.read(None, move |conn| organizations::first(conn, &system)).await?;
+        db(self).read(None, move |conn| organizations::first(conn, &system)).await?;
         Ok(())
     }
 
@@ -165,7 +171,7 @@ impl App {
         let system = *system;
         let key = Keys::generate(&self.world, &self.secrets, now);
         let id = key.id.clone();
-        self.db
+        db(self)
             .write(None, move |tx| {
                 signing_keys::insert(tx, &system, &key)?;
                 signing_keys::retire_others(tx, &system, &key.id, now)
@@ -198,19 +204,19 @@ impl App {
             let owner = grants::oldest_owner(conn, &system.scope(organization_id))?;
             Ok::<_, Error>(owner.map(|owner_id| (organization_id, owner_id)))
         };
-        let Some((organization_id, owner_id)) = self.db.read(None, owner).await? else { return Ok(None) };
+        let Some((organization_id, owner_id)) = db(self).read(None, owner).await? else { return Ok(None) };
         let mut token = self.issue_session(owner_id, expires_at, self.world.now());
         if expires_at.is_some() {
             token.token.origin.kind = SessionKind::Operator;
         }
         let issued = (token.token.id.into(), token.value.clone());
-        self.db.write(None, move |tx| token.store(tx, &system)).await?;
+        db(self).write(None, move |tx| token.store(tx, &system)).await?;
         Ok(Some((organization_id, issued)))
     }
 
     async fn first_start(&self) -> Result<Option<String>> {
         let system = system(self);
-        let seen = self.db.read(None, move |conn| settings::get(conn, &system, FIRST_START)).await?;
+        let seen = db(self).read(None, move |conn| settings::get(conn, &system, FIRST_START)).await?;
         if seen.is_some() {
             return Ok(None);
         }
@@ -223,7 +229,7 @@ impl App {
             FirstIds { organization: self.world.id(), owner: self.world.id(), workspace: self.world.id() };
         let token = self.issue_session(ids.owner, None, now);
         let value = token.value.clone();
-        let made = self.db.write(None, move |tx| app.make_first_organization(tx, ids, &token, now)).await?;
+        let made = db(self).write(None, move |tx| app.make_first_organization(tx, ids, &token, now)).await?;
         Ok(made.then_some(value))
     }
 

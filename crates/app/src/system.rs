@@ -3,7 +3,7 @@
 //! Functions behind endpoints act for their caller, with the scope that was proven for it. A few modules act for the
 //! server itself: they identify callers, manage sessions and stored responses, write audit records, clean up, or serve
 //! endpoints that a scope cannot serve (`auth`, `device_sign_ins`, `user_sessions`, `front_door::open`, `deploys::uploads`,
-//! `own`). They are listed here and nowhere else, and ARCHITECTURE.md says why each needs the capability. Each has a key that only it can construct, so
+//! `own`), or run the units of calls (`cx`). They are listed here and nowhere else, and ARCHITECTURE.md says why each needs the capability. Each has a key that only it can construct, so
 //! no other module can open the vault, even though every module can see it. From outside this crate there is not even a
 //! vault:
 //!
@@ -12,8 +12,41 @@
 //!     let _ = &app.system;
 //! }
 //! ```
+//!
+//! Nor is there a database for anybody else:
+//!
+//! ```compile_fail,E0616
+//! fn take(app: &podium_app::App) {
+//!     let _ = &app.rows;
+//! }
+//! ```
+//!
+//! ```compile_fail,E0061
+//! fn take(app: &podium_app::App) {
+//!     let _ = app.db();
+//! }
+//! ```
 
+use podium_db::Db;
 use podium_store::System;
+
+use crate::App;
+
+/// The database, which only the system reaches. Calls reach it through their context, with their caller's scope.
+pub(crate) struct Rows(Db);
+
+impl Rows {
+    pub(crate) const fn new(db: Db) -> Self {
+        Self(db)
+    }
+}
+
+impl App {
+    /// The database, for the server itself.
+    pub fn db(&self, _: &System) -> &Db {
+        &self.rows.0
+    }
+}
 
 /// Holds the system capability for modules that have a key.
 pub(crate) struct Vault(System);
@@ -49,6 +82,15 @@ macro_rules! acts_for_the_system {
     };
 }
 
+/// Defines `db`, for a module on the list.
+macro_rules! reaches_rows {
+    () => {
+        fn db(app: &$crate::App) -> &podium_db::Db {
+            app.db(&system(app))
+        }
+    };
+}
+
 macro_rules! acting {
     ($($module:path),+ $(,)?) => {
         $(
@@ -58,13 +100,14 @@ macro_rules! acting {
     };
 }
 
-pub(crate) use acts_for_the_system;
+pub(crate) use {acts_for_the_system, reaches_rows};
 
 acting! {
     crate::agents::SystemKey,
     crate::audit::SystemKey,
     crate::auth::SystemKey,
     crate::authority::SystemKey,
+    crate::cx::SystemKey,
     crate::deploys::expiry::SystemKey,
     crate::deploys::uploads::SystemKey,
     crate::device_sign_ins::SystemKey,

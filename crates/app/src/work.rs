@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::meters::Page;
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// Wakes the loops of this process.
 #[derive(Clone, Default)]
@@ -40,7 +41,7 @@ impl WorkNotifier {
 /// Writes how much work there is.
 pub(crate) async fn measure(app: &App, page: &mut Page) -> Result<()> {
     let (system, now) = (system(app), app.world.now());
-    let backlog = app.db.scan(None, move |conn| work::backlog(conn, &system, now)).await?;
+    let backlog = db(app).scan(None, move |conn| work::backlog(conn, &system, now)).await?;
     type Number = fn(&work::Backlog) -> i64;
     let numbers: [(&str, &str, Number); 4] = [
         ("podium_work_pending", "Work items in the queue, due now or later.", |b| b.pending),

@@ -206,7 +206,7 @@ impl<A: Guarded> GuardedHandler<A> {
         let known =
             incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| endpoint.method == Method::Get).cloned();
         let may_remember = endpoint.method == Method::Get && !endpoint.live && admitted.is_ok();
-        let data = incoming.app.db.generation().filter(|_| may_remember);
+        let data = incoming.app.generation().filter(|_| may_remember);
         let made_from = data.map(|data| MadeFrom { data, rights: authority.generation() });
         let token_id = authority.credential.token_id;
         if let Some(made_from) = made_from

@@ -63,7 +63,8 @@ impl Alerts {
             if started.elapsed() > self.begins {
                 return Ok(at(self.app.world.now(), "There is more to read or to tell."));
             }
-            let alert = self.app.db.read(None, move |conn| alerts::state(conn, &system, id)).await?;
+            let alert =
+                self.app.db(&self.system).read(None, move |conn| alerts::state(conn, &system, id)).await?;
             let Some(alert) = alert else {
                 if self.remove(id).await? {
                     return Ok(StepResult::settled());
@@ -78,7 +79,8 @@ impl Alerts {
             }
             let now = self.app.world.now();
             let read = alert.clone();
-            let agenda = self.app.db.scan(None, move |conn| agenda(conn, &system, &read, now)).await?;
+            let agenda =
+                self.app.db(&self.system).scan(None, move |conn| agenda(conn, &system, &read, now)).await?;
             if !agenda.is_due(now) {
                 return Ok(match agenda.next() {
                     Some(then) => at(then, "Something may have to be told then."),
@@ -98,7 +100,7 @@ impl Alerts {
                 + alert_mails::remove_some(tx, &system, id, REMOVED_AT_ONCE)?;
             Ok::<_, podium_db::Error>(removed)
         };
-        Ok(self.app.db.write(None, remove).await? == 0)
+        Ok(self.app.db(&self.system).write(None, remove).await? == 0)
     }
 
     /// Reads the next events; returns whether those were all.
@@ -109,7 +111,7 @@ impl Alerts {
         let visibility = Visibility::All;
         let types = rules::events(alert.kind);
         let view = View { visibility, types, workspace_id: None, deployment_id: None, since: None };
-        let page = self.app.db.scan(None, move |conn| {
+        let page = self.app.db(&self.system).scan(None, move |conn| {
             match events::after(conn, &scope, &view, position, READ_AT_ONCE)? {
                 Some(page) => Ok::<_, podium_db::Error>((page.rows, page.next, page.has_more)),
                 // What came next is no longer kept: it goes on with the oldest that is.
@@ -131,7 +133,7 @@ impl Alerts {
             rows.iter().try_for_each(|event| note(tx, &system, &app.world, &alert, event))?;
             Ok(true)
         };
-        Ok(self.app.db.write(None, read).await? && !has_more)
+        Ok(self.app.db(&self.system).write(None, read).await? && !has_more)
     }
 
     /// Notes what has lasted long enough, and tells people if it is time.
@@ -168,7 +170,7 @@ impl Alerts {
             let mails: Vec<MailRow> = alert.rule.mail_addresses.iter().map(to).collect();
             alert_mails::add(tx, &system, id, &mails, now)
         };
-        Ok(self.app.db.write(None, act).await?)
+        Ok(self.app.db(&self.system).write(None, act).await?)
     }
 }
 

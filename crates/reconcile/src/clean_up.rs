@@ -107,7 +107,11 @@ impl Deployments {
             }
             _ => {
                 let (system, id) = (self.system, row.id);
-                let last = self.app.db.read(None, move |conn| clean_ups::last(conn, &system, id)).await?;
+                let last = self
+                    .app
+                    .db(&self.system)
+                    .read(None, move |conn| clean_ups::last(conn, &system, id))
+                    .await?;
                 match clean_up::next(&row.spec, last) {
                     // Another operation ends first.
                     Some(at) if at <= now && operation.is_none() => {
@@ -134,7 +138,7 @@ impl Deployments {
         };
         let (system, id, generation) = (self.system, row.id, row.generation);
         let scope = system.scope(row.organization_id);
-        let begun = self.app.db.write(None, move |tx| {
+        let begun = self.app.db(&self.system).write(None, move |tx| {
             let is_same = deployments::lock_generation(tx, &system, id, generation)?;
             if is_same && operations::under_way(tx, &system, id.id())?.is_none() {
                 operations::begin(tx, &scope, &operation)?;

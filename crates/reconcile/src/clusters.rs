@@ -31,7 +31,7 @@ impl Clusters {
     async fn reconcile(&self, id: ClusterId) -> Result<StepResult, Failure> {
         let (system, mut is_done) = (self.system, false);
         loop {
-            let read = self.app.db.read(None, move |conn| {
+            let read = self.app.db(&self.system).read(None, move |conn| {
                 // First the operation: one that is newer than the desired state would be taken for done.
                 let operation = operations::under_way(conn, &system, id.id())?;
                 let state = clusters::state(conn, &system, id)?;
@@ -107,7 +107,7 @@ impl Clusters {
         match chosen {
             Ok(plane) => {
                 let choose = move |tx: &podium_db::Tx| clusters::choose_plane(tx, &system, id, plane);
-                self.app.db.write(None, choose).await?;
+                self.app.db(&self.system).write(None, choose).await?;
                 Ok(Ok(()))
             }
             Err(why) => Ok(Err(Observed::Present {

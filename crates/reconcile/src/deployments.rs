@@ -37,7 +37,8 @@ impl Deployments {
 
     async fn reconcile(&self, id: DeploymentId) -> Result<StepResult, Failure> {
         let system = self.system;
-        let at = self.app.db.read(None, move |conn| deployments::location_of(conn, &system, id)).await?;
+        let at =
+            self.app.db(&system).read(None, move |conn| deployments::location_of(conn, &system, id)).await?;
         let machine = self.planes.of(&at).machine();
         if machine.is_some()
             && let Some(done) = self.place(id).await?
@@ -46,7 +47,7 @@ impl Deployments {
         }
         let mut is_applied = false;
         loop {
-            let read = self.app.db.read(None, move |conn| {
+            let read = self.app.db(&self.system).read(None, move |conn| {
                 // First the operation: one that is newer than the desired state would be taken for done.
                 let operation = operations::under_way(conn, &system, id.id())?;
                 Ok::<_, podium_db::Error>((deployments::state(conn, &system, id)?, operation))
@@ -55,7 +56,10 @@ impl Deployments {
             let operation = operation.as_ref();
             let Some(row) = row else {
                 // It may have been deleted after the operation was read: that of the removal says how to remove it.
-                let read = self.app.db.read(None, move |conn| operations::under_way(conn, &system, id.id()));
+                let read = self
+                    .app
+                    .db(&system)
+                    .read(None, move |conn| operations::under_way(conn, &system, id.id()));
                 return self.clean_up(&at, read.await?.as_ref()).await;
             };
             let now = self.app.world.now();

@@ -53,7 +53,8 @@ impl Running {
         let inner = &self.loops.0;
         inner.prepare_stop(deadline).await;
         let (system, holder, now) = (inner.system, inner.holder().to_owned(), inner.app.world.now());
-        let released = inner.app.db.write(None, move |tx| work::release(tx, &system, &holder, now)).await;
+        let released =
+            inner.app.db(&system).write(None, move |tx| work::release(tx, &system, &holder, now)).await;
         if let Err(error) = released {
             tracing::warn!(%error, "claimed work cannot be released; its lease will expire");
         }
@@ -101,7 +102,7 @@ impl Dispatcher {
     }
 
     async fn work(mut self) {
-        let mut is_released = self.inner().app.db.is_shared();
+        let mut is_released = self.inner().app.db(&self.inner().system).is_shared();
         while !*self.stopped.borrow() {
             let claimed = match is_released {
                 true => self.claim().await,
@@ -124,7 +125,8 @@ impl Dispatcher {
     /// Releases the work of the previous process: with this database there are no others.
     async fn release(&self) -> Result<()> {
         let (system, now) = (self.inner().system, self.inner().app.world.now());
-        let released = self.inner().app.db.write(None, move |tx| work::release_all(tx, &system, now)).await?;
+        let released =
+            self.inner().app.db(&system).write(None, move |tx| work::release_all(tx, &system, now)).await?;
         if released > 0 {
             tracing::info!(released, "took over the work of the previous process");
         }
@@ -205,7 +207,8 @@ impl Inner {
 
     /// Sleeps until a time, but not for long if other replicas add work: their wake-up may get lost.
     async fn sleep_until(&self, due: Option<Timestamp>) {
-        let latest = self.app.db.is_shared().then(|| self.app.world.now() + self.options.longest_sleep);
+        let latest =
+            self.app.db(&self.system).is_shared().then(|| self.app.world.now() + self.options.longest_sleep);
         let Some(until) = due.into_iter().chain(latest).min() else { return std::future::pending().await };
         loop {
             let left = until.millis() - self.app.world.now().millis();

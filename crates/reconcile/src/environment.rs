@@ -52,7 +52,8 @@ pub(crate) async fn environment(
 /// The settings that a deployment gets from environment objects.
 async fn objects(app: &App, system: System, row: &DeploymentRow) -> Result<Objects, Reason> {
     let (resolver, deployment) = (app.clone(), row.clone());
-    let resolved = app.db.page(None, move |conn| resolved_for(&resolver, &system, conn, &deployment)).await;
+    let resolved =
+        app.db(&system).page(None, move |conn| resolved_for(&resolver, &system, conn, &deployment)).await;
     let resolved = resolved.map_err(|error| Reason::new("its environment objects cannot be read", error))?;
     let settings = |kind: EnvironmentObjectType| {
         let of_kind = resolved.iter().filter(|given| given.object.object_type == kind);

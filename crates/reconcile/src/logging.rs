@@ -52,7 +52,7 @@ pub async fn append_lines(app: &App, system: System, said: Vec<LogLine>) -> Resu
     let speakers: BTreeSet<DeploymentId> = said.iter().map(|line| line.deployment_id).collect();
     app.log_store(&system).append(said.into_iter().filter_map(line).collect()).await?;
     let gone: podium_db::Result<Vec<DeploymentId>> =
-        app.db.scan(None, move |conn| deployments::absent(conn, &system, &speakers)).await;
+        app.db(&system).scan(None, move |conn| deployments::absent(conn, &system, &speakers)).await;
     for id in gone? {
         app.log_store(&system).remove(id).await?;
     }

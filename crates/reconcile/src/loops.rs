@@ -132,7 +132,10 @@ impl Inner {
 
     async fn next_due_of(&self, index: usize, node: String) -> Result<Option<Timestamp>> {
         let (system, kind) = (self.system, self.reconcilers[index].kind());
-        self.app.db.read(None, move |conn| work::next_due_of(conn, &system, (kind, &node))).await
+        self.app
+            .db(&self.system)
+            .read(None, move |conn| work::next_due_of(conn, &system, (kind, &node)))
+            .await
     }
 
     /// Claims some due work of a kind; writes nothing if nothing is due.
@@ -152,7 +155,7 @@ impl Inner {
         let (now, holder) = (self.app.world.now(), self.holder().to_owned());
         let (lease_ends, limit) = (now + self.options.lease, u32::try_from(limit).unwrap_or(u32::MAX));
         let unit = move |tx: &Tx| work::claim_of(tx, &system, (kind, &node), &holder, lease_ends, now, limit);
-        self.app.db.write(None, unit).await
+        self.app.db(&self.system).write(None, unit).await
     }
 
     /// Runs one step and writes its result.
@@ -201,13 +204,16 @@ impl Inner {
             if is_held { Ok(()) } else { Err(FinishError::Overtaken) }
         };
         let id = claim.id;
-        match self.app.db.write(None, unit).await {
+        match self.app.db(&self.system).write(None, unit).await {
             Ok(()) => None,
             Err(FinishError::Overtaken) => {
                 // The step may have undone another one's effect on the data plane: reconcile again.
                 tracing::warn!(kind, %id, "a step took longer than its lease; the affected resource is reconciled again");
-                let asked =
-                    self.app.db.write(None, move |tx| work::enqueue(tx, &system, kind, id, now, now)).await;
+                let asked = self
+                    .app
+                    .db(&self.system)
+                    .write(None, move |tx| work::enqueue(tx, &system, kind, id, now, now))
+                    .await;
                 log_if_failed(kind, asked);
                 Some(Outcome::Overtaken)
             }
@@ -219,7 +225,7 @@ impl Inner {
                 tracing::error!(kind, %id, %error, "the result of a step cannot be written");
                 let again = self.again(&claim, &StepResult::failed(error.to_string()), now);
                 let holder = self.holder().to_owned();
-                let put_back = self.app.db.write(None, move |tx| match &again {
+                let put_back = self.app.db(&self.system).write(None, move |tx| match &again {
                     Some(again) => work::reschedule(tx, &system, &holder, &claim, again, now),
                     None => Ok(true),
                 });
@@ -274,7 +280,7 @@ impl Inner {
         });
         let (system, now) = (self.system, self.app.world.now());
         self.app
-            .db
+            .db(&self.system)
             .write(None, move |tx| {
                 said.iter().try_for_each(|changed| match changed {
                     Changed::Environment(id) => {

@@ -95,7 +95,7 @@ impl Deployments {
         };
         let (system, id, generation) = (self.system, row.id, row.generation);
         let scope = system.scope(row.organization_id);
-        let begun = self.app.db.write(None, move |tx| {
+        let begun = self.app.db(&self.system).write(None, move |tx| {
             let holds = deployments::lock_generation(tx, &system, id, generation)?;
             if holds {
                 stored::supersede(tx, &scope, &operation)?;

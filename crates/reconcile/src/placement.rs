@@ -20,7 +20,7 @@ impl Deployments {
     pub(crate) async fn place(&self, id: DeploymentId) -> Result<Option<StepResult>, Failure> {
         let Some(own) = self.app.node() else { return Ok(None) };
         let system = self.system;
-        let read = self.app.db.read(None, move |conn| {
+        let read = self.app.db(&self.system).read(None, move |conn| {
             Ok::<_, podium_db::Error>((
                 nodes::placement(conn, &system, id)?,
                 deployments::state(conn, &system, id)?,
@@ -43,7 +43,7 @@ impl Deployments {
         let (system, id, now) = (self.system, row.id, self.app.world.now());
         let chosen = self.app.choose_node(own.id, now).await.map_err(|error| Failure(error.to_string()))?;
         let chosen = chosen.map_or(own.id, |node| node.id);
-        match self.app.db.write(None, move |tx| nodes::place(tx, &system, id, chosen)).await? {
+        match self.app.db(&self.system).write(None, move |tx| nodes::place(tx, &system, id, chosen)).await? {
             Placement::On { node_id, .. } if node_id == own.id => Ok(None),
             Placement::On { node_id, name } => {
                 tracing::info!(%id, node = name, "a deployment was placed on another node");
@@ -62,7 +62,7 @@ impl Deployments {
         row: Option<DeploymentRow>,
     ) -> Result<StepResult, Failure> {
         let system = self.system;
-        self.app.db.write(None, move |tx| nodes::place(tx, &system, id, node_id)).await?;
+        self.app.db(&self.system).write(None, move |tx| nodes::place(tx, &system, id, node_id)).await?;
         let now = self.app.world.now();
         let next = Next::At { at: now, reason: format!("Handed over to node {name}.") };
         Ok(match row {

@@ -24,7 +24,8 @@ impl Deployments {
         now: Timestamp,
     ) -> Result<Option<StepResult>, Failure> {
         let (system, id) = (self.system, row.id);
-        let deployed = self.app.db.read(None, move |conn| deploys::deployed(conn, &system, id)).await?;
+        let deployed =
+            self.app.db(&self.system).read(None, move |conn| deploys::deployed(conn, &system, id)).await?;
         let failed = row.spec.release.deploy_id;
         let others = deployed.iter().filter(|deploy| Some(deploy.id) != failed);
         let others = others.map(|deploy| (deploy.id, &deploy.details));

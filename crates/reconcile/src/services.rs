@@ -65,8 +65,11 @@ impl Claims for AppServices {
     fn state(&self, deployment_id: DeploymentId) -> PlaneFuture<'_, SpoolState> {
         let (now, system) = (self.0.world.now(), self.1);
         Box::pin(async move {
-            let known =
-                self.0.db.read(None, move |conn| event_spools::get(conn, &system, deployment_id)).await;
+            let known = self
+                .0
+                .db(&system)
+                .read(None, move |conn| event_spools::get(conn, &system, deployment_id))
+                .await;
             let known = known.map_err(|error| Reason::new("the events cannot be read", error))?;
             Ok(known.unwrap_or_else(|| SpoolState::new(now)))
         })
@@ -82,7 +85,7 @@ impl Claims for AppServices {
             let write = move |tx: &podium_db::Tx| {
                 event_spools::record(tx, &system, deployment_id, batch.clone(), now)
             };
-            let written = self.0.db.write(None, write).await;
+            let written = self.0.db(&system).write(None, write).await;
             written.map_err(|error| Reason::new("the events cannot be stored", error).into())
         })
     }

@@ -95,7 +95,8 @@ impl Webhooks {
         let (system, started) = (self.system, Instant::now());
         let mut place = None;
         loop {
-            let webhook = self.app.db.read(None, move |conn| webhooks::state(conn, &system, id)).await?;
+            let webhook =
+                self.app.db(&self.system).read(None, move |conn| webhooks::state(conn, &system, id)).await?;
             let is_done = match &webhook {
                 None => self.remove(id).await?,
                 Some(webhook) if !webhook.is_enabled => return Ok(StepResult::settled()),
@@ -118,7 +119,8 @@ impl Webhooks {
                 return Ok(StepResult { next: Next::At { at, reason }, ..StepResult::settled() });
             }
         }
-        let next = self.app.db.read(None, move |conn| deliveries::next_due(conn, &system, id)).await?;
+        let next =
+            self.app.db(&self.system).read(None, move |conn| deliveries::next_due(conn, &system, id)).await?;
         Ok(match next {
             Some(at) => {
                 let next = Next::At { at, reason: "An event is sent again after a failed attempt.".into() };
@@ -132,7 +134,7 @@ impl Webhooks {
     async fn remove(&self, id: WebhookId) -> Result<bool, Failure> {
         let system = self.system;
         let remove = move |tx: &Tx| deliveries::remove(tx, &system, id, REMOVED_AT_ONCE);
-        Ok(self.app.db.write(None, remove).await? < u64::from(REMOVED_AT_ONCE))
+        Ok(self.app.db(&self.system).write(None, remove).await? < u64::from(REMOVED_AT_ONCE))
     }
 
     /// Takes the next events from the stream; returns whether it has come to the end, or has enough for now.
@@ -148,7 +150,7 @@ impl Webhooks {
         let visibility = Visibility::All;
         let view = View { visibility, types, workspace_id: None, deployment_id: None, since: None };
         let position = webhook.position;
-        let page = self.app.db.scan(None, move |conn| {
+        let page = self.app.db(&self.system).scan(None, move |conn| {
             match events::after(conn, &scope, &view, position, TAKEN_AT_ONCE)? {
                 Some(page) => Ok::<_, podium_db::Error>((page.rows, page.next, page.has_more)),
                 // What came next is no longer kept: it goes on with the oldest that is.
@@ -183,21 +185,24 @@ impl Webhooks {
             }
             Ok(false)
         };
-        Ok(self.app.db.write(None, take).await? && !has_more)
+        Ok(self.app.db(&self.system).write(None, take).await? && !has_more)
     }
 
     /// Sends some events that are due; returns whether there were none.
     async fn send(&self, webhook: &WebhookRow) -> Result<bool, Failure> {
         let (system, id, now) = (self.system, webhook.id, self.app.world.now());
-        let due =
-            self.app.db.read(None, move |conn| deliveries::due(conn, &system, id, now, AT_ONCE)).await?;
+        let due = self
+            .app
+            .db(&self.system)
+            .read(None, move |conn| deliveries::due(conn, &system, id, now, AT_ONCE))
+            .await?;
         if due.is_empty() {
             return Ok(true);
         }
         let sender = self.sender().await?;
         let until = now + self.claim;
         let claim = move |tx: &Tx| deliveries::claim(tx, &system, &due, until, now);
-        let claimed = self.app.db.write(None, claim).await?;
+        let claimed = self.app.db(&self.system).write(None, claim).await?;
         let sent = claimed.into_iter().map(|delivery| self.send_one(sender, webhook, delivery));
         join_all(sent).await.into_iter().collect::<Result<Vec<()>, Failure>>()?;
         Ok(false)
@@ -249,7 +254,7 @@ impl Webhooks {
             }
             Ok::<_, podium_db::Error>(())
         };
-        Ok(self.app.db.write(None, record).await?)
+        Ok(self.app.db(&self.system).write(None, record).await?)
     }
 }
 

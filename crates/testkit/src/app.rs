@@ -82,7 +82,7 @@ impl TestApp {
         let authority = app.authority(&token, None, world.now()).await.expect("the token works");
         let owner = Actor { id: authority.credential.subject_id, token };
         let organization_id = app
-            .db
+            .db(&system)
             .read(None, move |conn| podium_store::organizations::first(conn, &system))
             .await
             .expect("it reads")

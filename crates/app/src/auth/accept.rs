@@ -15,6 +15,7 @@ use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
 use podium_store::{Scope, System, changes, events, grants, subjects};
 
+use super::db;
 use super::{new_session, system};
 use crate::authority::{Authority, rights_change, rights_lock};
 use crate::cx::{Call, Request};
@@ -64,7 +65,7 @@ pub async fn accept_invite(cx: PublicCx, call: Call<api::AcceptInvite>) -> Resul
     let guard = caller.as_ref().map(|caller| caller.guard());
     let mut locks = vec![rights_lock(organization_id.id(), true)];
     locks.extend(caller.iter().flat_map(|caller| caller.locks(false)));
-    app.db.write_locked(guard, locks, accept).await.map_err(|error| {
+    db(&app).write_locked(guard, locks, accept).await.map_err(|error| {
         // The guard of a caller without an organization only checks that its token is valid.
         if error.is_stale() { Error::Unauthenticated(Unauthenticated::Revoked) } else { error }
     })?;
@@ -74,7 +75,7 @@ pub async fn accept_invite(cx: PublicCx, call: Call<api::AcceptInvite>) -> Resul
 /// Finds the invite of a link; links that are not there slow their address down.
 async fn look_up(app: &App, request: &Arc<Request>, secret_hash: String) -> Result<Invited> {
     let (system, asked) = (system(app), Arc::clone(request));
-    let found = app.db.read(None, move |conn| Invited::find(conn, system, &asked, &secret_hash)).await;
+    let found = db(app).read(None, move |conn| Invited::find(conn, system, &asked, &secret_hash)).await;
     if let Err(Error::Refused(Refusal::NotFound(_))) = found {
         app.sign_in_throttle.failed(None, request.address.into(), request.now);
     }

@@ -5,6 +5,7 @@ use podium_domain::{names, passwords};
 use podium_store::users::{self, Account};
 use podium_store::{System, credentials, device_sign_ins, grants, organizations, sessions};
 
+use super::db;
 use crate::App;
 use crate::authority::{rights_lock, sessions_change};
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ impl App {
     /// ```
     pub async fn account_to_reset(&self, system: &System, email: Option<&str>) -> Result<Option<Account>> {
         let (system, key) = (*system, email.map(names::fold));
-        self.db
+        db(self)
             .read(None, move |conn| {
                 if let Some(key) = &key {
                     return users::account_by_username(conn, &system, key);
@@ -65,7 +66,7 @@ impl App {
             device_sign_ins::forget_of(tx, &system, account.id)?;
             sessions_change(tx, &system, account.id.into(), now)
         };
-        self.db.write_locked(None, vec![sessions], set).await
+        db(self).write_locked(None, vec![sessions], set).await
     }
 
     /// A random password.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch::Receiver;
 
 use super::Authority;
+use super::db;
 use crate::App;
 use crate::error::{Error, Result};
 use crate::sessions::OpenSession;
@@ -33,7 +34,7 @@ impl Watch {
         }
         let authority = Arc::clone(&self.authority);
         let (app, session) = (self.app.clone(), self.session);
-        let confirmed = self.app.db.read(None, move |conn| {
+        let confirmed = db(&self.app).read(None, move |conn| {
             authority.confirm(conn)?;
             app.confirm_session(conn, session)
         });

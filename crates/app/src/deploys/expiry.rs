@@ -11,6 +11,7 @@ use crate::App;
 use crate::error::{Error, Result};
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// The result of checking a deploy for expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl App {
     /// Fails a deploy that has expired; returns when to check again, if at all.
     pub async fn expire_deploy(&self, id: DeployId, now: Timestamp) -> Result<Option<Timestamp>> {
         let system = system(self);
-        let fate = self.db.write(None, move |tx| expire(tx, &system, id, now)).await?;
+        let fate = db(self).write(None, move |tx| expire(tx, &system, id, now)).await?;
         match fate {
             ExpiryOutcome::Settled => Ok(None),
             ExpiryOutcome::Waits(until) => Ok(Some(until)),
@@ -72,7 +73,7 @@ impl App {
     pub async fn open_upload(&self, deployment_id: DeploymentId, version: &str) -> Result<Option<Reader>> {
         let (system, wanted) = (system(self), version.to_owned());
         let row =
-            self.db.read(None, move |conn| deploys::upload(conn, &system, deployment_id, &wanted)).await?;
+            db(self).read(None, move |conn| deploys::upload(conn, &system, deployment_id, &wanted)).await?;
         let Some(key) = row.and_then(|row| Key::parse(&row.object_key)) else { return Ok(None) };
         self.objects(&system).open(key).await.map_err(|error| Error::Internal(error.to_string()))
     }

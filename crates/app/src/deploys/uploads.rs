@@ -22,6 +22,7 @@ use crate::meters::Page;
 use crate::shared_capacity::CapacityPermit;
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 const PURPOSE: &str = "upload";
 /// The largest list of blocks that is read: more than the most blocks with the longest ids.
@@ -194,8 +195,7 @@ impl Receiving {
                 let assembled = app.objects(&system(&app)).assemble(&staging, &list, key, limit).await;
                 if !app.objects(&system(&app)).is_staged(&staging).await.map_err(refused)? {
                     let (system, id) = (system(&app), deploy.id);
-                    let forgotten = app
-                        .db
+                    let forgotten = db(&app)
                         .write(None, move |tx| staged_blocks::forget_archive(tx, &system, id, kind))
                         .await;
                     forgotten.map_err(Error::from)?;
@@ -226,7 +226,7 @@ async fn stage(
 ) -> Result<()> {
     let (now, block, bytes) = (app.world.now(), block.to_hex(), kept.contents.bytes);
     let system = system(app);
-    let staged = app.db.write(None, move |tx| {
+    let staged = db(app).write(None, move |tx| {
         let row = still_waits(deploys::lock(tx, &system, deploy_id)?, 0, now)?;
         staged_blocks::put(tx, &system, &row, kind, &block, bytes)?;
         may_wait(tx, &system, &row, limit)
@@ -268,7 +268,7 @@ async fn record(
         created_at: now,
     };
     let system = system(app);
-    let recorded = app.db.write(None, move |tx| {
+    let recorded = db(app).write(None, move |tx| {
         let row = deploys::lock(tx, &system, deploy_id)?;
         let uploads = match &row {
             Some(row) => deploys::uploads(tx, &system.scope(row.organization_id), deploy_id)?.len(),
@@ -284,7 +284,7 @@ async fn record(
 /// A deploy that takes uploads now.
 async fn waiting(app: &App, id: DeployId) -> Result<DeployRow> {
     let system = system(app);
-    let found = app.db.read(None, move |conn| deploys::state(conn, &system, id)).await?;
+    let found = db(app).read(None, move |conn| deploys::state(conn, &system, id)).await?;
     still_waits(found, 0, app.world.now())
 }
 

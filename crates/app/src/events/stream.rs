@@ -180,12 +180,8 @@ impl Subscriber {
                 deployment_id: wanted.deployment_id,
                 since: wanted.since,
             };
-            let (scope, authority, rechecks) = (self.scope, Arc::clone(&self.authority), attempt > 0);
-            let guard = (!rechecks).then(|| self.authority.guard());
-            let page = self.app.db.page(guard, move |conn| {
-                if rechecks {
-                    authority.confirm(conn)?;
-                }
+            let (scope, rechecks) = (self.scope, attempt > 0);
+            let page = self.app.page_as(&self.authority, rechecks, move |conn| {
                 events::after(conn, &scope, &view, position, BOUNDS)?.ok_or_else(gone)
             });
             match page.await {
@@ -203,8 +199,7 @@ impl Subscriber {
     /// Reads the caller's rights again; returns whether it may still follow.
     async fn renew(&mut self) -> Result<bool> {
         let Some(authority) = self.app.renewed(&self.authority).await? else { return Ok(false) };
-        let (app, session) = (self.app.clone(), self.session);
-        match self.app.db.read(None, move |conn| app.confirm_session(conn, session)).await {
+        match self.app.reconfirm_session(self.session).await {
             Err(Error::Unauthenticated(_)) => return Ok(false),
             confirmed => confirmed?,
         }

@@ -20,6 +20,7 @@ use crate::App;
 use crate::error::Result;
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// How often the reader looks without being notified.
 const POLL: Duration = Duration::from_secs(5);
@@ -156,11 +157,11 @@ async fn read(app: App) {
 async fn look(app: &App, position: Option<Cursor>) -> Result<(Cursor, bool)> {
     let system = system(app);
     let Some(mut position) = position else {
-        let latest = app.db.read(None, move |conn| events::latest(conn, &system)).await?;
+        let latest = db(app).read(None, move |conn| events::latest(conn, &system)).await?;
         return Ok((latest, false));
     };
     loop {
-        let news = app.db.scan(None, move |conn| events::news(conn, &system, position, AT_ONCE)).await?;
+        let news = db(app).scan(None, move |conn| events::news(conn, &system, position, AT_ONCE)).await?;
         let Some((last, _)) = news.last() else { break };
         position = *last;
         let mut organizations: Vec<OrganizationId> = news.iter().map(|(_, id)| *id).collect();
@@ -168,6 +169,6 @@ async fn look(app: &App, position: Option<Cursor>) -> Result<(Cursor, bool)> {
         organizations.dedup();
         organizations.iter().for_each(|id| app.event_wakes.wake(Some(id)));
     }
-    let is_unsettled = app.db.read(None, move |conn| events::has_unsettled(conn, &system, position)).await?;
+    let is_unsettled = db(app).read(None, move |conn| events::has_unsettled(conn, &system, position)).await?;
     Ok((position, !is_unsettled))
 }

@@ -9,6 +9,7 @@ use podium_domain::Refusal;
 use podium_domain::airflow::Rights;
 use podium_store::front_door::{self, DeploymentRef};
 
+use super::db;
 use super::system;
 use crate::authority::{Authority, Member};
 use crate::error::{Error, Result, Unauthenticated};
@@ -97,7 +98,7 @@ impl App {
             let caller = Arc::clone(&authority);
             let system = system(self);
             let guard = is_first.then(|| authority.guard());
-            let workspace_and_status = self.db.read(guard, move |conn| {
+            let workspace_and_status = db(self).read(guard, move |conn| {
                 if !is_first {
                     caller.confirm(conn)?;
                 }
@@ -141,7 +142,7 @@ impl App {
         let (system, generation) = (system(self), self.rights_generation());
         let unauthenticated = |why| Err(Error::Unauthenticated(why));
         let Some((access, session_id)) =
-            self.db.read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
+            db(self).read(None, move |conn| front_door::pass(conn, &system, &pass)).await?
         else {
             return unauthenticated(Unauthenticated::Revoked);
         };

@@ -9,6 +9,7 @@ use podium_api::{Many, Timestamp};
 use podium_domain::Refusal;
 use podium_store::front_door::{self, DeploymentRef, EnvironmentAccess};
 
+use super::db;
 use super::system;
 use crate::App;
 use crate::authority::Authority;
@@ -68,7 +69,7 @@ impl App {
         let session = Some(sha256_hex(session.as_bytes()));
         let code = self.new_code(authority, deployment, to, session, now).await?;
         let (system, url) = (system(self), code.url.clone());
-        self.db.write(None, move |tx| front_door::add_code(tx, &system, &code.hash, &code.access)).await?;
+        db(self).write(None, move |tx| front_door::add_code(tx, &system, &code.hash, &code.access)).await?;
         Ok(url)
     }
 
@@ -103,7 +104,7 @@ impl App {
         let (code_hash, pass_hash) = (sha256_hex(code.as_bytes()), sha256_hex(pass.as_bytes()));
         // Guesses must not cause database writes.
         let looked_up = code_hash.clone();
-        self.db
+        db(self)
             .read(None, move |conn| front_door::code(conn, &system, &looked_up))
             .await?
             .ok_or_else(used_up)?;
@@ -130,7 +131,7 @@ impl App {
             front_door::add_pass(tx, &system, &pass_hash, &EnvironmentAccess { expires_at, ..found })?;
             Ok::<_, Error>(Some(expires_at))
         };
-        let expires_at = self.db.write(None, exchange).await?.ok_or_else(used_up)?;
+        let expires_at = db(self).write(None, exchange).await?.ok_or_else(used_up)?;
         let millis = (expires_at.millis() - now.millis()).max(0).unsigned_abs();
         Ok(Entered { pass, lasts: Duration::from_millis(millis) })
     }

@@ -9,6 +9,7 @@ use podium_api::DeploymentId;
 use podium_store::front_door::{DeploymentRef, DeploymentSummary};
 use url::{Position, Url};
 
+use super::db;
 use super::system;
 use crate::App;
 use crate::error::{Error, Result};
@@ -147,7 +148,7 @@ impl App {
     /// The deployment at a host name or a port of its own, or named by its namespace.
     pub async fn deployment_in(&self, namespace: &str) -> Result<Option<DeploymentRef>> {
         let (system, namespace) = (system(self), namespace.to_owned());
-        self.db
+        db(self)
             .read(None, move |conn| Ok(podium_store::front_door::by_namespace(conn, &system, &namespace)?))
             .await
     }
@@ -155,13 +156,13 @@ impl App {
     /// A deployment with what its page shows; whoever looks is admitted first.
     pub async fn deployment_summary(&self, id: DeploymentId) -> Result<Option<DeploymentSummary>> {
         let system = system(self);
-        self.db.read(None, move |conn| Ok(podium_store::front_door::summary(conn, &system, id)?)).await
+        db(self).read(None, move |conn| Ok(podium_store::front_door::summary(conn, &system, id)?)).await
     }
 
     /// The deployment that a port belongs to.
     pub async fn deployment_on_port(&self, port: u16) -> Result<Option<DeploymentRef>> {
         let system = system(self);
-        self.db.read(None, move |conn| Ok(podium_store::front_door::by_port(conn, &system, port)?)).await
+        db(self).read(None, move |conn| Ok(podium_store::front_door::by_port(conn, &system, port)?)).await
     }
 }
 

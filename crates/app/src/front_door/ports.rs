@@ -12,6 +12,7 @@ use podium_domain::Refusal;
 use podium_store::front_door;
 use tokio::sync::{mpsc, oneshot};
 
+use super::db;
 use super::system;
 use crate::App;
 use crate::error::{Error, Result};
@@ -56,15 +57,14 @@ impl App {
             return Ok(Vec::new());
         }
         let system = system(self);
-        self.db.scan(None, move |conn| Ok(front_door::ports(conn, &system)?)).await
+        db(self).scan(None, move |conn| Ok(front_door::ports(conn, &system)?)).await
     }
 
     /// The port of a deployment, allocated now if it has none, and listened on.
     pub(super) async fn environment_port(&self, deployment_id: DeploymentId) -> Result<u16> {
         let system = system(self);
         for _ in 0..ATTEMPTS {
-            let port = match self
-                .db
+            let port = match db(self)
                 .read(None, move |conn| front_door::port_of(conn, &system, deployment_id))
                 .await?
             {
@@ -75,7 +75,7 @@ impl App {
             tracing::warn!(port, %why, "an environment's port cannot be used; trying another one");
             self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
             let now = self.world.now();
-            self.db.write(None, move |tx| front_door::free_port(tx, &system, deployment_id, now)).await?;
+            db(self).write(None, move |tx| front_door::free_port(tx, &system, deployment_id, now)).await?;
         }
         Err(none_free())
     }
@@ -104,7 +104,7 @@ impl App {
             })?;
             Ok::<_, Error>((port, released_at))
         };
-        let (port, released_at) = self.db.write(None, take).await?;
+        let (port, released_at) = db(self).write(None, take).await?;
         if released_at.is_some_and(|at| self.world.now() < at + self.config.session) {
             tracing::warn!(
                 port,

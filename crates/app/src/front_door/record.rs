@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use podium_api::Timestamp;
 
+use super::db;
 use super::system;
 use crate::App;
 use crate::audit::Entry;
@@ -59,6 +60,6 @@ impl App {
             };
             entry.write(tx, &system, Some(organization_id), &profile, id)
         };
-        self.db.write(None, write).await
+        db(self).write(None, write).await
     }
 }

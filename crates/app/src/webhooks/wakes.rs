@@ -17,6 +17,7 @@ use crate::App;
 use crate::error::Result;
 
 crate::system::acts_for_the_system!();
+crate::system::reaches_rows!();
 
 /// How soon to try again where the database does not answer.
 const RETRY: Duration = Duration::from_secs(5);
@@ -54,7 +55,7 @@ pub async fn run(app: App) {
             organizations.extend(alerts::followed(conn, &system)?);
             Ok::<_, podium_db::Error>(organizations)
         };
-        match app.db.scan(None, with_readers).await {
+        match db(&app).scan(None, with_readers).await {
             Ok(organizations) => {
                 followed.only(&organizations);
                 app.webhook_notifier.0.notified().await;
@@ -117,12 +118,12 @@ pub async fn enqueue_behind(app: &App, organization_id: Option<OrganizationId>) 
         behind.extend(alerts.iter().map(|id| (alerts::KIND, id.id())));
         Ok::<_, podium_db::Error>(behind)
     };
-    let behind = app.db.scan(None, read).await?;
+    let behind = db(app).scan(None, read).await?;
     if behind.is_empty() {
         return Ok(());
     }
     let enqueue = move |tx: &Tx| {
         behind.iter().try_for_each(|(kind, id)| work::enqueue(tx, &system, kind, *id, now, now))
     };
-    Ok(app.db.write(None, enqueue).await?)
+    Ok(db(app).write(None, enqueue).await?)
 }

@@ -196,7 +196,7 @@ impl StopEnvironments {
         }
         plane.stop_unused_database().await;
         drop(plane);
-        app.db.close().await;
+        app.close().await;
         Ok(())
     }
 }

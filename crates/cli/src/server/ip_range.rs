@@ -20,7 +20,7 @@ impl Reset {
             self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let removed =
             app.reset_allowed_ip_address_ranges(&system).await.map_err(|error| error.to_string())?;
-        app.db.close().await;
+        app.close().await;
         eprintln!("Removed {removed} allowed address ranges.");
         Ok(())
     }

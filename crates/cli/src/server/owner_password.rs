@@ -48,7 +48,7 @@ impl OwnerPassword {
             return Err(format!("the password {objection}").into());
         }
         app.reset_password(&system, account, password.clone()).await.map_err(|error| error.to_string())?;
-        app.db.close().await;
+        app.close().await;
         eprintln!(
             "The password of {username} is set: sign in at /sign-in with it. Earlier sessions have ended."
         );

@@ -294,7 +294,7 @@ async fn finish(app: &App) {
     if let Err(error) = maintenance::flush_uses(app).await {
         tracing::warn!(%error, "the last uses of tokens could not be saved");
     }
-    app.db.close().await;
+    app.close().await;
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ impl SigningKey {
         let Started { app, system, .. } =
             rotate.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let id = app.rotate_signing_key(&system).await.map_err(|error| error.to_string())?;
-        app.db.close().await;
+        app.close().await;
         eprintln!("New tokens are signed with key {id}.");
         Ok(())
     }

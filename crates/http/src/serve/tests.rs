@@ -10,6 +10,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn;
 use podium_db::Tx;
+use podium_store::System;
 use podium_testkit::{Engine, TestApp, block_on};
 use serde_json::Value;
 use tokio::sync::{Mutex, Notify, oneshot};
@@ -23,15 +24,15 @@ use crate::body;
 static COUNTING: Mutex<()> = Mutex::const_new(());
 const INSIDE: &str = "the inside of this server";
 
-fn panics_at_once() -> Handler {
+fn panics_at_once(_: System) -> Handler {
     Handler::Fake(Box::new(|_| Box::pin(async { panic!("{INSIDE}") })))
 }
 
-fn panics_in_a_unit() -> Handler {
-    Handler::Fake(Box::new(|incoming| {
+fn panics_in_a_unit(system: System) -> Handler {
+    Handler::Fake(Box::new(move |incoming| {
         Box::pin(async move {
             let unit = |_: &Tx| -> podium_app::Result<()> { panic!("{INSIDE}") };
-            incoming.app.db.write(None, unit).await?;
+            incoming.app.db(&system).write(None, unit).await?;
             Ok(Response::new(body::whole("it did not panic")))
         })
     }))
@@ -123,11 +124,11 @@ impl Talk {
     }
 }
 
-async fn server(handler: Handler) -> Server {
+async fn server(handler: impl FnOnce(System) -> Handler) -> Server {
     captured_log::capture_log();
     let app = TestApp::start(Engine::Sqlite).await;
     let server = Server::new(app.app.clone(), app.planes(), Settings::default());
-    server.with_handler("GetSelfUser", handler)
+    server.with_handler("GetSelfUser", handler(app.system))
 }
 
 /// The number of panics in the metrics.
@@ -189,7 +190,9 @@ async fn panics_and_aborts(server: &Server, talk: &mut Talk, received: &Notify, 
 fn a_panic_is_a_500_and_the_connection_goes_on_http_1() {
     block_on(async {
         let _counting = COUNTING.lock().await;
-        for (handler, id) in [(panics_at_once(), "at-once-1"), (panics_in_a_unit(), "in-a-unit-1")] {
+        for (handler, id) in
+            [(panics_at_once as fn(System) -> Handler, "at-once-1"), (panics_in_a_unit, "in-a-unit-1")]
+        {
             let server = server(handler).await;
             panics_and_goes_on(&server, Talk::over_http_1(&server).await, id).await;
         }
@@ -200,7 +203,9 @@ fn a_panic_is_a_500_and_the_connection_goes_on_http_1() {
 fn a_panic_is_a_500_and_the_connection_goes_on_http_2() {
     block_on(async {
         let _counting = COUNTING.lock().await;
-        for (handler, id) in [(panics_at_once(), "at-once-2"), (panics_in_a_unit(), "in-a-unit-2")] {
+        for (handler, id) in
+            [(panics_at_once as fn(System) -> Handler, "at-once-2"), (panics_in_a_unit, "in-a-unit-2")]
+        {
             let server = server(handler).await;
             panics_and_goes_on(&server, Talk::over_http_2(&server).await, id).await;
         }
@@ -212,7 +217,7 @@ fn a_panic_in_a_streamed_response_aborts_it_and_is_counted_http_1() {
     block_on(async {
         let _counting = COUNTING.lock().await;
         let received = Arc::default();
-        let server = server(panics_while_streaming(&received)).await;
+        let server = server(|_| panics_while_streaming(&received)).await;
         let mut talk = Talk::over_http_1(&server).await;
         panics_and_aborts(&server, &mut talk, &received, "while-sent-1").await;
         talk.end(&server).await;
@@ -224,7 +229,7 @@ fn a_panic_in_a_streamed_response_aborts_it_and_is_counted_http_2() {
     block_on(async {
         let _counting = COUNTING.lock().await;
         let received = Arc::default();
-        let server = server(panics_while_streaming(&received)).await;
+        let server = server(|_| panics_while_streaming(&received)).await;
         let mut talk = Talk::over_http_2(&server).await;
         panics_and_aborts(&server, &mut talk, &received, "while-sent-2").await;
         // Other streams of the connection are not affected.

@@ -14,7 +14,7 @@ on_both_engines! {
     }
 
     async fn a_server_without_its_database_is_alive_but_not_ready(app) {
-        app.app.db.close().await;
+        app.app.db(&app.system).close().await;
         assert_eq!(app.call("GET", "/healthz").send().await.code(), 200);
         let ready = app.call("GET", "/readyz").send().await;
         assert_eq!(ready.refused(503), "The database is unavailable: try again in a few seconds.");
@@ -22,7 +22,7 @@ on_both_engines! {
     }
 
     async fn without_the_database_a_response_has_a_retry_after(app) {
-        app.app.db.close().await;
+        app.app.db(&app.system).close().await;
         for path in [app.path("/teams"), "/v1/users/self".to_owned()] {
             let answer = app.get(&app.owner, &path).await;
             assert_eq!(answer.refused(503), "The database is unavailable: try again in a few seconds.", "{path}");

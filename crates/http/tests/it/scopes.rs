@@ -21,7 +21,7 @@ async fn write<T: Send + 'static>(
     app: &TestApp,
     unit: impl Fn(&podium_db::Tx) -> podium_db::Result<T> + Send + 'static,
 ) -> podium_db::Result<T> {
-    app.app.db.write(None, unit).await
+    app.app.db(&app.system).write(None, unit).await
 }
 
 on_both_engines! {
@@ -37,7 +37,7 @@ on_both_engines! {
         app.set_grants(grants::Subject::User, member.id, vec![podium_domain::Grant { on, held }]).await;
         let team_id = app.team("Team", &[&member]).await;
         let found = async |scope: Scope| {
-            let read = app.app.db.scan(None, move |conn| {
+            let read = app.app.db(&app.system).scan(None, move |conn| {
                 let paging = Paging { limit: 10, offset: 0, sorts: Vec::new() };
                 Ok::<_, podium_db::Error>((
                     clusters::count_deployments(conn, &scope, cluster_id)?,

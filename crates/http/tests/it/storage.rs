@@ -15,8 +15,11 @@ use crate::coverage::for_all;
 #[test]
 fn both_engines_have_the_same_tables_and_columns() {
     block_on(async {
-        let sqlite = TestApp::start(Engine::Sqlite).await.app.db.schema().await.expect("a schema");
-        let postgres = TestApp::start(Engine::Postgres).await.app.db.schema().await.expect("a schema");
+        let schema = async |engine| {
+            let app = TestApp::start(engine).await;
+            app.app.db(&app.system).schema().await.expect("a schema")
+        };
+        let (sqlite, postgres) = (schema(Engine::Sqlite).await, schema(Engine::Postgres).await);
         assert!(sqlite.len() > 15, "{sqlite:?}");
         assert_eq!(sqlite, postgres);
     });
@@ -30,7 +33,7 @@ fn the_rights_of_a_caller_are_found_without_walking_those_of_everybody() {
             |text: &str| ["grants g", "UNION ALL", "team_members m"].iter().all(|part| text.contains(part));
         let statement = podium_store::statements(&app.system).into_iter().find(|sql| is_it(sql.text()));
         let explain = Sql::owned(format!("EXPLAIN QUERY PLAN {}", statement.expect("the statement").text()));
-        let plan = app.app.db.scan(None, move |conn| {
+        let plan = app.app.db(&app.system).scan(None, move |conn| {
             conn.query(&explain, &[Parameter::Text("organization"), Parameter::Text("user")], |row| {
                 row.get::<String>(3)
             })
@@ -51,7 +54,7 @@ fn readers_of_a_log_begin_at_their_position() {
         for text in statements {
             let explain = Sql::owned(format!("EXPLAIN QUERY PLAN {text}"));
             let count = (1..20).rev().find(|number| text.contains(&format!("${number}"))).unwrap_or(0);
-            let plan = app.app.db.scan(None, move |conn| {
+            let plan = app.app.db(&app.system).scan(None, move |conn| {
                 let parameters = vec![Parameter::Null; count];
                 conn.query(&explain, &parameters, |row| row.get::<String>(3))
             });
@@ -65,7 +68,7 @@ on_both_engines! {
     async fn every_statement_can_be_prepared(app) {
         let statements = podium_store::statements(&app.system);
         assert!(statements.len() > 150, "{}", statements.len());
-        assert_eq!(app.app.db.prepare(&statements).await, []);
+        assert_eq!(app.app.db(&app.system).prepare(&statements).await, []);
     }
 
     async fn totals_are_what_counting_gives_after_any_creates_and_deletes(app) {

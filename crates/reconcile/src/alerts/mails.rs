@@ -46,7 +46,7 @@ impl AlertMails {
                 // Its own loop removes what it has left.
                 None => Ok::<_, podium_db::Error>(Vec::new()),
             };
-            let claimed = self.app.db.write(None, claim).await?;
+            let claimed = self.app.db(&self.system).write(None, claim).await?;
             if claimed.is_empty() {
                 break;
             }
@@ -56,10 +56,11 @@ impl AlertMails {
                 return Ok(at(self.app.world.now(), "More mails are due."));
             }
         }
-        let next = self.app.db.read(None, move |conn| match alerts::state(conn, &system, id)? {
-            Some(_) => mails::next_due(conn, &system, id),
-            None => Ok::<_, podium_db::Error>(None),
-        });
+        let next =
+            self.app.db(&self.system).read(None, move |conn| match alerts::state(conn, &system, id)? {
+                Some(_) => mails::next_due(conn, &system, id),
+                None => Ok::<_, podium_db::Error>(None),
+            });
         Ok(match next.await? {
             Some(then) => at(then, "A mail is sent again after a failed attempt."),
             None => StepResult::settled(),
@@ -100,7 +101,7 @@ impl AlertMails {
             }
             Ok::<_, podium_db::Error>(())
         };
-        Ok(self.app.db.write(None, finish).await?)
+        Ok(self.app.db(&self.system).write(None, finish).await?)
     }
 }
 

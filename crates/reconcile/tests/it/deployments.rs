@@ -37,7 +37,7 @@ async fn logged(app: &TestApp, id: DeploymentId) -> LoggedChange {
     loop {
         let all = app
             .app
-            .db
+            .db(&app.system)
             .scan(None, move |conn| changes::after(conn, &system, Position::default(), 10_000))
             .await;
         let all = all.unwrap_or_else(|error: podium_db::Error| panic!("{error}"));

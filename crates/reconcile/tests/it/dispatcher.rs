@@ -71,7 +71,7 @@ async fn ask(app: &TestApp, kind: &'static str, things: usize) {
     let (ids, now): (Vec<Id>, _) = ((0..things).map(|_| app.world.id()).collect(), app.world.now());
     let asked = app
         .app
-        .db
+        .db(&app.system)
         .write(None, move |tx| ids.iter().try_for_each(|id| work::enqueue(tx, &system, kind, *id, now, now)));
     asked.await.expect("it is asked for");
 }
@@ -211,7 +211,7 @@ on_both_engines! {
         let options = Options { step_time: Duration::from_millis(20), ..Options::default() };
         let loops = loops_of(&app, options, vec![things]);
         let now = app.world.now();
-        let asked = app.app.db.write(None, move |tx| {
+        let asked = app.app.db(&app.system).write(None, move |tx| {
             [bad, worse, good].iter().try_for_each(|id| work::enqueue(tx, &system, "things", *id, now, now))
         });
         asked.await.expect("it is asked for");

@@ -114,12 +114,12 @@ fn a_thousand_hibernating_deployments_cost_nothing_between_events() {
         app.settle().await;
         assert_eq!(app.pending_work().await.len(), 1000);
         app.plane.script().keep_journal();
-        let commits = app.app.db.generation();
+        let commits = app.app.db(&app.system).generation();
         for _ in 0..100 {
             app.advance(Duration::from_secs(7 * 60));
             assert_eq!(app.settle().await, 0);
         }
-        assert_eq!((app.app.db.generation(), app.plane.script().journal()), (commits, vec![]));
+        assert_eq!((app.app.db(&app.system).generation(), app.plane.script().journal()), (commits, vec![]));
         app.advance(20 * Duration::from_secs(60));
         assert_eq!(app.settle().await, 1000);
     });

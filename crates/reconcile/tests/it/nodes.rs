@@ -27,7 +27,7 @@ async fn forget(app: &TestApp, name: &'static str) -> usize {
         let node = nodes::by_name(tx, &system, name)?.expect("it is known");
         nodes::forget(tx, &system, node.id, now)
     };
-    app.app.db.write(None, unit).await.expect("it is forgotten")
+    app.app.db(&app.system).write(None, unit).await.expect("it is forgotten")
 }
 
 fn everything(nodes: &[TestApp; 2]) -> [Vec<DeploymentId>; 2] {
@@ -83,7 +83,7 @@ fn work_for_an_offline_node_waits_for_it_even_deletions() {
         a.settle().await;
         assert_eq!(everything(&nodes), [vec![], vec![gone]]);
         assert_eq!(b.pending_work().await, []);
-        let placed = a.app.db.read(None, move |conn| nodes::placement(conn, &system, kept)).await;
+        let placed = a.app.db(&a.system).read(None, move |conn| nodes::placement(conn, &system, kept)).await;
         assert_eq!(placed.unwrap(), Placement::Unknown, "nothing is left of it");
     });
 }
@@ -147,7 +147,7 @@ fn an_unplaced_old_deployment_is_taken_only_by_the_node_that_has_it() {
         assert_eq!(everything(&nodes), [vec![id], vec![]]);
         a.forget_placements().await;
         let now = a.world.now();
-        let unknown = a.app.db.write(None, move |tx| {
+        let unknown = a.app.db(&a.system).write(None, move |tx| {
             let ids = nodes::without_placement(tx, &system)?;
             nodes::request_placement(tx, &system, &ids, now)?;
             Ok::<_, podium_db::Error>(ids)
@@ -180,11 +180,12 @@ fn with_the_embedded_database_nothing_is_placed() {
         let id = app.new_deployment(app.workspace("Data").await).await;
         assert_eq!(app.settle().await, 1);
         assert_eq!(app.status(id).await, (Healthy, String::new()));
-        let placed = app.app.db.read(None, move |conn| nodes::placement(conn, &system, id)).await;
+        let placed =
+            app.app.db(&app.system).read(None, move |conn| nodes::placement(conn, &system, id)).await;
         assert_eq!(placed.unwrap(), Placement::Unknown);
         let renamed = Node { id: app.world.id(), name: "alpha".into() };
         app.app.join(renamed, vec![]).await.expect("whatever became of its file");
-        let names = app.app.db.scan(None, move |conn| nodes::list(conn, &system)).await.unwrap();
+        let names = app.app.db(&app.system).scan(None, move |conn| nodes::list(conn, &system)).await.unwrap();
         assert_eq!(names.len(), 1);
     });
 }

@@ -149,7 +149,7 @@ on_both_engines! {
             come_to_rest(&app, &app.loops).await;
             let (ended, rows) = (read(&app, &operation).await, app.rows("operations").await);
             let now = app.world.now();
-            let asked = app.app.db.write(None, move |tx| {
+            let asked = app.app.db(&app.system).write(None, move |tx| {
                 podium_store::work::enqueue(tx, &system, podium_store::deployments::KIND, id.id(), now, now)
             });
             asked.await.expect("it is asked for");

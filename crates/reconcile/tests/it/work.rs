@@ -20,7 +20,7 @@ fn id<I: TypedId>(number: u32) -> I {
 }
 
 async fn write<T: Send + 'static>(app: &TestApp, unit: impl Fn(&Tx) -> Result<T> + Send + 'static) -> T {
-    app.app.db.write(None, unit).await.expect("it is written")
+    app.app.db(&app.system).write(None, unit).await.expect("it is written")
 }
 
 async fn ask(app: &TestApp, number: u32, due: i64, now: i64) {
@@ -157,7 +157,7 @@ on_both_engines! {
         again(&app, "a", &held[0], 250, 200).await;
         let held_again = claim(&app, "a", 250, 1).await;
         again(&app, "a", &held_again[0], 300, 250).await;
-        let count = |now: i64| app.app.db.scan(None, move |conn| work::backlog(conn, &system, at(now)));
+        let count = |now: i64| app.app.db(&app.system).scan(None, move |conn| work::backlog(conn, &system, at(now)));
         let expected = |due, oldest: Option<i64>| Backlog {
             kind: KIND.into(),
             pending: 4,
@@ -169,12 +169,12 @@ on_both_engines! {
         let read = |result: Result<Vec<Backlog>>| result.expect("it reads");
         assert_eq!(read(count(0).await), [expected(0, None)]);
         assert_eq!(read(count(350).await), [expected(2, Some(300))]);
-        let next = |kind: &'static str| app.app.db.read(None, move |conn| work::next_due(conn, &system, kind));
+        let next = |kind: &'static str| app.app.db(&app.system).read(None, move |conn| work::next_due(conn, &system, kind));
         assert_eq!(next(KIND).await.expect("it reads"), Some(at(300)));
         assert_eq!(next("other").await.expect("it reads"), None);
-        let some = app.app.db.scan(None, move |conn| work::pending(conn, &system, Some(KIND), 2)).await;
+        let some = app.app.db(&app.system).scan(None, move |conn| work::pending(conn, &system, Some(KIND), 2)).await;
         assert_eq!(some.expect("it reads").len(), 2);
-        let none = app.app.db.scan(None, move |conn| work::pending(conn, &system, Some("other"), 2)).await;
+        let none = app.app.db(&app.system).scan(None, move |conn| work::pending(conn, &system, Some("other"), 2)).await;
         assert_eq!(none.expect("it reads"), []);
     }
 

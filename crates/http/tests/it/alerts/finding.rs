@@ -173,7 +173,7 @@ on_both_engines! {
                     let about = Resource::new(operation.id(), place).named("Nightly");
                     podium_store::events::append(tx, &scope, now, &NewEvent::new(event, organization_id, about, None))
                 };
-                app.app.db.write(None, append).await.expect("it is written");
+                app.app.db(&app.system).write(None, append).await.expect("it is written");
                 work(app).await;
             }
         };

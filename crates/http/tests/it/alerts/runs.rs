@@ -36,7 +36,13 @@ impl<'a> Environment<'a> {
         let batch = SpoolBatch { from: at(from), to: at(from + 1), claims, dropped: 0 };
         let (system, id, now) = (self.app.system, self.id, self.app.world.now());
         let write = move |tx: &podium_db::Tx| event_spools::record(tx, &system, id, batch.clone(), now);
-        self.app.app.db.write(None, write).await.expect("it is written").expect("it is new");
+        self.app
+            .app
+            .db(&self.app.system)
+            .write(None, write)
+            .await
+            .expect("it is written")
+            .expect("it is new");
     }
 
     async fn run(&self, event: &str, dag: &str, run: &str) {

@@ -107,7 +107,7 @@ on_both_engines! {
 async fn release_work(app: &TestApp) {
     let (system, now) = (app.system, app.world.now());
     let release = move |tx: &podium_db::Tx| podium_store::work::release_all(tx, &system, now);
-    let released: podium_db::Result<u64> = app.app.db.write(None, release).await;
+    let released: podium_db::Result<u64> = app.app.db(&app.system).write(None, release).await;
     released.expect("it is written");
 }
 

@@ -72,7 +72,7 @@ async fn upgrade(app: &TestApp) {
         include_str!("../../../../../migrations/sqlite/0032_user_sessions.sql"),
         include_str!("../../../../../migrations/postgres/0032_user_sessions.sql"),
     );
-    app.app.db.migrate(&[forth]).await.unwrap();
+    app.app.db(&app.system).migrate(&[forth]).await.unwrap();
 }
 
 on_both_engines! {

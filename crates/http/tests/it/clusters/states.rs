@@ -95,7 +95,7 @@ on_both_engines! {
     async fn an_observation_of_an_older_generation_is_not_recorded(app) {
         let system = app.system;
         let id = made(&app, "Main", json!({})).await;
-        let state = app.app.db.read(None, move |conn| clusters::state(conn, &system, id)).await.unwrap().unwrap();
+        let state = app.app.db(&app.system).read(None, move |conn| clusters::state(conn, &system, id)).await.unwrap().unwrap();
         assert_eq!((state.generation, state.observed_generation), (1, 1));
         assert_eq!(state.organization_id, app.organization_id);
         app.post(&app.owner, &path(&app, id), update("Main", json!({}))).await.ok();
@@ -107,7 +107,7 @@ on_both_engines! {
             health: desired.health,
             metadata: desired.metadata,
         };
-        let recorded = app.app.db.write(None, move |tx| clusters::settle(tx, &system, id, 1, &settled, &mut || podium_api::OperationId::from_raw(id.id()), now)).await;
+        let recorded = app.app.db(&app.system).write(None, move |tx| clusters::settle(tx, &system, id, 1, &settled, &mut || podium_api::OperationId::from_raw(id.id()), now)).await;
         assert_eq!(recorded, Ok::<_, podium_db::Error>(false));
         assert_eq!(app.get(&app.owner, &path(&app, id)).await.ok()["status"], "UPDATING");
     }

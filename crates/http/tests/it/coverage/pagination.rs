@@ -144,7 +144,7 @@ async fn add(app: &TestApp, rows: &mut Vec<(i64, WorkspaceId)>, times: impl Into
             workspaces::insert(tx, &scope, &workspace, &names::fold(&workspace.name), &stamp)
         })
     };
-    app.app.db.write(None, insert).await.expect("workspaces can be stored");
+    app.app.db(&app.system).write(None, insert).await.expect("workspaces can be stored");
 }
 
 fn workspace(id: WorkspaceId, organization_id: OrganizationId, stamp: &Stamp) -> Workspace {

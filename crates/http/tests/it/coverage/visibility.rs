@@ -294,7 +294,7 @@ async fn operations(
 ) -> BTreeMap<Id, Option<DeploymentId>> {
     let (scope, created_at) = (app.scope(), app.world.now());
     let clusters: Vec<ClusterId> = clusters.collect();
-    let begun = app.app.db.write(None, move |tx| {
+    let begun = app.app.db(&app.system).write(None, move |tx| {
         clusters.iter().try_for_each(|id| {
             let operation = NewOperation {
                 id: OperationId::from_raw(id.id()),

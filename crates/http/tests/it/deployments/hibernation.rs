@@ -232,7 +232,7 @@ on_both_engines! {
     async fn an_override_lapses_whatever_the_deployment_is(app) {
         let id = made(&app, app.workspace("Analytics").await, json!({})).await;
         let (scope, until) = (app.scope(), app.world.now() + HOUR);
-        let stored = app.app.db.write(None, move |tx| {
+        let stored = app.app.db(&app.system).write(None, move |tx| {
             let mut row = deployments::get(tx, &scope, id)?.expect("it exists");
             row.spec.hibernation.override_ = Some(HibernationOverride { is_hibernating: true, until: Some(until.into()) });
             row.stamp.version += 1;

@@ -15,7 +15,11 @@ const DAY: Duration = Duration::from_hours(24);
 async fn fate(app: &TestApp, deploy: &Value) -> ExpiryOutcome {
     let (id, now): (DeployId, _) = (id(deploy).parse().unwrap(), app.world.now());
     let system = app.system;
-    app.app.db.write(None, move |tx| expire(tx, &system, id, now)).await.expect("it can be looked at")
+    app.app
+        .db(&app.system)
+        .write(None, move |tx| expire(tx, &system, id, now))
+        .await
+        .expect("it can be looked at")
 }
 
 on_both_engines! {

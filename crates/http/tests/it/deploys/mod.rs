@@ -88,7 +88,8 @@ impl<'a> Place<'a> {
     async fn state(&self) -> DeploymentRow {
         let system = self.app.system;
         let id = self.id;
-        let read = self.app.app.db.read(None, move |conn| deployments::state(conn, &system, id));
+        let read =
+            self.app.app.db(&self.app.system).read(None, move |conn| deployments::state(conn, &system, id));
         let row: podium_db::Result<Option<DeploymentRow>> = read.await;
         row.expect("it reads").expect("the deployment is there")
     }
@@ -98,7 +99,7 @@ impl<'a> Place<'a> {
         let scope = self.app.scope();
         let system = self.app.system;
         let id = self.id;
-        let changed = self.app.app.db.write(None, move |tx| {
+        let changed = self.app.app.db(&self.app.system).write(None, move |tx| {
             let mut row = deployments::state(tx, &system, id)?.expect("the deployment is there");
             change(&mut row);
             row.stamp.version += 1;

@@ -82,7 +82,7 @@ on_both_engines! {
         assert_eq!(std::fs::read(app.app.config.files.join(&kept)).unwrap(), bytes);
         let deploy_id = id(&deploy).parse::<DeployId>().unwrap();
         let scope = app.scope();
-        let rows = app.app.db.read(None, move |conn| deploys::uploads(conn, &scope, deploy_id)).await;
+        let rows = app.app.db(&app.system).read(None, move |conn| deploys::uploads(conn, &scope, deploy_id)).await;
         let rows: podium_db::Result<_> = rows;
         let row = &rows.unwrap()[0];
         assert_eq!((row.id.as_str(), row.object_key.as_str()), (version.as_str(), kept.as_str()));

@@ -21,7 +21,11 @@ async fn rolled_out(app: &TestApp, deployments: &[DeploymentId]) -> Vec<usize> {
     let mut rolled = Vec::new();
     for (index, id) in deployments.iter().enumerate() {
         let (scope, id) = (app.scope(), *id);
-        let row = app.app.db.read(None, move |conn| podium_store::deployments::get(conn, &scope, id)).await;
+        let row = app
+            .app
+            .db(&app.system)
+            .read(None, move |conn| podium_store::deployments::get(conn, &scope, id))
+            .await;
         let row = row.expect("it reads").expect("it is there");
         if row.generation > 1 {
             assert_eq!(row.status.as_str(), "DEPLOYING");

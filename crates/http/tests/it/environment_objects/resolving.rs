@@ -163,7 +163,7 @@ on_both_engines! {
         })).await;
         let system = app.system;
         let (application, scope) = (app.app.clone(), app.scope());
-        let variables = app.app.db.scan(None, move |conn| {
+        let variables = app.app.db(&app.system).scan(None, move |conn| {
             let deployment = podium_store::deployments::get(conn, &scope, one)?.expect("it is there");
             let given = podium_app::environment_objects::resolved_for(&application, &system, conn, &deployment)?;
             Ok::<_, podium_app::Error>(environment::variables(&given))

@@ -26,7 +26,7 @@ fn at(read_bytes: u64) -> SpoolPosition {
 async fn record(app: &TestApp, id: DeploymentId, batch: &SpoolBatch) -> Option<SpoolState> {
     let (system, now, batch) = (app.system, app.world.now(), batch.clone());
     let write = move |tx: &podium_db::Tx| event_spools::record(tx, &system, id, batch.clone(), now);
-    app.app.db.write(None, write).await.expect("it is written")
+    app.app.db(&app.system).write(None, write).await.expect("it is written")
 }
 
 on_both_engines! {

@@ -22,7 +22,7 @@ async fn append(app: &TestApp, count: usize) {
     let event = NewEvent::new(EventType::OrganizationUpdated, app.organization_id, about, None);
     let added = app
         .app
-        .db
+        .db(&app.system)
         .write(None, move |tx| (0..count).try_for_each(|_| events::append(tx, &scope, now, &event)));
     added.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"));
 }

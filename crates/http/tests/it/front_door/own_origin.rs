@@ -175,10 +175,10 @@ on_both_engines! {
         app.advance(Duration::from_hours(9));
         podium_app::maintenance::once(&app.app).await.unwrap();
         let left = move |conn: &podium_db::Conn| podium_store::front_door::ports(conn, &system);
-        assert_eq!(app.app.db.scan(None, left).await.unwrap().len(), 1, "a port stays with its deployment");
+        assert_eq!(app.app.db(&app.system).scan(None, left).await.unwrap().len(), 1, "a port stays with its deployment");
         let far = app.world.now() + Duration::from_hours(9);
-        let codes = app.app.db.write(None, move |tx| podium_store::front_door::prune_codes(tx, &system, far, 100)).await;
-        let passes = app.app.db.write(None, move |tx| podium_store::front_door::prune_passes(tx, &system, far, 100)).await;
+        let codes = app.app.db(&app.system).write(None, move |tx| podium_store::front_door::prune_codes(tx, &system, far, 100)).await;
+        let passes = app.app.db(&app.system).write(None, move |tx| podium_store::front_door::prune_passes(tx, &system, far, 100)).await;
         assert_eq!((codes.unwrap(), passes.unwrap()), (0, 0), "nothing was left to drop");
     }
 }

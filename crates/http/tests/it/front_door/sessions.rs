@@ -111,7 +111,7 @@ on_both_engines! {
         app.advance(Duration::from_secs(1));
         podium_app::maintenance::once(&app.app).await.unwrap();
         let far = app.world.now() + Duration::from_hours(24);
-        let left = app.app.db.write(None, move |tx| podium_store::sessions::prune(tx, &system, far, 100)).await.unwrap();
+        let left = app.app.db(&app.system).write(None, move |tx| podium_store::sessions::prune(tx, &system, far, 100)).await.unwrap();
         assert_eq!(left, 0, "nothing was left to drop");
     }
 
@@ -120,7 +120,7 @@ on_both_engines! {
         let session = signed_in(&app, &app.owner).await;
         let value = session.split_once('=').unwrap().1.to_owned();
         let hash = podium_app::secrets::sha256_hex(value.as_bytes());
-        let found = app.app.db.read(None, move |conn| podium_store::sessions::by_hash(conn, &system, &hash)).await.unwrap().unwrap();
+        let found = app.app.db(&app.system).read(None, move |conn| podium_store::sessions::by_hash(conn, &system, &hash)).await.unwrap().unwrap();
         let behind = Behind::new(&app).await;
         for stored in [&found.credential_hash, &podium_app::secrets::sha256_hex(value.as_bytes())] {
             assert!(!works(&app, &behind, &format!("{SESSION}={stored}")).await);

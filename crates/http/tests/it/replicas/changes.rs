@@ -15,7 +15,7 @@ const ROUNDS: usize = 20;
 
 async fn after(app: &TestApp, position: Position) -> Vec<LoggedChange> {
     let system = app.system;
-    let read = app.app.db.scan(None, move |conn| changes::after(conn, &system, position, 7));
+    let read = app.app.db(&app.system).scan(None, move |conn| changes::after(conn, &system, position, 7));
     read.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
 }
 

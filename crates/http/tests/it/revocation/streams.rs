@@ -14,7 +14,7 @@ async fn add_records(app: &TestApp) {
     let system = app.system;
     let ids: Vec<_> = (0..RECORDS).map(|_| app.world.id()).collect();
     let (organization_id, now) = (Some(app.organization_id), app.world.now());
-    let added = app.app.db.write(None, move |tx| {
+    let added = app.app.db(&app.system).write(None, move |tx| {
         ids.iter()
             .try_for_each(|id| podium_store::audit::insert(tx, &system, organization_id, now, *id, "{}"))
     });

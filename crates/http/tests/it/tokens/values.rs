@@ -117,7 +117,7 @@ on_both_engines! {
             assert_eq!(message, MALFORMED);
         }
         let (looks, seconds) = (app.app.key_reloads().await, started.elapsed().as_secs());
-        let most = if app.app.db.is_shared() { seconds + 1 } else { 0 };
+        let most = if app.app.db(&app.system).is_shared() { seconds + 1 } else { 0 };
         assert!(looks <= most, "{looks} looks in {seconds} s");
     }
 
@@ -129,7 +129,7 @@ on_both_engines! {
         let answers = futures_util::future::join_all(actors.iter().map(|actor| app.get(actor, &path))).await;
         let codes: BTreeSet<u16> = answers.iter().map(podium_testkit::Answer::code).collect();
         // The embedded database has no other process that could have made a key, so nobody looks.
-        let expected = if app.app.db.is_shared() { 500 } else { 401 };
+        let expected = if app.app.db(&app.system).is_shared() { 500 } else { 401 };
         assert_eq!(codes, BTreeSet::from([expected]));
         app.execute("ALTER TABLE lost_keys RENAME TO signing_keys").await;
         assert_eq!(refusal(&app, &tokens[0]).await, MALFORMED);

@@ -18,7 +18,7 @@ pub(crate) async fn append_events(app: &TestApp, workspace_id: WorkspaceId, id: 
     let event = NewEvent::new(EventType::DeploymentUpdated, app.organization_id, about, None);
     let added = app
         .app
-        .db
+        .db(&app.system)
         .write(None, move |tx| (0..count).try_for_each(|_| events::append(tx, &scope, now, &event)));
     added.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"));
     crate::events::settled(app).await;

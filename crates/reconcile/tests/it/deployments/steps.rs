@@ -160,7 +160,7 @@ on_both_engines! {
             let changes = app.rows("changes").await;
             for _ in 0..2 {
                 let now = app.world.now();
-                let asked = app.app.db.write(None, move |tx| {
+                let asked = app.app.db(&app.system).write(None, move |tx| {
                     podium_store::work::enqueue(tx, &system, podium_store::deployments::KIND, id.id(), now, now)
                 });
                 asked.await.expect("it is asked for");
