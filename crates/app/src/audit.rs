@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{AuditLogId, OrganizationId, SubjectId, Timestamp};
 use podium_db::Tx;
-use podium_store::System;
+use podium_store::Doorkeeper;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ pub fn record<P: Clone + Send + Sync + 'static>(
 /// Records a call that was authenticated by other means than a token.
 pub fn write(
     tx: &Tx,
-    system: &System,
+    system: &Doorkeeper,
     request: &Request,
     organization_id: Option<OrganizationId>,
     subject: &SubjectProfile,
@@ -111,7 +111,7 @@ impl<'a> Entry<'a> {
     pub(crate) fn write(
         &self,
         tx: &Tx,
-        system: &System,
+        system: &Doorkeeper,
         organization_id: Option<OrganizationId>,
         subject: &SubjectProfile,
         id: AuditLogId,

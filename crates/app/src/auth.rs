@@ -16,7 +16,7 @@ use podium_db::{Conn, Tx};
 use podium_domain::{Fields, Refusal, names, passwords};
 use podium_store::credentials::NewSession;
 use podium_store::users::{self, Account};
-use podium_store::{System, credentials, device_sign_ins, sessions, subjects, user_sessions};
+use podium_store::{Doorkeeper, credentials, device_sign_ins, sessions, subjects, user_sessions};
 
 use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
@@ -28,7 +28,7 @@ use crate::user_sessions::{current, origin};
 use crate::{App, audit};
 use attempt::Attempt;
 
-crate::system::acts_for_the_system!();
+crate::system::acts_for_the_system!(Doorkeeper);
 crate::system::reaches_rows!();
 
 const WRONG_PASSWORD: &str = "is not your password; send \"\" if you have none yet";
@@ -217,7 +217,7 @@ async fn knows_password(cx: &Cx<()>, account: &Account, password: String) -> Res
 }
 
 impl Known {
-    fn find(conn: &Conn, system: System, username_key: &str) -> Result<Option<Self>> {
+    fn find(conn: &Conn, system: Doorkeeper, username_key: &str) -> Result<Option<Self>> {
         let Some(account) = users::account_by_username(conn, &system, username_key)? else { return Ok(None) };
         let Some(profile) = subjects::get(conn, &system, account.id.into())? else { return Ok(None) };
         let memberships = users::memberships(conn, &system, account.id)?;

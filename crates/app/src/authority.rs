@@ -20,7 +20,9 @@ use podium_db::{AdvisoryLock, Change, Conn, Guard, Tx, joined};
 use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::{Grants, Refusal, Target};
 use podium_store::credentials::{self, Credential, CredentialKind};
-use podium_store::{Membership, Scope, System, changes, deployments, grants, organizations, subjects, users};
+use podium_store::{
+    Doorkeeper, Membership, Scope, changes, deployments, grants, organizations, subjects, users,
+};
 use quick_cache::sync::Cache;
 use tokio::sync::watch::Sender;
 
@@ -31,7 +33,7 @@ use crate::sessions::OpenSession;
 use crate::signing::TokenError;
 use crate::{App, allowed_ip_address_ranges, secrets};
 
-crate::system::acts_for_the_system!();
+crate::system::acts_for_the_system!(Doorkeeper);
 crate::system::reaches_rows!();
 
 /// The kind of a change of rights in the change log.
@@ -49,7 +51,7 @@ pub struct Authority {
     /// The caller's membership of the organization of the request; `None` if it is not a member.
     pub member: Option<Member>,
     key: Key,
-    system: System,
+    system: Doorkeeper,
     guard: Arc<Guard>,
     generation: u64,
     used_minute: AtomicI64,
@@ -361,7 +363,7 @@ fn minute(at: Timestamp) -> Timestamp {
     Timestamp::from_millis(at.millis() - at.millis().rem_euclid(60_000))
 }
 
-fn read_authority(conn: &Conn, system: System, key: Key, generation: u64) -> Result<Option<Authority>> {
+fn read_authority(conn: &Conn, system: Doorkeeper, key: Key, generation: u64) -> Result<Option<Authority>> {
     let (hash, organization_id) = (hex(&key.0), key.1);
     // The epoch is read before everything it covers, so the guard detects changes in between.
     let epoch = match organization_id {
@@ -400,7 +402,7 @@ fn read_authority(conn: &Conn, system: System, key: Key, generation: u64) -> Res
 
 fn read_member(
     conn: &Conn,
-    system: System,
+    system: Doorkeeper,
     credential: &Credential,
     hash: &str,
     (organization_id, epoch): (OrganizationId, i64),
@@ -426,7 +428,7 @@ pub fn rights_change(tx: &Tx, scope: &Scope, now: Timestamp) -> Result<()> {
 }
 
 /// Announces that the sessions of a user change; the transaction holds their exclusive lock ([`rights_lock`]).
-pub fn sessions_change(tx: &Tx, system: &System, user_id: SubjectId, now: Timestamp) -> Result<()> {
+pub fn sessions_change(tx: &Tx, system: &Doorkeeper, user_id: SubjectId, now: Timestamp) -> Result<()> {
     Ok(changes::append_any(tx, system, now, change_of(user_id.id()))?)
 }
 

@@ -15,7 +15,7 @@ use podium_api::{Endpoint, Many, Nothing, Reply, Timestamp};
 use podium_db::{AdvisoryLock, Tx};
 use podium_domain::{Refusal, device_sign_ins as rules};
 use podium_store::device_sign_ins::{self, DeviceSignIn, NewDeviceSignIn};
-use podium_store::{System, credentials, subjects, users};
+use podium_store::{Doorkeeper, credentials, subjects, users};
 use quick_cache::sync::Cache;
 
 use crate::auth::{is_wanted, new_session, not_the_operator, users_only};
@@ -27,7 +27,7 @@ use crate::secrets::{hex, sha256, sha256_hex};
 use crate::throttle::{Account, Place};
 use crate::{App, audit, sessions};
 
-crate::system::acts_for_the_system!();
+crate::system::acts_for_the_system!(Doorkeeper);
 crate::system::reaches_rows!();
 
 /// The page where a person decides, and the purpose of the keyed hash of what is typed there.
@@ -220,7 +220,7 @@ impl<'a> Guess<'a> {
 }
 
 /// Refuses one more where there are too many.
-fn admit(conn: &podium_db::Conn, system: System, new: &NewDeviceSignIn) -> Result<()> {
+fn admit(conn: &podium_db::Conn, system: Doorkeeper, new: &NewDeviceSignIn) -> Result<()> {
     let open = device_sign_ins::count(conn, &system, (&new.place, &new.site), new.created_at)?;
     let is_free = open.of_place < rules::MOST_OF_A_PLACE && open.of_site < rules::MOST_OF_A_SITE;
     if is_free && open.all < rules::MOST {
@@ -230,7 +230,7 @@ fn admit(conn: &podium_db::Conn, system: System, new: &NewDeviceSignIn) -> Resul
 }
 
 /// Whether the token that approved it is still valid, and its holder's.
-fn is_still_approved(tx: &Tx, system: System, taken: &DeviceSignIn, now: Timestamp) -> Result<bool> {
+fn is_still_approved(tx: &Tx, system: Doorkeeper, taken: &DeviceSignIn, now: Timestamp) -> Result<bool> {
     let Some(hash) = &taken.credential_hash else { return Ok(false) };
     let Some(credential) = credentials::by_hash(tx, &system, hash)? else { return Ok(false) };
     Ok(credential.user_id() == taken.user_id && credential.expires_at.is_none_or(|end| end > now))

@@ -14,7 +14,7 @@ use podium_api::{AuditLogId, Method, OrganizationId, SessionId, SubjectId, Times
 use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
 use podium_store::user_sessions::{self, UserSessionRow};
-use podium_store::{System, credentials, device_sign_ins, front_door, subjects, users};
+use podium_store::{Doorkeeper, credentials, device_sign_ins, front_door, subjects, users};
 
 use crate::authority::{Authority, rights_lock, sessions_change};
 use crate::cx::Request;
@@ -23,7 +23,7 @@ use crate::secrets::{hex, sha256, sha256_hex, unhex};
 use crate::user_sessions::origin;
 use crate::{App, audit, auth};
 
-crate::system::acts_for_the_system!();
+crate::system::acts_for_the_system!(Doorkeeper);
 crate::system::reaches_rows!();
 
 /// What a browser is answered with when it has signed in or out.
@@ -241,7 +241,7 @@ pub(crate) fn end_all(app: &App, tx: &Tx, subject_id: SubjectId) -> Result<()> {
 }
 
 /// Ends a session; returns whose it was, if that is still known.
-pub(crate) fn end(tx: &Tx, system: &System, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
+pub(crate) fn end(tx: &Tx, system: &Doorkeeper, hash: &str, now: Timestamp) -> Result<Option<Signed>> {
     let Some(session) = sessions::by_hash(tx, system, hash)? else { return Ok(None) };
     let who = Signed::by_credential(tx, system, &session.credential_hash)?;
     sessions::delete(tx, system, hash)?;
@@ -261,7 +261,7 @@ pub(crate) struct Signed {
 }
 
 impl Signed {
-    fn by_credential(conn: &Conn, system: &System, hash: &str) -> Result<Option<Self>> {
+    fn by_credential(conn: &Conn, system: &Doorkeeper, hash: &str) -> Result<Option<Self>> {
         let Some(credential) = credentials::by_hash(conn, system, hash)? else { return Ok(None) };
         let Some(profile) = subjects::get(conn, system, credential.subject_id)? else { return Ok(None) };
         let home = match (credential.organization_id, credential.user_id()) {
@@ -275,7 +275,7 @@ impl Signed {
     fn record(
         &self,
         tx: &Tx,
-        system: &System,
+        system: &Doorkeeper,
         request: &Request,
         audit_id: AuditLogId,
         status: u16,
@@ -285,7 +285,7 @@ impl Signed {
 }
 
 /// The organization that a user's own audit records go to.
-pub(crate) fn home_of(conn: &Conn, system: &System, user_id: UserId) -> Result<Option<OrganizationId>> {
+pub(crate) fn home_of(conn: &Conn, system: &Doorkeeper, user_id: UserId) -> Result<Option<OrganizationId>> {
     let memberships = users::memberships(conn, system, user_id)?;
     let active = memberships.into_iter().find(|(_, status)| *status == UserStatus::Active);
     Ok(active.map(|(id, _)| id))

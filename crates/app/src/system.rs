@@ -28,7 +28,7 @@
 //! ```
 
 use podium_db::Db;
-use podium_store::System;
+use podium_store::{Doorkeeper, System};
 
 use crate::App;
 
@@ -43,7 +43,7 @@ impl Rows {
 
 impl App {
     /// The database, for the server itself.
-    pub fn db(&self, _: &System) -> &Db {
+    pub fn db(&self, _: &Doorkeeper) -> &Db {
         &self.rows.0
     }
 }
@@ -52,7 +52,13 @@ impl App {
 pub(crate) struct Vault(System);
 
 /// A key of the vault. Its list is closed: no other module can implement this.
-pub(crate) trait Key: sealed::Sealed {}
+pub(crate) trait Key: sealed::Sealed {
+    /// What it opens: all of the system's right, or the part that signing people in takes.
+    type Right;
+
+    /// That of the system's right.
+    fn right(system: System) -> Self::Right;
+}
 
 mod sealed {
     pub(crate) trait Sealed {}
@@ -63,9 +69,9 @@ impl Vault {
         Self(system)
     }
 
-    /// The system's right, for a module that has a key.
-    pub(crate) fn open(&self, _: impl Key) -> System {
-        self.0
+    /// The right of a module that has a key.
+    pub(crate) fn open<K: Key>(&self, _: K) -> K::Right {
+        K::right(self.0)
     }
 }
 
@@ -73,10 +79,13 @@ impl Vault {
 /// own: others can name the key, and cannot make one.
 macro_rules! acts_for_the_system {
     () => {
+        $crate::system::acts_for_the_system!(System);
+    };
+    ($right:ident) => {
         /// Opens the vault for this module and those inside it.
         pub(crate) struct SystemKey(());
 
-        fn system(app: &$crate::App) -> podium_store::System {
+        fn system(app: &$crate::App) -> podium_store::$right {
             app.system.open(SystemKey(()))
         }
     };
@@ -92,10 +101,17 @@ macro_rules! reaches_rows {
 }
 
 macro_rules! acting {
-    ($($module:path),+ $(,)?) => {
+    ($right:ident by $convert:expr; $($module:path),+ $(,)?) => {
         $(
             impl sealed::Sealed for $module {}
-            impl Key for $module {}
+
+            impl Key for $module {
+                type Right = $right;
+
+                fn right(system: System) -> $right {
+                    $convert(system)
+                }
+            }
         )+
     };
 }
@@ -103,27 +119,32 @@ macro_rules! acting {
 pub(crate) use {acts_for_the_system, reaches_rows};
 
 acting! {
+    Doorkeeper by System::as_doorkeeper;
     crate::agents::SystemKey,
-    crate::audit::SystemKey,
     crate::auth::SystemKey,
     crate::authority::SystemKey,
+    crate::device_sign_ins::SystemKey,
+    crate::front_door::SystemKey,
+    crate::own::SystemKey,
+    crate::sessions::SystemKey,
+    crate::user_sessions::SystemKey,
+}
+
+acting! {
+    System by std::convert::identity;
+    crate::audit::SystemKey,
     crate::cx::SystemKey,
     crate::deploys::expiry::SystemKey,
     crate::deploys::uploads::SystemKey,
-    crate::device_sign_ins::SystemKey,
     crate::disk::SystemKey,
     crate::events::wakes::SystemKey,
     crate::follow::SystemKey,
-    crate::front_door::SystemKey,
     crate::idempotency::SystemKey,
     crate::key_reload::SystemKey,
     crate::maintenance::SystemKey,
     crate::meters::SystemKey,
     crate::nodes::SystemKey,
-    crate::own::SystemKey,
-    crate::sessions::SystemKey,
     crate::start::SystemKey,
-    crate::user_sessions::SystemKey,
     crate::webhooks::wakes::SystemKey,
     crate::work::SystemKey,
 }

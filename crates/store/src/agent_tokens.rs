@@ -6,7 +6,7 @@ use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use crate::columns::Columns;
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{Scope, System};
+use crate::{Doorkeeper, Scope};
 
 /// The kind of their changes.
 pub const KIND: &str = "agent_tokens";
@@ -99,7 +99,7 @@ pub fn get(
 }
 
 /// The deployment of an agent token.
-pub fn deployment_of(conn: &Conn, _: &System, id: AgentTokenId) -> Result<Option<DeploymentId>> {
+pub fn deployment_of(conn: &Conn, _: &Doorkeeper, id: AgentTokenId) -> Result<Option<DeploymentId>> {
     conn.query_opt(&DEPLOYMENT_OF, params![id.as_str()], |row| row.id(0))
 }
 

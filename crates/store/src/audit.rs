@@ -4,7 +4,7 @@ use podium_api::{AuditLogId, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::{Scope, System};
+use crate::{Doorkeeper, Scope, System};
 
 statements! {
     INSERT = "INSERT INTO audit_records (organization_id, at, id, record) VALUES ($1, $2, $3, $4)";
@@ -31,7 +31,7 @@ impl Cursor {
 /// Writes a record, a line of JSON.
 pub fn insert(
     tx: &Tx,
-    _: &System,
+    _: &Doorkeeper,
     organization_id: Option<OrganizationId>,
     at: Timestamp,
     id: AuditLogId,

@@ -4,7 +4,7 @@ use podium_api::Timestamp;
 use podium_db::{Change, Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::{Scope, System};
+use crate::{Doorkeeper, Scope, System};
 
 statements! {
     APPEND = "INSERT INTO changes (at, kind, id, organization_id, workspace_id, deployment_id, version) \
@@ -51,7 +51,7 @@ pub fn append(tx: &Tx, scope: &Scope, at: Timestamp, change: Change) -> Result<(
 }
 
 /// Appends a change of no organization or of any.
-pub fn append_any(tx: &Tx, _: &System, at: Timestamp, change: Change) -> Result<()> {
+pub fn append_any(tx: &Tx, _: &Doorkeeper, at: Timestamp, change: Change) -> Result<()> {
     note(tx, at, change)
 }
 

@@ -8,7 +8,7 @@ use podium_db::{Conn, Guard, Result, Tx, params, statements};
 
 use crate::columns::Columns;
 use crate::user_sessions::{self, SessionOrigin, UserSessionRow};
-use crate::{Scope, System};
+use crate::{Doorkeeper, Scope, System};
 
 statements! {
     BY_HASH = "SELECT kind, token_id, subject_id, organization_id, expires_at FROM credentials WHERE hash = $1";
@@ -145,7 +145,7 @@ impl TokenOf {
 }
 
 /// Finds a token by the hash of its value.
-pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<Credential>> {
+pub fn by_hash(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<Credential>> {
     conn.query_opt(&BY_HASH, params![hash], |row| {
         Ok(Credential {
             kind: row.word(0)?,
@@ -189,7 +189,7 @@ pub fn insert_token(
 /// ```
 pub fn insert_session(
     tx: &Tx,
-    system: &System,
+    system: &Doorkeeper,
     hash: &str,
     signing_key_id: &str,
     session: &NewSession,
@@ -235,7 +235,7 @@ pub fn delete(tx: &Tx, scope: &Scope, token_id: CredentialId) -> Result<bool> {
 }
 
 /// Deletes the value of any token: its holder has signed out. Returns whether it was valid.
-pub fn end(tx: &Tx, _: &System, token_id: CredentialId) -> Result<bool> {
+pub fn end(tx: &Tx, _: &Doorkeeper, token_id: CredentialId) -> Result<bool> {
     tx.execute(&FORGET_SESSION, params![token_id.as_str()])?;
     Ok(tx.execute(&END, params![token_id.as_str()])? > 0)
 }
@@ -243,7 +243,7 @@ pub fn end(tx: &Tx, _: &System, token_id: CredentialId) -> Result<bool> {
 /// Removes a user's other sessions; a token that never expires, such as the one of the first start, stays.
 pub fn delete_other_sessions(
     tx: &Tx,
-    _: &System,
+    _: &Doorkeeper,
     user_id: UserId,
     kept_token_id: CredentialId,
 ) -> Result<()> {
@@ -259,7 +259,7 @@ pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> 
 }
 
 /// Holds while the token is alive and rights in the organization are as they were at `epoch`.
-pub fn guard(_: &System, hash: &str, organization_id: OrganizationId, epoch: i64) -> Guard {
+pub fn guard(_: &Doorkeeper, hash: &str, organization_id: OrganizationId, epoch: i64) -> Guard {
     Guard::new(&STILL_VALID, vec![hash.into(), organization_id.as_str().into()], epoch)
 }
 
@@ -269,6 +269,6 @@ pub fn guard_at(guard: &Guard, (id, workspace_id): (DeploymentId, WorkspaceId)) 
 }
 
 /// Holds while the token is alive.
-pub fn guard_alive(_: &System, hash: &str) -> Guard {
+pub fn guard_alive(_: &Doorkeeper, hash: &str) -> Guard {
     Guard::new(&STILL_KNOWN, vec![hash.into()], 1)
 }

@@ -6,8 +6,8 @@ use podium_api::enums::DeviceSignInDecision;
 use podium_api::{Timestamp, UserId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 
-use crate::System;
 use crate::columns::Columns;
+use crate::{Doorkeeper, System};
 
 macro_rules! columns {
     () => {
@@ -88,7 +88,7 @@ pub struct Open {
 }
 
 /// How many wait for a decision, in all and where another one comes from.
-pub fn count(conn: &Conn, _: &System, (place, site): (&str, &str), now: Timestamp) -> Result<Open> {
+pub fn count(conn: &Conn, _: &Doorkeeper, (place, site): (&str, &str), now: Timestamp) -> Result<Open> {
     let one = |row: &Row<'_>| row.get::<i64>(0).map(i64::cast_unsigned);
     Ok(Open {
         all: conn.query_one(&COUNT, params![now.millis()], one)?,
@@ -98,7 +98,7 @@ pub fn count(conn: &Conn, _: &System, (place, site): (&str, &str), now: Timestam
 }
 
 /// Adds one; violates a unique index if the code is taken.
-pub fn insert(tx: &Tx, _: &System, new: &NewDeviceSignIn) -> Result<()> {
+pub fn insert(tx: &Tx, _: &Doorkeeper, new: &NewDeviceSignIn) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
@@ -117,19 +117,19 @@ pub fn insert(tx: &Tx, _: &System, new: &NewDeviceSignIn) -> Result<()> {
 }
 
 /// Finds one by the hash of its own code.
-pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<DeviceSignIn>> {
+pub fn by_hash(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<DeviceSignIn>> {
     conn.query_opt(&BY_HASH, params![hash], device_sign_in)
 }
 
 /// Finds one by the keyed hash of the code that a person typed.
-pub fn by_user_code(conn: &Conn, _: &System, hash: &str) -> Result<Option<DeviceSignIn>> {
+pub fn by_user_code(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<DeviceSignIn>> {
     conn.query_opt(&BY_USER_CODE, params![hash], device_sign_in)
 }
 
 /// Decides about one that waits, which then works at least until `lasts_until`; returns whether there was one.
 pub fn decide(
     tx: &Tx,
-    _: &System,
+    _: &Doorkeeper,
     user_code_hash: &str,
     decision: DeviceSignInDecision,
     (user_id, credential_hash): (UserId, &str),
@@ -147,12 +147,12 @@ pub fn decide(
 }
 
 /// Removes one that was approved; of two concurrent attempts, one gets it.
-pub fn take(tx: &Tx, _: &System, hash: &str) -> Result<Option<DeviceSignIn>> {
+pub fn take(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<Option<DeviceSignIn>> {
     Ok(tx.query(&TAKE, params![hash], device_sign_in)?.pop())
 }
 
 /// Drops what a user has decided and no terminal has fetched yet.
-pub fn forget_of(tx: &Tx, _: &System, user_id: UserId) -> Result<()> {
+pub fn forget_of(tx: &Tx, _: &Doorkeeper, user_id: UserId) -> Result<()> {
     tx.execute(&FORGET_OF, params![user_id.as_str()]).map(drop)
 }
 

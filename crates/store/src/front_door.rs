@@ -10,7 +10,7 @@ use podium_domain::UserText;
 use podium_domain::planes::{ClusterLocation, Location};
 
 use crate::columns::Columns;
-use crate::{Scope, System, deployments};
+use crate::{Doorkeeper, Scope, System, deployments};
 
 /// A deployment `d` as it is identified by its address, with its cluster `c`.
 macro_rules! deployment_ref {
@@ -102,12 +102,12 @@ pub struct EnvironmentAccess {
 }
 
 /// The deployment of a namespace.
-pub fn by_namespace(conn: &Conn, _: &System, namespace: &str) -> Result<Option<DeploymentRef>> {
+pub fn by_namespace(conn: &Conn, _: &Doorkeeper, namespace: &str) -> Result<Option<DeploymentRef>> {
     conn.query_opt(&BY_NAMESPACE, params![namespace], deployment_ref)
 }
 
 /// The deployment that a port belongs to.
-pub fn by_port(conn: &Conn, _: &System, port: u16) -> Result<Option<DeploymentRef>> {
+pub fn by_port(conn: &Conn, _: &Doorkeeper, port: u16) -> Result<Option<DeploymentRef>> {
     conn.query_opt(&BY_PORT, params![i64::from(port)], deployment_ref)
 }
 
@@ -125,7 +125,7 @@ pub struct DeploymentSummary {
 }
 
 /// A deployment with what its page shows.
-pub fn summary(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<DeploymentSummary>> {
+pub fn summary(conn: &Conn, _: &Doorkeeper, id: DeploymentId) -> Result<Option<DeploymentSummary>> {
     conn.query_opt(&SUMMARY, params![id.as_str()], |row| {
         Ok(DeploymentSummary {
             deployment: deployment_ref(row)?,
@@ -139,41 +139,45 @@ pub fn summary(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<Deplo
 /// The workspace and the status of a deployment.
 pub fn workspace_and_status(
     conn: &Conn,
-    _: &System,
+    _: &Doorkeeper,
     id: DeploymentId,
 ) -> Result<Option<(WorkspaceId, DeploymentStatus)>> {
     conn.query_opt(&WORKSPACE_AND_STATUS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
 }
 
 /// Adds a one-time code.
-pub fn add_code(tx: &Tx, _: &System, hash: &str, access: &EnvironmentAccess) -> Result<()> {
+pub fn add_code(tx: &Tx, _: &Doorkeeper, hash: &str, access: &EnvironmentAccess) -> Result<()> {
     tx.execute(&ADD_CODE, &values(hash, access))?;
     Ok(())
 }
 
 /// Finds a one-time code without using it.
-pub fn code(conn: &Conn, _: &System, hash: &str) -> Result<Option<EnvironmentAccess>> {
+pub fn code(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<EnvironmentAccess>> {
     conn.query_opt(&CODE, params![hash], access)
 }
 
 /// Uses up a one-time code; of two concurrent attempts, one gets it.
-pub fn take_code(tx: &Tx, _: &System, hash: &str) -> Result<Option<EnvironmentAccess>> {
+pub fn take_code(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<Option<EnvironmentAccess>> {
     Ok(tx.query(&TAKE_CODE, params![hash], access)?.pop())
 }
 
 /// Adds a pass.
-pub fn add_pass(tx: &Tx, _: &System, hash: &str, access: &EnvironmentAccess) -> Result<()> {
+pub fn add_pass(tx: &Tx, _: &Doorkeeper, hash: &str, access: &EnvironmentAccess) -> Result<()> {
     tx.execute(&ADD_PASS, &values(hash, access))?;
     Ok(())
 }
 
 /// Finds a pass and the session that it came from, without which it is invalid.
-pub fn pass(conn: &Conn, _: &System, hash: &str) -> Result<Option<(EnvironmentAccess, Option<SessionId>)>> {
+pub fn pass(
+    conn: &Conn,
+    _: &Doorkeeper,
+    hash: &str,
+) -> Result<Option<(EnvironmentAccess, Option<SessionId>)>> {
     conn.query_opt(&PASS, params![hash], |row| Ok((access(row)?, row.id_opt(4)?)))
 }
 
 /// Deletes a pass.
-pub fn drop_pass(tx: &Tx, _: &System, hash: &str) -> Result<()> {
+pub fn drop_pass(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<()> {
     tx.execute(&DROP_PASS, params![hash])?;
     Ok(())
 }
@@ -189,24 +193,24 @@ pub fn prune_passes(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Resul
 }
 
 /// The port of a deployment.
-pub fn port_of(conn: &Conn, _: &System, deployment_id: DeploymentId) -> Result<Option<u16>> {
+pub fn port_of(conn: &Conn, _: &Doorkeeper, deployment_id: DeploymentId) -> Result<Option<u16>> {
     Ok(conn.query_opt(&PORT_OF, params![deployment_id.as_str()], port)?.flatten())
 }
 
 /// Every port that belongs to a deployment, in order.
-pub fn ports(conn: &Conn, _: &System) -> Result<Vec<u16>> {
+pub fn ports(conn: &Conn, _: &Doorkeeper) -> Result<Vec<u16>> {
     Ok(conn.query(&PORTS, params![], port)?.into_iter().flatten().collect())
 }
 
 /// The ports that belong to no deployment any more and when they were released, those that have rested longest first.
-pub fn resting_ports(conn: &Conn, _: &System) -> Result<Vec<(u16, Timestamp)>> {
+pub fn resting_ports(conn: &Conn, _: &Doorkeeper) -> Result<Vec<(u16, Timestamp)>> {
     let found = conn.query(&RESTING, params![], |row| Ok((port(row)?, row.time(1)?)))?;
     Ok(found.into_iter().filter_map(|(port, at)| Some((port?, at))).collect())
 }
 
 /// Assigns a port to a deployment; violates a unique index if either is already assigned. What browsers hold for the
 /// deployment that had it before ends.
-pub fn take_port(tx: &Tx, _: &System, port: u16, deployment_id: DeploymentId) -> Result<()> {
+pub fn take_port(tx: &Tx, _: &Doorkeeper, port: u16, deployment_id: DeploymentId) -> Result<()> {
     for statement in [&DROP_CODES_OF_PORT, &DROP_PASSES_OF_PORT, &END_REST] {
         tx.execute(statement, params![i64::from(port)])?;
     }
@@ -215,7 +219,7 @@ pub fn take_port(tx: &Tx, _: &System, port: u16, deployment_id: DeploymentId) ->
 }
 
 /// Releases the port of a deployment, which rests from now on.
-pub fn free_port(tx: &Tx, _: &System, deployment_id: DeploymentId, now: Timestamp) -> Result<()> {
+pub fn free_port(tx: &Tx, _: &Doorkeeper, deployment_id: DeploymentId, now: Timestamp) -> Result<()> {
     tx.execute(&REST_PORT, params![deployment_id.as_str(), now.millis()])?;
     tx.execute(&FREE_PORT, params![deployment_id.as_str()])?;
     Ok(())

@@ -7,7 +7,7 @@ use podium_domain::{Grant, Grants, Held, On, Permission};
 
 use crate::columns::Columns;
 use crate::credentials::{Credential, CredentialKind};
-use crate::{Membership, Scope, System};
+use crate::{Doorkeeper, Membership, Scope};
 
 macro_rules! columns {
     () => {
@@ -90,7 +90,7 @@ pub fn of_each(conn: &Conn, scope: &Scope, subject_ids: &[SubjectId]) -> Result<
 /// The grants of a user or token in an organization, directly and through teams.
 pub fn effective(
     conn: &Conn,
-    _: &System,
+    _: &Doorkeeper,
     organization_id: OrganizationId,
     subject_id: SubjectId,
 ) -> Result<Vec<Grant>> {
@@ -100,7 +100,7 @@ pub fn effective(
 /// What the holder of a token may do in an organization that it belongs to; `None` for agents, which are no members.
 pub fn membership(
     conn: &Conn,
-    system: &System,
+    system: &Doorkeeper,
     organization_id: OrganizationId,
     credential: &Credential,
 ) -> Result<Option<Membership>> {

@@ -5,7 +5,7 @@ use podium_api::{InviteId, OrganizationId, SubjectId, Timestamp, UserId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::{Scope, System};
+use crate::{Doorkeeper, Scope};
 
 /// The kind of their changes.
 pub const KIND: &str = "invites";
@@ -61,12 +61,12 @@ pub fn by_user(conn: &Conn, scope: &Scope, user_id: UserId) -> Result<Option<Inv
 }
 
 /// Finds an invite by the hash of its link's secret.
-pub fn by_secret(conn: &Conn, _: &System, secret_hash: &str) -> Result<Option<InviteRow>> {
+pub fn by_secret(conn: &Conn, _: &Doorkeeper, secret_hash: &str) -> Result<Option<InviteRow>> {
     conn.query_opt(&BY_SECRET, params![secret_hash], read)
 }
 
 /// The open invites of a user.
-pub fn of_user(conn: &Conn, _: &System, user_id: UserId, now: Timestamp) -> Result<Vec<InviteRow>> {
+pub fn of_user(conn: &Conn, _: &Doorkeeper, user_id: UserId, now: Timestamp) -> Result<Vec<InviteRow>> {
     conn.query(&OF_USER, params![user_id.as_str(), now.millis()], read)
 }
 

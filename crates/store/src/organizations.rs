@@ -7,7 +7,7 @@ use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use crate::columns::{Columns, texts};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{Scope, System};
+use crate::{Doorkeeper, Scope, System};
 
 /// The kind of their changes.
 pub const KIND: &str = "organizations";
@@ -82,7 +82,7 @@ pub struct OrganizationRow {
 /// Reads a page of the given organizations, and how many there are.
 pub fn list(
     conn: &Conn,
-    _: &System,
+    _: &Doorkeeper,
     ids: &[OrganizationId],
     product: Option<Product>,
     paging: &Paging,
@@ -159,7 +159,7 @@ pub fn lock(tx: &Tx, scope: &Scope) -> Result<()> {
 }
 
 /// The epoch of rights in an organization; `None` if there is no such organization.
-pub fn epoch(conn: &Conn, _: &System, organization_id: OrganizationId) -> Result<Option<i64>> {
+pub fn epoch(conn: &Conn, _: &Doorkeeper, organization_id: OrganizationId) -> Result<Option<i64>> {
     conn.query_opt(&EPOCH, params![organization_id.as_str()], |row| row.get(0))
 }
 

@@ -25,6 +25,29 @@
 //! let system = podium_store::System(());
 //! ```
 //!
+//! ```compile_fail,E0423
+//! let doorkeeper = podium_store::Doorkeeper(());
+//! ```
+//!
+//! The doorkeeper cannot do the work of loops; the system can do both:
+//!
+//! ```
+//! # use podium_api::Timestamp;
+//! # use podium_store::{System, sessions, work};
+//! fn act(conn: &podium_db::Conn, system: &System, now: Timestamp) {
+//!     let _ = work::backlog(conn, system, now);
+//!     let _ = sessions::by_hash(conn, system, "the hash of a session");
+//! }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use podium_api::Timestamp;
+//! # use podium_store::{Doorkeeper, work};
+//! fn act(conn: &podium_db::Conn, doorkeeper: &Doorkeeper, now: Timestamp) {
+//!     let _ = work::backlog(conn, doorkeeper, now);
+//! }
+//! ```
+//!
 //! ```compile_fail,E0599
 //! let system = podium_store::System::default();
 //! ```
@@ -81,30 +104,53 @@
 //! }
 //! ```
 
+use std::ops::Deref;
+
 use podium_api::{DeploymentId, OrganizationId, WorkspaceId};
 use podium_db::{Db, Options, Result, Target as Database};
 use podium_domain::{Grants, Permission, Refusal, Target, require};
 
 use crate::MIGRATIONS;
 
-/// Proof that the server acts for itself: at its start, in loops and maintenance, to find out who calls, and for the
-/// operator. The opener of the database has it.
+/// Proof that the server acts for itself: at its start, in loops and maintenance, and for the operator. The opener of
+/// the database has it.
 #[derive(Clone, Copy, Debug)]
-pub struct System(());
+pub struct System(Doorkeeper);
+
+/// Proof that the server finds out who calls, and lets people in and out: the part of [`System`] that this takes. What
+/// loops, maintenance and the start may do beyond that is refused to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Doorkeeper(());
+
+/// Whatever the doorkeeper may do, the system may do.
+impl Deref for System {
+    type Target = Doorkeeper;
+
+    fn deref(&self) -> &Doorkeeper {
+        &self.0
+    }
+}
 
 /// Opens a database, and brings its schema up to date.
 pub async fn open(options: Options) -> Result<(Db, System)> {
     let db = Db::open(options).await?;
     db.migrate(MIGRATIONS).await?;
-    Ok((db, System(())))
+    Ok((db, System(Doorkeeper(()))))
 }
 
 /// Opens the database of an installation read-only, also while its server runs.
 pub async fn view(database: Database) -> Result<(Db, System)> {
-    Ok((Db::view(database).await?, System(())))
+    Ok((Db::view(database).await?, System(Doorkeeper(()))))
 }
 
 impl System {
+    /// The part of it that a doorkeeper has.
+    pub const fn as_doorkeeper(self) -> Doorkeeper {
+        self.0
+    }
+}
+
+impl Doorkeeper {
     /// A scope of the system itself, without a caller.
     pub const fn scope(&self, organization_id: OrganizationId) -> Scope {
         Scope::new(organization_id, None, Target::Organization)

@@ -5,8 +5,8 @@
 use podium_api::{CredentialId, SessionId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
-use crate::System;
 use crate::columns::Columns;
+use crate::{Doorkeeper, System};
 
 statements! {
     BY_HASH = "SELECT COALESCE(id, token_id), credential_hash, token_id, subject_id, is_own, expires_at \
@@ -41,7 +41,7 @@ pub struct BrowserSession {
 }
 
 /// Finds a session by the hash of its cookie.
-pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<BrowserSession>> {
+pub fn by_hash(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<BrowserSession>> {
     conn.query_opt(&BY_HASH, params![hash], |row| {
         Ok(BrowserSession {
             id: row.id(0)?,
@@ -55,12 +55,12 @@ pub fn by_hash(conn: &Conn, _: &System, hash: &str) -> Result<Option<BrowserSess
 }
 
 /// The hash of the cookie of a subject's session.
-pub fn hash_of(conn: &Conn, _: &System, subject_id: SubjectId, id: SessionId) -> Result<Option<String>> {
+pub fn hash_of(conn: &Conn, _: &Doorkeeper, subject_id: SubjectId, id: SessionId) -> Result<Option<String>> {
     conn.query_opt(&HASH_OF, params![id.as_str(), subject_id.as_str()], |row| row.get(0))
 }
 
 /// Adds a session.
-pub fn insert(tx: &Tx, _: &System, hash: &str, session: &BrowserSession, now: Timestamp) -> Result<()> {
+pub fn insert(tx: &Tx, _: &Doorkeeper, hash: &str, session: &BrowserSession, now: Timestamp) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
@@ -78,14 +78,14 @@ pub fn insert(tx: &Tx, _: &System, hash: &str, session: &BrowserSession, now: Ti
 }
 
 /// Ends a session, with every code and pass that came from it; returns whether it was there.
-pub fn delete(tx: &Tx, _: &System, hash: &str) -> Result<bool> {
+pub fn delete(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<bool> {
     tx.execute(&DROP_CODES, params![hash])?;
     tx.execute(&DROP_PASSES, params![hash])?;
     Ok(tx.execute(&DELETE, params![hash])? > 0)
 }
 
 /// Ends every session of a subject. Codes and passes from them are invalid without them.
-pub fn delete_of_subject(tx: &Tx, _: &System, subject_id: SubjectId) -> Result<()> {
+pub fn delete_of_subject(tx: &Tx, _: &Doorkeeper, subject_id: SubjectId) -> Result<()> {
     tx.execute(&DELETE_OF, params![subject_id.as_str()])?;
     Ok(())
 }
@@ -93,7 +93,7 @@ pub fn delete_of_subject(tx: &Tx, _: &System, subject_id: SubjectId) -> Result<(
 /// Ends every session of a subject except one.
 pub fn delete_others_of_subject(
     tx: &Tx,
-    _: &System,
+    _: &Doorkeeper,
     subject_id: SubjectId,
     kept_id: SessionId,
 ) -> Result<()> {

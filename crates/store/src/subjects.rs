@@ -7,7 +7,7 @@ use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::stamp;
 pub use crate::stamp::{token_profile, user_profile};
-use crate::{Scope, System};
+use crate::{Doorkeeper, Scope};
 
 statements! {
     PUT = "INSERT INTO subjects (id, subject_type, username, full_name, avatar_url, api_token_name) \
@@ -28,7 +28,7 @@ statements! {
 ///     let _ = subjects::put(tx, scope, profile);
 /// }
 /// ```
-pub fn put(tx: &Tx, _: &System, profile: &SubjectProfile) -> Result<()> {
+pub fn put(tx: &Tx, _: &Doorkeeper, profile: &SubjectProfile) -> Result<()> {
     write(tx, profile)
 }
 
@@ -57,6 +57,6 @@ pub(crate) fn write(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
 }
 
 /// Reads a profile.
-pub fn get(conn: &Conn, _: &System, id: SubjectId) -> Result<Option<SubjectProfile>> {
+pub fn get(conn: &Conn, _: &Doorkeeper, id: SubjectId) -> Result<Option<SubjectProfile>> {
     conn.query_opt(&GET, params![id.as_str()], |row| stamp::profile(row, 0))
 }

@@ -8,9 +8,9 @@ use podium_api::enums::SessionKind;
 use podium_api::{CredentialId, SessionId, Timestamp, UserId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 
-use crate::System;
 use crate::columns::Columns;
 use crate::listing::{Filter, Paging, Table, Total};
+use crate::{Doorkeeper, System};
 
 macro_rules! columns {
     () => {
@@ -84,7 +84,7 @@ pub struct UserSessionRow {
 /// Reads a page of the sessions of a user that work, and how many there are.
 pub fn list(
     conn: &Conn,
-    _: &System,
+    _: &Doorkeeper,
     user_id: UserId,
     paging: &Paging,
     now: Timestamp,
@@ -97,7 +97,7 @@ pub fn list(
 /// Reads a session of a user, if it works.
 pub fn get(
     conn: &Conn,
-    _: &System,
+    _: &Doorkeeper,
     user_id: UserId,
     id: SessionId,
     now: Timestamp,
@@ -106,7 +106,7 @@ pub fn get(
 }
 
 /// Adds a session.
-pub fn insert(tx: &Tx, _: &System, user_id: UserId, session: &UserSessionRow) -> Result<()> {
+pub fn insert(tx: &Tx, _: &Doorkeeper, user_id: UserId, session: &UserSessionRow) -> Result<()> {
     tx.execute(
         &INSERT,
         params![
@@ -132,7 +132,7 @@ pub fn used(tx: &Tx, _: &System, id: SessionId, at: Timestamp) -> Result<()> {
 }
 
 /// Removes a session that has ended.
-pub fn delete(tx: &Tx, _: &System, id: SessionId) -> Result<()> {
+pub fn delete(tx: &Tx, _: &Doorkeeper, id: SessionId) -> Result<()> {
     tx.execute(&DELETE, params![id.as_str()])?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
 use crate::listing::{Filter, Paging, Table, Total};
-use crate::{Scope, System, counters, pictures, subjects};
+use crate::{Doorkeeper, Scope, System, counters, pictures, subjects};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "users";
@@ -196,12 +196,12 @@ pub fn members(conn: &Conn, scope: &Scope, ids: &[UserId]) -> Result<Vec<UserId>
 }
 
 /// Finds an account by its id.
-pub fn account(conn: &Conn, _: &System, id: UserId) -> Result<Option<Account>> {
+pub fn account(conn: &Conn, _: &Doorkeeper, id: UserId) -> Result<Option<Account>> {
     conn.query_opt(&ACCOUNT, params![id.as_str()], read_account)
 }
 
 /// Finds an account by its folded username.
-pub fn account_by_username(conn: &Conn, _: &System, username_key: &str) -> Result<Option<Account>> {
+pub fn account_by_username(conn: &Conn, _: &Doorkeeper, username_key: &str) -> Result<Option<Account>> {
     conn.query_opt(&BY_USERNAME, params![username_key], read_account)
 }
 
@@ -251,7 +251,7 @@ pub fn insert(tx: &Tx, _: &System, account: &Account, username_key: &str) -> Res
 /// Sets the password of an account whose hash is still `before`; returns whether it was.
 pub fn set_password(
     tx: &Tx,
-    _: &System,
+    _: &Doorkeeper,
     id: UserId,
     before: Option<&str>,
     hash: &str,
@@ -262,7 +262,7 @@ pub fn set_password(
 }
 
 /// Makes transactions that change an account or its sessions wait for each other.
-pub fn lock(tx: &Tx, _: &System, id: UserId) -> Result<()> {
+pub fn lock(tx: &Tx, _: &Doorkeeper, id: UserId) -> Result<()> {
     tx.execute(&LOCK, params![id.as_str()])?;
     Ok(())
 }
@@ -270,7 +270,7 @@ pub fn lock(tx: &Tx, _: &System, id: UserId) -> Result<()> {
 /// Sets the full name of an account.
 pub fn rename(
     tx: &Tx,
-    _: &System,
+    _: &Doorkeeper,
     id: UserId,
     full_name: &str,
     full_name_key: &str,
@@ -320,7 +320,7 @@ pub fn leave(tx: &Tx, scope: &Scope, id: UserId) -> Result<()> {
 }
 
 /// The organizations of a user, the oldest membership first.
-pub fn memberships(conn: &Conn, _: &System, id: UserId) -> Result<Vec<(OrganizationId, UserStatus)>> {
+pub fn memberships(conn: &Conn, _: &Doorkeeper, id: UserId) -> Result<Vec<(OrganizationId, UserStatus)>> {
     conn.query(&MEMBERSHIPS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
 }
 

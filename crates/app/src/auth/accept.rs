@@ -13,7 +13,7 @@ use podium_domain::{Fields, Grant, Held, On, Refusal, names, passwords};
 use podium_store::credentials::NewSession;
 use podium_store::invites::{self, InviteRow};
 use podium_store::users::{self, Account};
-use podium_store::{Scope, System, changes, events, grants, subjects};
+use podium_store::{Doorkeeper, Scope, changes, events, grants, subjects};
 
 use super::db;
 use super::{new_session, system};
@@ -93,7 +93,7 @@ struct Invited {
 
 impl Invited {
     /// Finds an invite that can be accepted now and from this address.
-    fn find(conn: &Conn, system: System, request: &Request, secret_hash: &str) -> Result<Self> {
+    fn find(conn: &Conn, system: Doorkeeper, request: &Request, secret_hash: &str) -> Result<Self> {
         let unknown = || Error::from(Refusal::not_found("invite"));
         let invite = invites::by_secret(conn, &system, secret_hash)?;
         let invite = invite.filter(|invite| invite.expires_at > request.now).ok_or_else(unknown)?;
@@ -152,7 +152,7 @@ impl Invited {
     }
 
     /// Makes the user a member: the invite is used up. Roles that were set while it waited stay.
-    fn join(&self, tx: &Tx, system: System, request: &Request, profile: &SubjectProfile) -> Result<()> {
+    fn join(&self, tx: &Tx, system: Doorkeeper, request: &Request, profile: &SubjectProfile) -> Result<()> {
         let Self { invite, account, member_version, .. } = self;
         let scope = system.scope(invite.organization_id);
         users::set_status(tx, &scope, account.id, UserStatus::Active, request.now)?;
@@ -200,7 +200,13 @@ impl Guest {
     }
 
     /// Sets up the account of a new user; returns the user.
-    fn enter(&self, tx: &Tx, system: System, request: &Request, invited: &Invited) -> Result<SubjectProfile> {
+    fn enter(
+        &self,
+        tx: &Tx,
+        system: Doorkeeper,
+        request: &Request,
+        invited: &Invited,
+    ) -> Result<SubjectProfile> {
         let newcomer = match self {
             Self::Known(profile) => return Ok(profile.clone()),
             Self::New(newcomer) => newcomer,

@@ -5,7 +5,7 @@ use podium_api::{CredentialId, SubjectId, Timestamp, UserId};
 use podium_db::Tx;
 use podium_store::credentials::{self, NewSession, NewToken};
 use podium_store::user_sessions::SessionOrigin;
-use podium_store::{Scope, System};
+use podium_store::{Doorkeeper, Scope};
 
 use crate::App;
 use crate::error::Result;
@@ -89,7 +89,7 @@ impl Issued<NewSession> {
     }
 
     /// Stores the hash of the session: from the commit on it works.
-    pub fn store(&self, tx: &Tx, system: &System) -> Result<()> {
+    pub fn store(&self, tx: &Tx, system: &Doorkeeper) -> Result<()> {
         Ok(credentials::insert_session(tx, system, &self.hash(), &self.signing_key_id, &self.token)?)
     }
 }
