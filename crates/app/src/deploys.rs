@@ -16,7 +16,7 @@ use podium_domain::deploys::{self as rules, DeployConditions, Details, Outcome, 
 use podium_domain::events::{Resource, of_deployment_status};
 use podium_domain::{Permission, Refusal, UserText, names};
 use podium_store::deployments::{self, DeploymentRow};
-use podium_store::deploys::{self, DeployRow};
+use podium_store::deploys::{self, DeployRow, ProvenDeploy};
 use podium_store::{InScope, Paging, Scope, Stamp};
 
 use crate::cx::{Call, Cx};
@@ -341,7 +341,7 @@ pub(crate) fn find(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<(Deplo
 }
 
 /// A deploy and its deployment as they were found, each with the proof of that.
-type Proven = ((InScope<DeploymentId>, DeploymentRow), (InScope<(DeploymentId, DeployId)>, DeployRow));
+type Proven = ((InScope<DeploymentId>, DeploymentRow), ProvenDeploy);
 
 /// The same, with the proof that they were found.
 pub(crate) fn proven(conn: &Conn, scope: &Scope, path: &OfDeploy) -> Result<Proven> {

@@ -41,7 +41,7 @@ pub(crate) async fn hand_over(reconciler: &Deployments) -> Result<(), Failure> {
     let Some(machine) = planes.machine() else { return Ok(()) };
     let here: BTreeSet<DeploymentId> = machine.environments().into_iter().collect();
     let node = app.node().map(|node| node.id.to_string()).unwrap_or_default();
-    let read = app.db.scan(None, move |conn| deleted_with_operations(conn, system, &node, &here));
+    let read = app.db(&system).scan(None, move |conn| deleted_with_operations(conn, system, &node, &here));
     for (at, operation) in read.await? {
         if planes.of(&at).machine().is_none() {
             continue;

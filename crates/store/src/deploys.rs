@@ -150,13 +150,16 @@ pub fn get(
     conn.query_opt(&GET, params![id.as_str(), deployment_id.as_str(), scope.organization()], read)
 }
 
-/// Proof that the scope has found a deploy of a deployment that it has found.
+/// A deploy, and the proof that a scope has found it and its deployment.
+pub type ProvenDeploy = (InScope<(DeploymentId, DeployId)>, DeployRow);
+
+/// Reads a deploy together with the proof that the scope has found it; that of its deployment comes first.
 pub fn proven(
     deployment: InScope<DeploymentId>,
     conn: &Conn,
     scope: &Scope,
     id: DeployId,
-) -> Result<Option<(InScope<(DeploymentId, DeployId)>, DeployRow)>> {
+) -> Result<Option<ProvenDeploy>> {
     let deployment_id = *deployment.get();
     Ok(get(conn, scope, deployment_id, id)?.map(|row| (InScope::found((deployment_id, row.id)), row)))
 }

@@ -51,7 +51,7 @@ on_both_engines! {
         let id = app.new_deployment(app.workspace("Data").await).await;
         app.settle().await;
         app.delete_deployment(id).await;
-        app.app.db.close().await;
+        app.app.db(&app.system).close().await;
         stop_before_anything_is_done(&app).await;
         assert_eq!(app.plane.environments(), [id]);
     }

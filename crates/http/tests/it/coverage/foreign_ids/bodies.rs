@@ -92,7 +92,7 @@ async fn fuller(app: &TestApp, own: &Place, operation_id: &str, minimal: &Value,
             vec![with("nodePools", json!([pool]))]
         }
         "CreateDeployment" | "UpdateDeployment" => {
-            let queue = queue(json!({ "id": "", "platformMachine": "A5" }));
+            let queue = queue(&json!({ "id": "", "platformMachine": "A5" }));
             let mut with_queues = with("workerQueues", json!([queue]));
             with_queues["executor"] = json!("CELERY");
             with_queues.as_object_mut().expect("an object").remove("remoteExecution");
@@ -116,7 +116,7 @@ async fn own_object(app: &TestApp, own: &Place) -> String {
 async fn on_pools(app: &TestApp, own: &Place, operation_id: &str) -> Vec<Shape> {
     let (cluster, pool) = (own.of("clusterId"), own.of("nodePoolId"));
     let name = fresh(app);
-    let queue = queue(json!({ "nodePoolId": pool }));
+    let queue = queue(&json!({ "nodePoolId": pool }));
     let new = json!({
         "type": "HYBRID", "name": name, "workspaceId": own.of("workspaceId"), "executor": "CELERY",
         "clusterId": cluster, "workerQueues": [queue],
@@ -145,7 +145,7 @@ async fn on_pools(app: &TestApp, own: &Place, operation_id: &str) -> Vec<Shape> 
 }
 
 /// A default queue of workers.
-pub(super) fn queue(others: Value) -> Value {
+pub(super) fn queue(others: &Value) -> Value {
     let mut queue = json!({
         "name": "default", "isDefault": true, "minWorkerCount": 0, "maxWorkerCount": 2, "workerConcurrency": 5,
     });

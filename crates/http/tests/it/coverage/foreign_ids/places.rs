@@ -42,7 +42,7 @@ impl Place {
         let (cluster, pool) = hybrid(app, admitted).await;
         let body = json!({
             "name": fresh(app), "workspaceId": workspace, "clusterId": cluster, "executor": "CELERY",
-            "workerQueues": [queue(json!({ "nodePoolId": pool }))],
+            "workerQueues": [queue(&json!({ "nodePoolId": pool }))],
         });
         let made = app.post(&app.owner, &app.path("/deployments"), body).await.ok();
         let id: DeploymentId = made["id"].as_str().expect("an id").parse().expect("an id");

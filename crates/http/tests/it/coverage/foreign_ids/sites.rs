@@ -107,7 +107,11 @@ pub(super) fn put(body: &mut Value, field: &str, id: &str) -> bool {
             items.iter_mut().for_each(|item| *item = id.into());
             return !items.is_empty();
         }
-        return items.iter_mut().fold(false, |is_put, item| put(item, rest, id) || is_put);
+        let mut is_put = false;
+        for item in items {
+            is_put |= put(item, rest, id);
+        }
+        return is_put;
     }
     match body.get_mut(name) {
         Some(value) if rest.is_empty() => {
