@@ -11,7 +11,7 @@ use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::sha256_hex;
 use crate::{App, allowed_ip_address_ranges};
 
-crate::system::acts_for_the_system!(Doorkeeper);
+crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();
 
 /// An agent that may call the agent endpoints of its deployment.

@@ -28,7 +28,7 @@ use crate::user_sessions::{current, origin};
 use crate::{App, audit};
 use attempt::Attempt;
 
-crate::system::acts_for_the_system!(Doorkeeper);
+crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();
 
 const WRONG_PASSWORD: &str = "is not your password; send \"\" if you have none yet";

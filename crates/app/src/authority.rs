@@ -33,7 +33,7 @@ use crate::sessions::OpenSession;
 use crate::signing::TokenError;
 use crate::{App, allowed_ip_address_ranges, secrets};
 
-crate::system::acts_for_the_system!(Doorkeeper);
+crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();
 
 /// The kind of a change of rights in the change log.

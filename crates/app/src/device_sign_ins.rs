@@ -27,7 +27,7 @@ use crate::secrets::{hex, sha256, sha256_hex};
 use crate::throttle::{Account, Place};
 use crate::{App, audit, sessions};
 
-crate::system::acts_for_the_system!(Doorkeeper);
+crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();
 
 /// The page where a person decides, and the purpose of the keyed hash of what is typed there.

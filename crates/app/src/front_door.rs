@@ -20,5 +20,5 @@ pub use podium_store::front_door::DeploymentRef;
 pub use ports::{ListenRequest, Listeners};
 pub use record::{ForwardedRequest, OPERATION_ID};
 
-crate::system::acts_for_the_system!(Doorkeeper);
+crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();

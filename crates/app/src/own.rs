@@ -12,7 +12,7 @@ use podium_store::{Paging, grants};
 use crate::cx::Cx;
 use crate::error::Result;
 
-crate::system::acts_for_the_system!(Doorkeeper);
+crate::system::acts_for_the_system!();
 
 /// The caller's account; none for an API token.
 pub(crate) fn account(cx: &Cx<()>, conn: &Conn) -> Result<Option<Account>> {

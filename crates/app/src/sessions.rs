@@ -23,7 +23,7 @@ use crate::secrets::{hex, sha256, sha256_hex, unhex};
 use crate::user_sessions::origin;
 use crate::{App, audit, auth};
 
-crate::system::acts_for_the_system!(Doorkeeper);
+crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();
 
 /// What a browser is answered with when it has signed in or out.

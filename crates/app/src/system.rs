@@ -3,9 +3,9 @@
 //! Functions behind endpoints act for their caller, with the scope that was proven for it. A few modules act for the
 //! server itself: they identify callers, manage sessions and stored responses, write audit records, clean up, or serve
 //! endpoints that a scope cannot serve (`auth`, `device_sign_ins`, `user_sessions`, `front_door::open`, `deploys::uploads`,
-//! `own`), or run the units of calls (`cx`). They are listed here and nowhere else, and ARCHITECTURE.md says why each needs the capability. Each has a key that only it can construct, so
-//! no other module can open the vault, even though every module can see it. From outside this crate there is not even a
-//! vault:
+//! `own`), or run the units of calls (`cx`). They are listed here and nowhere else, with how much of the
+//! right each gets, and ARCHITECTURE.md says why it needs that. Each has a key that only it can construct, so no other
+//! module can open the vault, even though every module can see it. From outside this crate there is not even a vault:
 //!
 //! ```compile_fail,E0616
 //! fn take(app: &podium_app::App) {
@@ -79,13 +79,10 @@ impl Vault {
 /// own: others can name the key, and cannot make one.
 macro_rules! acts_for_the_system {
     () => {
-        $crate::system::acts_for_the_system!(System);
-    };
-    ($right:ident) => {
         /// Opens the vault for this module and those inside it.
         pub(crate) struct SystemKey(());
 
-        fn system(app: &$crate::App) -> podium_store::$right {
+        fn system(app: &$crate::App) -> <SystemKey as $crate::system::Key>::Right {
             app.system.open(SystemKey(()))
         }
     };

@@ -15,7 +15,7 @@ use crate::authority::sessions_change;
 use crate::cx::{Call, Cx, Request};
 use crate::error::Result;
 
-crate::system::acts_for_the_system!(Doorkeeper);
+crate::system::acts_for_the_system!();
 
 const NO_PERSON: &str = "sign in as the user whose sessions are meant";
 
