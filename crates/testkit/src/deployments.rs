@@ -108,6 +108,11 @@ impl TestApp {
         self.app.db(&self.system).write(None, unit).await.expect("a deployment can be deleted");
     }
 
+    /// Places every deployment on a node, as if that had happened while nobody looked.
+    pub async fn place_on(&self, node: podium_api::NodeId) {
+        self.execute(&format!("UPDATE placements SET node_id = '{node}'")).await;
+    }
+
     /// A deployment as it is stored.
     pub async fn stored_deployment(&self, id: DeploymentId) -> Option<DeploymentRow> {
         let system = self.system;

@@ -15,6 +15,39 @@ use crate::actors::Actor;
 use crate::app::{KEY, START, TestApp};
 use crate::databases::{Database, Engine};
 
+/// Rows that no call makes, but browsers, uploads and loops.
+const FURTHER: &[&str] = &[
+    "INSERT INTO nodes (id, name, first_seen_at, last_seen_at) SELECT id, 'here', created_at, created_at FROM workspaces LIMIT 1",
+    "INSERT INTO placements SELECT d.id, n.id FROM deployments d, nodes n LIMIT 1",
+    "INSERT INTO clean_ups (deployment_id, began_at) SELECT id, created_at FROM deployments LIMIT 1",
+    "INSERT INTO event_spools (deployment_id, segment, read_bytes, dropped, allowance, allowed_since) \
+     SELECT id, 1, 2, 3, 4, created_at FROM deployments LIMIT 1",
+    "INSERT INTO browser_sessions (hash, credential_hash, subject_id, token_id, is_own, created_at, expires_at) \
+     SELECT 'a hash', hash, subject_id, subject_id, 0, 1, 2 FROM credentials LIMIT 1",
+    "INSERT INTO door_passes (hash, deployment_id, credential_hash, expires_at) \
+     SELECT hash, deployment_id, credential_hash, expires_at FROM door_codes LIMIT 1",
+    "INSERT INTO resting_ports (port, deployment_id, released_at) SELECT 18999, id, created_at FROM deployments LIMIT 1",
+    "INSERT INTO cluster_workspaces (cluster_id, workspace_id) SELECT c.id, w.id FROM clusters c, workspaces w LIMIT 1",
+    "INSERT INTO custom_role_workspaces (role_id, workspace_id) SELECT r.id, w.id FROM custom_roles r, workspaces w LIMIT 1",
+    "INSERT INTO staged_blocks (organization_id, deployment_id, deploy_id, kind, block, bytes) \
+     SELECT organization_id, deployment_id, id, 'dags', 'a block', 5 FROM deploys LIMIT 1",
+    "INSERT INTO uploads (id, deployment_id, deploy_id, kind, object_key, sha256, bytes, unpacked, entries, created_at) \
+     SELECT id, deployment_id, id, 'dags', 'a/key', 'a sum', 5, 6, 1, created_at FROM deploys LIMIT 1",
+    "INSERT INTO alert_firings (id, alert_id, organization_id, workspace_id, deployment_id, subject_type, subject_id, \
+     subject_key, subject_name, dag_id, run_id, reason, count, is_told, since, last_at) \
+     SELECT a.id, a.id, a.organization_id, d.workspace_id, d.id, 'DEPLOYMENT', d.id, d.id, d.name, '', '', 'It is down.', \
+     1, TRUE, d.created_at, d.created_at FROM alerts a, deployments d LIMIT 1",
+    "INSERT INTO alert_watches (alert_id, workspace_id, deployment_id, subject_type, subject_id, subject_key, subject_name, \
+     dag_id, run_id, reason, since) \
+     SELECT a.id, d.workspace_id, d.id, 'DEPLOYMENT', d.id, d.id, d.name, '', '', 'It is down.', d.created_at \
+     FROM alerts a, deployments d LIMIT 1",
+    "INSERT INTO alert_mails (id, alert_id, recipient, subject, body, attempts, due_at) \
+     SELECT id, id, 'someone@podium.test', 'Down', 'It is down.', 1, created_at FROM alerts LIMIT 1",
+];
+
+/// Endpoints that read something which is not in the database.
+const ELSEWHERE: &[(&str, &str)] = &[("ListDeployFiles", "archives are on disk")];
+
 /// Where the ids of an application begin that starts on a snapshot.
 const LATER_IDS: u32 = 400_000;
 
@@ -30,6 +63,13 @@ impl TestApp {
             "owner": { "id": self.owner.id, "token": self.owner.token },
             "tables": tables,
         })
+    }
+
+    /// Adds rows of what no call makes.
+    pub async fn add_what_no_call_makes(&self) {
+        for statement in FURTHER {
+            self.execute(statement).await;
+        }
     }
 
     async fn all_rows(&self, table: Table) -> Vec<Value> {

@@ -43,7 +43,7 @@ impl Machine {
         let mut make = Command::new(&host.python.path);
         make.args(["-m", "venv", "--without-pip", "--copies"]).arg(&at);
         assert!(make.status().unwrap().success());
-        fs::write(at.join(READY), "the seal").unwrap();
+        allow_blocking(|| fs::write(at.join(READY), "the seal")).unwrap();
         let packages = Packages::new(layout.clone(), 0, None);
         let runtime = Runtime::at("3.3.2".parse().unwrap(), at);
         Some(Self { root: root.to_owned(), layout, host, uv, runtime, packages })
