@@ -1,3 +1,6 @@
+mod between_planes;
+mod keys;
+
 use podium_api::enums::DeploymentType;
 use podium_api::{DeploymentId, Id, OrganizationId, WorkspaceId};
 use podium_domain::deployments::Spec;
@@ -359,25 +362,6 @@ fn metrics_go_where_they_should_with_headers_as_they_are_read() {
 }
 
 #[test]
-fn keys_differ_by_purpose_and_are_long_enough() {
-    let keys = EnvironmentKeys::new(|purpose| secret(&format!("{purpose:-<43}")));
-    assert_eq!(BASE64_URL_SAFE.decode(keys.fernet.reveal()).unwrap().len(), 32);
-    assert!(keys.token_signing.reveal().len() >= 64 && keys.session.reveal().len() >= 64);
-    assert_ne!(keys.token_signing, keys.session);
-}
-
-#[test]
-fn a_key_of_one_environment_is_useless_for_another() {
-    let keys = |id: u32| {
-        let keys =
-            EnvironmentKeys::new(|purpose| secret(&format!("{purpose} of {id}, which is long enough")));
-        [keys.fernet, keys.token_signing, keys.session].map(|key| key.reveal().to_owned())
-    };
-    let all: BTreeSet<String> = keys(1).into_iter().chain(keys(2)).collect();
-    assert_eq!(all.len(), 6, "{all:?}");
-}
-
-#[test]
 fn a_project_is_importable_and_its_packages_come_after_it() {
     let mut wanted = environment();
     wanted.variables = settings(&[("PYTHONPATH", "/mine")]);
@@ -403,47 +387,6 @@ fn a_project_is_importable_and_its_packages_come_after_it() {
             assert_eq!(folder, format!("{root}/plugins"));
             let programs = "/plane/runtimes/x/bin:/plane/layer/site/bin:/usr/local/bin:/usr/bin:/bin";
             assert_eq!(value(&told.variables, "PATH"), Some(programs), "{}", told.name);
-        }
-    }
-}
-
-/// A plane on which nothing is where it is on one machine.
-#[test]
-fn what_differs_between_planes_is_told_as_it_is_given() {
-    let files = Files { dags: "/podium/code/dags".into(), drain: "/signals/drain".into(), ..files() };
-    let url = secret("postgresql+psycopg2://x:pw@db/x");
-    let wanted = environment();
-    for (version, section) in [("3.3.2", "API"), ("2.11.2", "WEBSERVER")] {
-        let context = SettingsContext {
-            environment: &wanted,
-            version: version.parse().unwrap(),
-            files: &files,
-            web_server: WebServerAddress { host: "0.0.0.0", port: 8080, url: "http://web.calm-river:80" },
-            public_url: "https://podium.example",
-            database: MetadataDatabase { url: &url, kept_connections: 1, more_connections: 4 },
-            bundles: json!([{ "name": "dags", "classpath": "fetched" }]),
-            tasks: &Tasks { parallelism: 2, celery: None, is_sequential: false },
-            keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
-            project: None,
-        };
-        let programs = programs(&context);
-        let told = program(&programs, "scheduler");
-        let is = |name: &str, expected: &str| assert_eq!(value(told, name), Some(expected), "{version}");
-        is("AIRFLOW__DATABASE__SQL_ALCHEMY_POOL_SIZE", "1");
-        is("AIRFLOW__DATABASE__SQL_ALCHEMY_MAX_OVERFLOW", "4");
-        is("AIRFLOW__CORE__DAGS_FOLDER", "/podium/code/dags/current");
-        is("PODIUM_DRAIN", "/signals/drain");
-        let prefix = if section == "API" { "AIRFLOW__API__" } else { "AIRFLOW__WEBSERVER__WEB_SERVER_" };
-        is(&format!("{prefix}HOST"), "0.0.0.0");
-        is(&format!("{prefix}PORT"), "8080");
-        if section == "API" {
-            let tasks = "http://web.calm-river:80/airflow/calm-river-1234/execution/";
-            is("AIRFLOW__CORE__EXECUTION_API_SERVER_URL", tasks);
-            let bundles = r#"[{"name":"dags","classpath":"fetched"}]"#;
-            is("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", bundles);
-        }
-        for (name, value) in programs.iter().flat_map(|program| &program.variables) {
-            assert!(!value.reveal().contains("127.0.0.1"), "{name} in {version}");
         }
     }
 }
