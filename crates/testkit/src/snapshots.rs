@@ -45,9 +45,6 @@ const FURTHER: &[&str] = &[
      SELECT id, id, 'someone@podium.test', 'Down', 'It is down.', 1, created_at FROM alerts LIMIT 1",
 ];
 
-/// Endpoints that read something which is not in the database.
-const ELSEWHERE: &[(&str, &str)] = &[("ListDeployFiles", "archives are on disk")];
-
 /// Where the ids of an application begin that starts on a snapshot.
 const LATER_IDS: u32 = 400_000;
 
