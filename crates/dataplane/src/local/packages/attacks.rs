@@ -66,16 +66,15 @@ impl Machine {
         fs::read_to_string(self.root.join("open/marks")).unwrap()
     }
 
-    /// The files that a package has written where it should not.
+    /// The files that a package has written where it should not. Directories of jobs are removed meanwhile.
     fn escaped(&self) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        let mut below = vec![self.root.clone()];
+        let (mut found, mut below) = (Vec::new(), vec![self.root.clone()]);
         while let Some(directory) = below.pop() {
-            for entry in fs::read_dir(directory).unwrap() {
-                let path = entry.unwrap().path();
-                if fs::symlink_metadata(&path).unwrap().is_dir() {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     below.push(path);
-                } else if path.file_name().unwrap().to_string_lossy().starts_with("escaped") {
+                } else if entry.file_name().to_string_lossy().starts_with("escaped") {
                     found.push(path);
                 }
             }
