@@ -193,6 +193,8 @@ fn an_unusable_interpreter_prevents_the_start() {
 fn a_full_disk_is_reported_everywhere_and_nothing_is_started_on_it() {
     let mut installation = Installation::new();
     installation.set("PODIUM_DISK_RESERVE_MIB", "99999999999");
+    // Environments elsewhere have disks of their own.
+    installation.set("PODIUM_SIMULATED_IS_BOUND", "true");
     let program = installation.serve(&[]);
     let token = installation.read("owner-token");
     let ready = program.get("/readyz", "");

@@ -7,6 +7,9 @@ use serde_json::json;
 
 use crate::program::Installation;
 
+/// What every start of these tests says.
+const SIMULATED: &str = "Nothing real runs: deployments are simulated (--data-plane simulated).";
+
 #[test]
 fn the_first_start_says_where_the_token_is_and_never_the_token_itself() {
     let installation = Installation::new();
@@ -16,14 +19,14 @@ fn the_first_start_says_where_the_token_is_and_never_the_token_itself() {
     let url = format!("http://{}", first.address);
     let expected = format!(
         "The owner's token is kept in {}.\nTo use a browser, sign in at {url}/sign-in with that token, or as owner@localhost \
-         with a password that `podium owner-password` sets.\nPodium is ready at {url}\n",
+         with a password that `podium owner-password` sets.\n{SIMULATED}\nPodium is ready at {url}\n",
         path.display(),
     );
     assert_eq!(first.said(), expected);
     assert_eq!(first.get("/v1/users/self", &token).json()["username"], "owner@localhost");
     assert!(!first.stop().contains(&token));
     let second = installation.serve(&[]);
-    assert_eq!(second.said(), format!("Podium is ready at http://{}\n", second.address));
+    assert_eq!(second.said(), format!("{SIMULATED}\nPodium is ready at http://{}\n", second.address));
     assert_eq!(installation.read("owner-token"), token);
     assert_eq!(second.get("/v1/users/self", &token).status, 200);
     assert!(!second.stop().contains(&token));
