@@ -6,7 +6,7 @@ use podium_api::{OrganizationId, SubjectId, Timestamp};
 use podium_app::App;
 use podium_app::secrets::Secrets;
 use podium_app::world::World;
-use podium_db::{Column, Db, FromColumn, Options, Row, Sql, Table, Value as Param};
+use podium_db::{Column, Db, FromColumn, Options, Row, Sql, Table, Target, Value as Param};
 use podium_http::Settings;
 use podium_store::MIGRATIONS;
 use serde_json::{Map, Value, json};
@@ -127,24 +127,46 @@ async fn fill(database: &Database, version: u32, snapshot: &Value) {
     let then: Vec<_> = MIGRATIONS.iter().filter(|one| one.version <= version).copied().collect();
     db.migrate(&then).await.expect("the schema of that time can be made");
     let tables = snapshot["tables"].as_object().expect("tables").clone();
+    // PostgreSQL numbers rows by itself otherwise.
+    let is_postgres = matches!(database.target(), Target::Postgres(_));
+    let numbering = if is_postgres { " OVERRIDING SYSTEM VALUE" } else { "" };
     let filled = db.write(None, move |tx| {
         for (table, rows) in &tables {
             // Rows that a migration itself has made are in the snapshot, too.
             tx.execute(&Sql::owned(format!("DELETE FROM {table}")), &[])?;
             for row in rows.as_array().into_iter().flatten() {
-                insert(tx, table, row.as_object().expect("a row"))?;
+                insert(tx, table, row.as_object().expect("a row"), numbering)?;
             }
         }
-        Ok::<_, podium_db::Error>(())
+        if is_postgres { go_on_numbering(tx) } else { Ok(()) }
     });
     filled.await.expect("the rows can be made");
     db.close().await;
 }
 
-fn insert(tx: &podium_db::Tx, table: &str, row: &Map<String, Value>) -> podium_db::Result<()> {
+/// Numbers further rows after those that are there.
+fn go_on_numbering(tx: &podium_db::Tx) -> podium_db::Result<()> {
+    let sql = "SELECT table_name::text, column_name::text FROM information_schema.columns \
+               WHERE is_identity = 'YES' AND table_schema = current_schema()";
+    let numbered =
+        tx.query(&Sql::owned(sql.into()), &[], |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)))?;
+    for (table, column) in numbered {
+        let next = format!("COALESCE((SELECT MAX({column}) FROM {table}), 0) + 1");
+        let sql = format!("SELECT setval(pg_get_serial_sequence('{table}', '{column}'), {next}, FALSE)");
+        tx.query(&Sql::owned(sql), &[], |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+fn insert(
+    tx: &podium_db::Tx,
+    table: &str,
+    row: &Map<String, Value>,
+    numbering: &str,
+) -> podium_db::Result<()> {
     let names: Vec<&str> = row.keys().map(String::as_str).collect();
     let places: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
-    let sql = format!("INSERT INTO {table} ({}) VALUES ({})", names.join(", "), places.join(", "));
+    let sql = format!("INSERT INTO {table} ({}){numbering} VALUES ({})", names.join(", "), places.join(", "));
     let blobs: Vec<Vec<u8>> = row
         .values()
         .map(|value| {
