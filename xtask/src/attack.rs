@@ -9,9 +9,9 @@ const TESTS: &str = "attacks::";
 
 /// Runs every attack, one at a time: each wants the machine to itself.
 pub(crate) fn run() -> Outcome {
-    // Some attack what the program starts, below what can be reached through it.
-    let packages = ["--package", "podium-cli", "--package", "podium-dataplane", "--test", "it", "--lib"];
-    let mut command = cargo(&[&["test"], packages.as_slice(), &[TESTS, "--"]].concat());
+    // Some attack what the program starts, below what can be reached through it. All of the workspace is named, as for the
+    // other tests: what is compiled is then what they have compiled.
+    let mut command = cargo(&["test", "--workspace", "--test", "it", "--lib", TESTS, "--"]);
     command.args(["--nocapture", "--test-threads", "1"]).env("PODIUM_ATTACK", "full");
     airflow::network();
     must_with_postgres(&mut command)

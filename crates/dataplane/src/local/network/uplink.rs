@@ -1,10 +1,14 @@
 //! The uplink of a network: the network stack, and the relay to the machine's loopback interface.
 
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 
-use rustix::thread::set_no_new_privs;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::thread::{UnshareFlags, set_no_new_privs};
 use tokio::process::Command;
 
 use super::holder::{become_user, drop_capabilities};
@@ -49,6 +53,10 @@ const TOLD: &[&str] = &[
     "--no-ra",
 ];
 
+/// Where the network stack finds the device that its interface is made with.
+const DEVICE: &str = "/dev/net/tun";
+const DEVICE_DIRECTORY: &str = "/dev/net";
+
 /// An uplink.
 #[derive(Clone, Debug)]
 pub struct Uplink {
@@ -70,6 +78,12 @@ impl Uplink {
     }
 
     fn lead_out(self) -> io::Result<String> {
+        if self.user.is_some() {
+            let hint = |error| {
+                format!("only root can open {DEVICE} (`chmod 666` helps), and a copy failed: {error}")
+            };
+            own_device().map_err(|error| io::Error::other(hint(error)))?;
+        }
         become_user(self.user, false)?;
         set_no_new_privs(true)?;
         if self.user.is_some() {
@@ -92,4 +106,21 @@ impl Uplink {
             Ok(format!("{} exited: {status}", self.pasta.display()))
         })
     }
+}
+
+/// Gives this process a device of its own if only root can open the machine's, as on systems without udev. That it can be
+/// opened allows nothing: to make an interface takes the capability in the network.
+fn own_device() -> io::Result<()> {
+    const EVERYONE: u32 = 0o666;
+    let machines = match fs::metadata(DEVICE) {
+        Ok(device) if device.mode() & EVERYONE != EVERYONE => device,
+        // The network stack says what is wrong with it.
+        _ => return Ok(()),
+    };
+    #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
+    rustix::thread::unshare(UnshareFlags::NEWNS)?;
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    mount("tmpfs", DEVICE_DIRECTORY, "tmpfs", MountFlags::NOSUID | MountFlags::NOEXEC, c"mode=755,size=4k")?;
+    mknodat(CWD, DEVICE, FileType::CharacterDevice, Mode::empty(), machines.rdev())?;
+    fs::set_permissions(DEVICE, fs::Permissions::from_mode(EVERYONE))
 }
