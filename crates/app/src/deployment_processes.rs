@@ -33,8 +33,9 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
     let elsewhere = app.on_other_nodes(&ids).await?;
     let observed = match app.observer.get() {
         Some(observer) if !ids.is_empty() => {
-            let here = ids.iter().filter(|id| !elsewhere.contains(id)).copied().collect();
-            observer.processes(&app.locations(here).await?).await
+            let here: Vec<_> = ids.iter().filter(|id| !elsewhere.contains(id)).copied().collect();
+            let located = cx.read(move |cx, conn| Ok(deployments::located(conn, cx.scope(), &here)?));
+            observer.processes(&located.await?).await
         }
         _ => Ok((Vec::new(), None)),
     };

@@ -258,7 +258,7 @@ fn conditions(cx: &Cx<Scope>, deployment: &DeploymentRow, wakes: bool) -> Deploy
 
 /// Whether images are run where a deployment is.
 fn runs_images(cx: &Cx<Scope>, deployment: &DeploymentRow) -> bool {
-    cx.app().observer.get().is_none_or(|observer| observer.runs_images(&deployment.location()))
+    cx.app().observer.get().is_none_or(|observer| observer.runs_images(deployment.location().plane()))
 }
 
 /// Whether a deployment is to hibernate now.

@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use podium_api::{DeploymentId, NodeId, Timestamp};
 use podium_db::Tx;
-use podium_domain::planes::Location;
-use podium_store::deployments;
 use podium_store::nodes::{self, NodeRow, Placement};
 
 use crate::App;
@@ -112,12 +110,6 @@ impl App {
         };
         let (system, ids) = (system(self), ids.to_vec());
         Ok(db(self).read(None, move |conn| nodes::on_other_nodes(conn, &system, &ids, node)).await?)
-    }
-
-    /// Where the environments of these deployments are.
-    pub(crate) async fn locations(&self, ids: Vec<DeploymentId>) -> Result<Vec<Location>> {
-        let system = system(self);
-        Ok(db(self).read(None, move |conn| deployments::locations(conn, &system, &ids)).await?)
     }
 
     /// Refuses requests that only the deployment's node can answer.

@@ -54,7 +54,8 @@ impl Planes {
         self.of_kind(location.plane)
     }
 
-    fn of_kind(&self, kind: Option<PlaneKind>) -> &Arc<dyn DataPlane> {
+    /// The plane of a kind; `None` is that of the server's own infrastructure.
+    pub fn of_kind(&self, kind: Option<PlaneKind>) -> &Arc<dyn DataPlane> {
         let Some(kind) = kind else { return self.own() };
         let mut all = self.planes.iter().chain(self.missing.iter());
         all.find(|plane| plane.kind() == kind).unwrap_or_else(|| self.own())

@@ -31,7 +31,6 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use podium_api::{Description, Timestamp};
 use podium_app::front_door::PresentedCredential;
 use podium_app::{App, Error, Request, Unauthenticated};
-use podium_dataplane::Planes;
 
 pub(crate) use own_origin::OwnOrigin;
 
@@ -40,6 +39,7 @@ use crate::errors::Failure;
 use crate::in_process::InProcessCalls;
 use crate::incoming::bearer;
 use crate::peer::Peer;
+use crate::planes::PlanesInScope;
 use crate::settings::Settings;
 
 const LONGEST_USER_AGENT: usize = 512;
@@ -47,7 +47,7 @@ const LONGEST_USER_AGENT: usize = 512;
 /// The front door.
 pub(crate) struct FrontDoor {
     app: App,
-    planes: Planes,
+    planes: PlanesInScope,
     upstreams: upstream::Upstreams,
     tags: tags::Tags,
     /// The endpoints, for the pages of the console.
@@ -134,7 +134,12 @@ impl InboundRequest {
 }
 
 impl FrontDoor {
-    pub(crate) fn new(app: App, planes: Planes, endpoints: Arc<InProcessCalls>, settings: &Settings) -> Self {
+    pub(crate) fn new(
+        app: App,
+        planes: PlanesInScope,
+        endpoints: Arc<InProcessCalls>,
+        settings: &Settings,
+    ) -> Self {
         let (upstreams, tags) = (upstream::Upstreams::new(), tags::Tags::default());
         let (form_timeout, airflow_timeout) =
             (settings.public_body_timeout, settings.console_airflow_timeout);
@@ -148,11 +153,7 @@ impl FrontDoor {
 
     /// Resource usage of this machine's environments.
     pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::EnvironmentMetrics> {
-        let Some(machine) = self.planes.machine() else { return Vec::new() };
-        machine.all_metrics().await.unwrap_or_else(|fault| {
-            tracing::warn!(%fault, "the environments of this machine cannot be measured");
-            Vec::new()
-        })
+        self.planes.vitals().await
     }
 
     /// Handles a request below `/airflow/` at the control plane's own URL.

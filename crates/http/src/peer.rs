@@ -7,10 +7,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use podium_dataplane::Planes;
 use tokio::sync::OnceCell;
 
 use crate::connections::Connection;
+use crate::planes::PlanesInScope;
 
 /// The other end of a connection.
 pub(crate) struct Peer {
@@ -33,7 +33,7 @@ impl Peer {
     }
 
     /// Whether it is a process of an environment. Determined once per connection.
-    pub(crate) async fn is_of_an_environment(&self, planes: &Planes) -> bool {
+    pub(crate) async fn is_of_an_environment(&self, planes: &PlanesInScope) -> bool {
         *self.is_of_an_environment.get_or_init(|| planes.run_peer(self.address, self.own)).await
     }
 }

@@ -37,10 +37,10 @@ use crate::front_door::{
 use crate::in_process::InProcessCalls;
 use crate::incoming::Incoming;
 use crate::metrics::Meter;
-use crate::observer::PlaneObserver;
 use crate::pace::Pace;
 use crate::pages::{self, Page};
 use crate::peer::Peer;
+use crate::planes::PlanesInScope;
 use crate::respond;
 use crate::response_cache::ResponseCache;
 use crate::routes::{self, Route};
@@ -119,7 +119,8 @@ impl Server {
         // An application with several servers has the same endpoints on all of them.
         let endpoints = Arc::new(InProcessCalls::new(routes.clone()));
         let _ = app.calls.set(Arc::clone(&endpoints) as _);
-        let _ = app.observer.set(Arc::new(PlaneObserver(planes.clone())));
+        let planes = PlanesInScope::new(planes);
+        let _ = app.observer.set(Arc::new(planes.clone()));
         let openapi = document.to_json(&format!("{}{PREFIX}", app.config.public_url));
         let mut seed = [0; 8];
         app.world.fill(&mut seed);

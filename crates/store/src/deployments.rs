@@ -112,6 +112,8 @@ statements! {
     IN_WORKSPACE = "SELECT id FROM deployments WHERE workspace_id = $1 AND organization_id = $2";
     LOCATIONS = "SELECT t.id, t.namespace, t.cluster_id, cl.plane FROM deployments t \
         LEFT JOIN clusters cl ON cl.id = t.cluster_id WHERE t.id IN ($1[])";
+    LOCATED = "SELECT t.id, t.namespace, t.cluster_id, cl.plane, t.workspace_id FROM deployments t \
+        LEFT JOIN clusters cl ON cl.id = t.cluster_id WHERE t.id IN ($2[]) AND t.organization_id = $1";
     DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
 }
 
@@ -265,6 +267,15 @@ pub fn proven(
 ) -> Result<Option<(InScope<DeploymentId>, DeploymentRow)>> {
     let found = get(conn, scope, id)?.filter(|row| scope.covers(row.id, row.workspace_id));
     Ok(found.map(|row| (InScope::found(row.id), row)))
+}
+
+/// Where the environments of those of these deployments are that the scope finds.
+pub fn located(conn: &Conn, scope: &Scope, ids: &[DeploymentId]) -> Result<Vec<InScope<Location>>> {
+    let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
+    let found = conn
+        .query(&LOCATED, params![scope.organization(), &ids], |row| Ok((location(row, 0, 1)?, row.id(4)?)))?;
+    let covered = found.into_iter().filter(|(at, workspace_id)| scope.covers(at.id, *workspace_id));
+    Ok(covered.map(|(at, _)| InScope::found(at)).collect())
 }
 
 /// Reads a deployment for the loops, which look at all organizations.

@@ -7,10 +7,10 @@ use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, OrganizationId, SessionId, Timestamp, WorkspaceId};
 use podium_db::{Conn, Result, Row, Tx, Value, params, statements};
 use podium_domain::UserText;
-use podium_domain::planes::{ClusterLocation, Location};
+use podium_domain::planes::Location;
 
 use crate::columns::Columns;
-use crate::{Doorkeeper, Scope, System, deployments};
+use crate::{Doorkeeper, InScope, Membership, Scope, System, deployments};
 
 /// A deployment `d` as it is identified by its address, with its cluster `c`.
 macro_rules! deployment_ref {
@@ -33,7 +33,7 @@ statements! {
         LEFT JOIN clusters c ON c.id = d.cluster_id WHERE d.id = $1");
     BY_PORT = concat!("SELECT ", deployment_ref!(), " FROM door_ports p JOIN deployments d ON d.id = p.deployment_id \
         LEFT JOIN clusters c ON c.id = d.cluster_id WHERE p.port = $1");
-    WORKSPACE_AND_STATUS = "SELECT workspace_id, status FROM deployments WHERE id = $1";
+    AT_DOOR = "SELECT workspace_id, status FROM deployments WHERE id = $1";
     ADD_CODE = "INSERT INTO door_codes (hash, deployment_id, credential_hash, expires_at, session_hash) \
         VALUES ($1, $2, $3, $4, $5)";
     CODE = "SELECT deployment_id, credential_hash, expires_at, session_hash FROM door_codes WHERE hash = $1";
@@ -71,20 +71,63 @@ statements! {
 /// A deployment as identified by its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentRef {
-    /// The deployment.
-    pub id: DeploymentId,
-    /// Its organization.
-    pub organization_id: OrganizationId,
-    /// Its name in the data plane.
-    pub namespace: String,
-    /// The cluster that it runs on.
-    pub cluster: Option<ClusterLocation>,
+    location: Location,
+    organization_id: OrganizationId,
 }
 
 impl DeploymentRef {
+    /// The deployment.
+    pub const fn id(&self) -> DeploymentId {
+        self.location.id
+    }
+
+    /// Its organization.
+    pub const fn organization_id(&self) -> OrganizationId {
+        self.organization_id
+    }
+
+    /// Its name in the data plane.
+    pub fn namespace(&self) -> &str {
+        &self.location.namespace
+    }
+}
+
+/// A deployment at whose door somebody is, who may not be let in.
+#[derive(Clone, Debug)]
+pub struct DoorRow {
+    deployment: DeploymentRef,
+    workspace_id: WorkspaceId,
+    status: DeploymentStatus,
+}
+
+impl DoorRow {
+    /// Proof that a member may see it.
+    pub fn seen_by(self, member: &Membership) -> Option<InScope<Self>> {
+        let is_seen = member.organization_id() == self.deployment.organization_id
+            && member.grants().sees_deployment(self.deployment.id(), self.workspace_id);
+        is_seen.then(|| InScope::found(self))
+    }
+
+    /// The deployment.
+    pub const fn deployment(&self) -> &DeploymentRef {
+        &self.deployment
+    }
+
+    /// Its workspace.
+    pub const fn workspace_id(&self) -> WorkspaceId {
+        self.workspace_id
+    }
+
+    /// What it is doing.
+    pub const fn status(&self) -> DeploymentStatus {
+        self.status
+    }
+}
+
+impl InScope<DoorRow> {
     /// Where its environment is.
-    pub fn location(&self) -> Location {
-        Location { id: self.id, namespace: self.namespace.clone(), cluster: self.cluster }
+    pub fn location(&self) -> InScope<Location> {
+        InScope::found(self.get().deployment.location.clone())
     }
 }
 
@@ -136,13 +179,15 @@ pub fn summary(conn: &Conn, _: &Doorkeeper, id: DeploymentId) -> Result<Option<D
     })
 }
 
-/// The workspace and the status of a deployment.
-pub fn workspace_and_status(
-    conn: &Conn,
-    _: &Doorkeeper,
-    id: DeploymentId,
-) -> Result<Option<(WorkspaceId, DeploymentStatus)>> {
-    conn.query_opt(&WORKSPACE_AND_STATUS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
+/// A deployment for somebody at its door. Looking for one that does not exist takes as long.
+pub fn at_door(conn: &Conn, _: &Doorkeeper, deployment: Option<&DeploymentRef>) -> Result<Option<DoorRow>> {
+    let id = deployment.map_or("", |deployment| deployment.location.id.as_str());
+    let found = conn.query_opt(&AT_DOOR, params![id], |row| Ok((row.id(0)?, row.word(1)?)))?;
+    Ok(deployment.zip(found).map(|(deployment, (workspace_id, status))| DoorRow {
+        deployment: deployment.clone(),
+        workspace_id,
+        status,
+    }))
 }
 
 /// Adds a one-time code.
@@ -250,8 +295,7 @@ fn values<'a>(hash: &'a str, access: &'a EnvironmentAccess) -> [Value<'a>; 5] {
 }
 
 fn deployment_ref(row: &Row<'_>) -> Result<DeploymentRef> {
-    let Location { id, namespace, cluster } = deployments::location(row, 0, 2)?;
-    Ok(DeploymentRef { id, organization_id: row.id(1)?, namespace, cluster })
+    Ok(DeploymentRef { location: deployments::location(row, 0, 2)?, organization_id: row.id(1)? })
 }
 
 fn access(row: &Row<'_>) -> Result<EnvironmentAccess> {

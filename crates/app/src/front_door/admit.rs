@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use podium_api::enums::DeploymentStatus;
-use podium_api::{DeploymentId, Id, Method, Timestamp, WorkspaceId};
+use podium_api::{Method, Timestamp};
 use podium_domain::Refusal;
 use podium_domain::airflow::Rights;
-use podium_store::front_door::{self, DeploymentRef};
+use podium_store::InScope;
+use podium_store::front_door::{self, DeploymentRef, DoorRow};
 
 use super::db;
 use super::system;
@@ -38,21 +38,23 @@ pub enum PresentedCredential<'a> {
 pub struct AdmittedCaller {
     /// Who it is.
     pub authority: Arc<Authority>,
-    /// The deployment.
-    pub deployment: DeploymentRef,
-    /// Its workspace.
-    pub workspace_id: WorkspaceId,
-    /// What the deployment is doing.
-    pub status: DeploymentStatus,
+    /// The deployment, which it may see.
+    pub at: InScope<DoorRow>,
     /// The browser's session that it came with, or that its pass came from.
     pub session: Option<OpenSession>,
 }
 
 impl AdmittedCaller {
+    /// The deployment.
+    pub const fn deployment(&self) -> &DeploymentRef {
+        self.at.get().deployment()
+    }
+
     /// What it may do on the deployment and its DAGs.
     pub fn rights(&self) -> Rights<'_> {
         let member: &Member = self.authority.member.as_ref().expect("a visitor is a member");
-        Rights { grants: member.grants(), deployment_id: self.deployment.id, workspace_id: self.workspace_id }
+        let (deployment_id, workspace_id) = (self.deployment().id(), self.at.get().workspace_id());
+        Rights { grants: member.grants(), deployment_id, workspace_id }
     }
 
     /// What Airflow calls it: a user by its e-mail address, a token by its id and its name. No address of a user has a
@@ -80,7 +82,7 @@ impl App {
         now: Timestamp,
     ) -> Result<AdmittedCaller> {
         let (hash, session) = self.credential_behind(shown, deployment.as_ref(), now).await?;
-        let organization_id = deployment.as_ref().map(|deployment| deployment.organization_id);
+        let organization_id = deployment.as_ref().map(DeploymentRef::organization_id);
         let unseen = || Error::from(Refusal::not_found("deployment"));
         for attempt in 0..ATTEMPTS {
             let authority = match shown {
@@ -93,33 +95,29 @@ impl App {
             if let Some(method) = counts_as.filter(|_| is_first) {
                 self.rate_limits.count(authority.credential.subject_id, method)?;
             }
-            let nowhere = DeploymentId::from_raw(Id::from_parts(0, 0, 0));
-            let id = deployment.as_ref().map_or(nowhere, |deployment| deployment.id);
-            let caller = Arc::clone(&authority);
+            let (caller, whose) = (Arc::clone(&authority), deployment.clone());
             let system = system(self);
             let guard = is_first.then(|| authority.guard());
-            let workspace_and_status = db(self).read(guard, move |conn| {
+            let found = db(self).read(guard, move |conn| {
                 if !is_first {
                     caller.confirm(conn)?;
                 }
-                Ok::<_, Error>(front_door::workspace_and_status(conn, &system, id)?)
+                Ok::<_, Error>(front_door::at_door(conn, &system, whose.as_ref())?)
             });
-            let workspace_and_status = match workspace_and_status.await {
+            let found = match found.await {
                 Err(error) if error.is_stale() => {
                     self.forget_caller_by_hash(hash, organization_id);
                     continue;
                 }
-                workspace_and_status => workspace_and_status?,
+                found => found?,
             };
-            let Some(deployment) = deployment else { return Err(unseen()) };
-            authority.member.as_ref().ok_or_else(unseen)?.admit_address(address)?;
-            let (workspace_id, status) = workspace_and_status.ok_or_else(unseen)?;
-            let caller = AdmittedCaller { authority, deployment, workspace_id, status, session };
-            let rights = caller.rights();
-            if !rights.grants.sees_deployment(rights.deployment_id, workspace_id) {
+            if deployment.is_none() {
                 return Err(unseen());
             }
-            return Ok(caller);
+            let member = authority.member.as_ref().ok_or_else(unseen)?;
+            member.admit_address(address)?;
+            let at = found.and_then(|found| found.seen_by(&member.membership)).ok_or_else(unseen)?;
+            return Ok(AdmittedCaller { authority, at, session });
         }
         Err(Error::STALE)
     }
@@ -146,7 +144,7 @@ impl App {
         else {
             return unauthenticated(Unauthenticated::Revoked);
         };
-        if deployment.is_none_or(|deployment| deployment.id != access.deployment_id) {
+        if deployment.is_none_or(|deployment| deployment.id() != access.deployment_id) {
             return unauthenticated(Unauthenticated::Revoked);
         }
         if access.expires_at <= now {

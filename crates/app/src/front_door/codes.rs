@@ -1,12 +1,12 @@
 //! One-time codes, which a browser takes to an environment's origin, and the passes that it gets for them.
 
-use podium_store::Scope;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use podium_api::front_door::{self as api, OpenedDeployment};
-use podium_api::{Many, Timestamp};
+use podium_api::{DeploymentId, Many, Timestamp};
 use podium_domain::Refusal;
+use podium_store::Scope;
 use podium_store::front_door::{self, DeploymentRef, EnvironmentAccess};
 
 use super::db;
@@ -43,11 +43,8 @@ struct Code {
 pub async fn open(cx: Cx<Scope>, call: Call<api::Open>) -> Result<Many<OpenedDeployment>> {
     let id = call.path.deployment_id;
     let row = cx.read(move |cx, conn| deployments::find(conn, cx.scope(), id)).await?;
-    let cluster = row.location().cluster;
-    let (organization_id, namespace) = (row.organization_id, row.namespace.clone());
-    let deployment = DeploymentRef { id, organization_id, namespace, cluster };
     let to = format!("/airflow/{}/", row.namespace);
-    let code = cx.app().new_code(cx.authority(), &deployment, &to, None, cx.now()).await?;
+    let code = cx.app().new_code(cx.authority(), (id, &row.namespace), &to, None, cx.now()).await?;
     cx.mutate(move |cx, tx| {
         cx.expect_version(deployments::find(tx, cx.scope(), id)?.stamp.version)?;
         front_door::add_code(tx, &system(cx.app()), &code.hash, &code.access)?;
@@ -67,7 +64,8 @@ impl App {
         now: Timestamp,
     ) -> Result<String> {
         let session = Some(sha256_hex(session.as_bytes()));
-        let code = self.new_code(authority, deployment, to, session, now).await?;
+        let code =
+            self.new_code(authority, (deployment.id(), deployment.namespace()), to, session, now).await?;
         let (system, url) = (system(self), code.url.clone());
         db(self).write(None, move |tx| front_door::add_code(tx, &system, &code.hash, &code.access)).await?;
         Ok(url)
@@ -76,15 +74,15 @@ impl App {
     async fn new_code(
         &self,
         authority: &Authority,
-        deployment: &DeploymentRef,
+        (deployment_id, namespace): (DeploymentId, &str),
         to: &str,
         session_hash: Option<String>,
         now: Timestamp,
     ) -> Result<Code> {
-        let origin = self.environment_origin(deployment).await?;
+        let origin = self.environment_origin(deployment_id, namespace).await?;
         let code = self.world.secret();
         let access = EnvironmentAccess {
-            deployment_id: deployment.id,
+            deployment_id,
             credential_hash: hex(&authority.token_hash()),
             expires_at: now + CODE,
             session_hash,
@@ -108,7 +106,7 @@ impl App {
             .read(None, move |conn| front_door::code(conn, &system, &looked_up))
             .await?
             .ok_or_else(used_up)?;
-        let (deployment_id, session) = (deployment.id, self.config.session);
+        let (deployment_id, session) = (deployment.id(), self.config.session);
         let exchange = move |tx: &podium_db::Tx| {
             let found = front_door::take_code(tx, &system, &code_hash)?;
             let fits =

@@ -107,11 +107,11 @@ impl App {
     }
 
     /// The origin of an environment; it gets a port where it needs one and has none.
-    pub async fn environment_origin(&self, deployment: &DeploymentRef) -> Result<String> {
+    pub async fn environment_origin(&self, id: DeploymentId, namespace: &str) -> Result<String> {
         let (scheme, port) = (self.public_url().scheme(), self.public_url().port());
         Ok(match &self.config.environments {
-            Environments::Domain(domain) => format!("{scheme}://{}.{domain}{port}", deployment.namespace),
-            Environments::Ports(_) => self.origin_on_port(self.environment_port(deployment.id).await?),
+            Environments::Domain(domain) => format!("{scheme}://{namespace}.{domain}{port}"),
+            Environments::Ports(_) => self.origin_on_port(self.environment_port(id).await?),
         })
     }
 

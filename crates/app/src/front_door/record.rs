@@ -41,7 +41,7 @@ impl App {
         if passed.is_refusal && !self.refusals.allow(caller.authority.credential.subject_id) {
             return Ok(());
         }
-        let (id, organization_id) = (self.world.id(), caller.deployment.organization_id);
+        let (id, organization_id) = (self.world.id(), caller.deployment().organization_id());
         let system = system(self);
         let profile = caller.authority.profile.clone();
         let via = self.operator_sessions.mark(caller.authority.credential.token_id);

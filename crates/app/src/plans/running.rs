@@ -8,7 +8,7 @@ use podium_api::DeploymentId;
 use podium_api::enums::PlannedEffectType;
 use podium_api::plans::PlannedEffect;
 use podium_domain::UserText;
-use podium_store::Scope;
+use podium_store::{Scope, deployments};
 
 use super::outcome::Outcome;
 use crate::cx::Cx;
@@ -37,15 +37,15 @@ pub(super) async fn observe(cx: &Cx<Scope>, outcomes: &mut [Outcome]) -> Result<
         return Ok(());
     }
     let elsewhere = cx.app().on_other_nodes(&asked).await?;
-    let locations = cx.app().locations(asked).await?;
-    let observing = locations.iter().map(|at| async {
-        match elsewhere.contains(&at.id) {
+    let located = cx.read(move |cx, conn| Ok(deployments::located(conn, cx.scope(), &asked)?)).await?;
+    let observing = located.iter().map(|at| async {
+        match elsewhere.contains(&at.get().id) {
             true => Err("it runs on another node".into()),
             false => observer.running_tasks(at).await,
         }
     });
     let observed = join_all(observing).await;
-    let observed: BTreeMap<DeploymentId, _> = locations.iter().map(|at| at.id).zip(observed).collect();
+    let observed: BTreeMap<DeploymentId, _> = located.iter().map(|at| at.get().id).zip(observed).collect();
     for outcome in outcomes {
         let mut not_asked = 0;
         outcome.add_effects(|interrupted| {

@@ -96,7 +96,7 @@ impl FrontDoor {
             Met::Known(caller) => caller,
         };
         let cookie = self.session_cookie(inbound).unwrap_or_default();
-        let way = self.app.way_in(&caller.authority, cookie, &caller.deployment, &to, inbound.now).await?;
+        let way = self.app.way_in(&caller.authority, cookie, caller.deployment(), &to, inbound.now).await?;
         redirect(&way)
     }
 
@@ -127,8 +127,8 @@ impl FrontDoor {
         if let Met::Stranger(answer) = self.meet(inbound, deployment, inbound.target()).await? {
             return Ok(answer);
         }
-        let DeploymentRef { id, organization_id, .. } =
-            found.ok_or_else(|| Refusal::not_found("deployment"))?.deployment;
+        let deployment = found.ok_or_else(|| Refusal::not_found("deployment"))?.deployment;
+        let (organization_id, id) = (deployment.organization_id(), deployment.id());
         redirect(&format!("{}/{organization_id}/deployments/{id}", podium_console::ROOT))
     }
 }

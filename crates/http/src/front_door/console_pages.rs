@@ -11,7 +11,6 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use podium_api::enums::PlaneKind;
 use podium_api::{DeploymentId, Description, EntityId, Id, OrganizationId, Timestamp, WorkspaceId};
 use podium_app::audit::shown_name;
 use podium_app::sessions::OpenSession;
@@ -297,7 +296,7 @@ impl Calls for SessionCalls<'_> {
     }
 
     fn simulates(&self) -> bool {
-        self.door.planes.own().kind() == PlaneKind::Simulated
+        self.door.planes.simulates()
     }
 
     fn airflow(&self, call: AirflowCall) -> Calling<'_, Result<AirflowReply, Problem>> {

@@ -2,8 +2,6 @@
 //! by address), the form of the path (400), paths closed to everybody (403), whether the environment is up (503), the
 //! permission (403), the page that it comes from (403); then it is forwarded.
 
-use std::time::Duration;
-
 use http::header::{CONTENT_LENGTH, LOCATION, UPGRADE};
 use http::{Method, Response, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -12,7 +10,7 @@ use podium_app::Error;
 use podium_app::front_door::{
     AdmittedCaller, DeploymentRef, ForwardedRequest, PresentedCredential, bearer_for_three, header_for_two,
 };
-use podium_dataplane::{Fault, Line, WebServer};
+use podium_dataplane::{Line, WebServer};
 use podium_domain::Refusal;
 use podium_domain::airflow::{AirflowPath, Decision, Rule, closed, find, judge};
 
@@ -23,8 +21,6 @@ use crate::errors::Failure;
 use crate::incoming::query_pairs;
 
 const USER_HEADER: &str = "x-podium-user";
-/// How long the data plane may take to return the address.
-const SHOWN: Duration = Duration::from_secs(5);
 /// What is escaped in a query: everything but what never needs it.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -110,14 +106,12 @@ impl FrontDoor {
         let away = |message: &'static str, seconds| {
             Err(Failure::later(StatusCode::SERVICE_UNAVAILABLE, message, seconds))
         };
-        if caller.status == DeploymentStatus::Hibernating {
+        if caller.at.get().status() == DeploymentStatus::Hibernating {
             let message = "The deployment is hibernating: wake it by overriding its hibernation, or wait for its schedule.";
             return away(message, 60);
         }
-        let id = caller.deployment.id;
-        let at = caller.deployment.location();
-        let shown = tokio::time::timeout(SHOWN, self.planes.of(&at).web_server(&at)).await;
-        let shown = shown.unwrap_or_else(|_| Err(Fault::Unreachable("it does not answer in time".into())));
+        let id = caller.deployment().id();
+        let shown = self.planes.web_server(&caller.at.location()).await;
         if matches!(shown, Ok(None))
             && let Some(node) = self.app.other_node_of(id).await?
         {
@@ -125,7 +119,7 @@ impl FrontDoor {
         }
         match shown {
             Ok(Some(door)) => Ok(door),
-            Ok(None) if caller.status == DeploymentStatus::Creating => {
+            Ok(None) if caller.at.get().status() == DeploymentStatus::Creating => {
                 away("The deployment is still being created: try again once it is HEALTHY.", 5)
             }
             Ok(None) => {
@@ -148,7 +142,7 @@ impl FrontDoor {
         judged: Judged,
     ) -> HttpResult {
         let Judged { path, query, door, is_write } = judged;
-        let namespace = caller.deployment.namespace.clone();
+        let namespace = caller.deployment().namespace().to_owned();
         let public = self.app.public_url();
         let authority = match &place {
             Place::Console => public.authority().to_owned(),
@@ -167,7 +161,7 @@ impl FrontDoor {
         let outgoing = Outgoing { method, target, headers: sent, body, watch };
         let (app, upstreams) = (self.app.clone(), self.upstreams.clone());
         let work = async move {
-            let who = (caller.deployment.id, caller.authority.credential.subject_id);
+            let who = (caller.deployment().id(), caller.authority.credential.subject_id);
             let answer = upstreams.send(who, &door, outgoing).await;
             if is_write {
                 record.status =

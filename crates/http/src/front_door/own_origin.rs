@@ -81,7 +81,7 @@ impl FrontDoor {
         }
         // Paths of other environments do not exist here: a pass is for one environment.
         let namespace =
-            deployment.as_ref().map(|deployment| deployment.namespace.clone()).unwrap_or_default();
+            deployment.as_ref().map(|deployment| deployment.namespace().to_owned()).unwrap_or_default();
         if inbound.path() == "/" && deployment.is_some() {
             return redirect(&format!("/airflow/{namespace}/"));
         }
@@ -133,7 +133,9 @@ impl FrontDoor {
             return match admitted {
                 Err(Error::Unauthenticated(_)) if way.is_some() => way.ok_or_else(nothing_here),
                 Err(error) => Err(error.into()),
-                Ok(_) if SIGN_IN.contains(&rest) => redirect(&format!("/airflow/{}/", deployment.namespace)),
+                Ok(_) if SIGN_IN.contains(&rest) => {
+                    redirect(&format!("/airflow/{}/", deployment.namespace()))
+                }
                 Ok(_) => {
                     isolation::check(&inbound.parts.headers, &inbound.parts.method, true, origin)?;
                     self.leave(&inbound, pass, deployment).await
@@ -158,7 +160,7 @@ impl FrontDoor {
     /// Exchanges a code for a pass, and redirects to the browser's target.
     async fn enter(&self, inbound: &InboundRequest, deployment: Option<DeploymentRef>) -> HttpResult {
         let deployment = deployment.ok_or_else(nothing_here)?;
-        let home = format!("/airflow/{}/", deployment.namespace);
+        let home = format!("/airflow/{}/", deployment.namespace());
         if inbound.parts.method == Method::HEAD {
             // HEAD does not use the code up.
             return Ok(notice::page(
@@ -175,9 +177,9 @@ impl FrontDoor {
         let value = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let entered = self.app.enter(value("code").unwrap_or_default(), &deployment, inbound.now).await?;
         let to = value("to").filter(|to| is_below(to, &home)).unwrap_or(&home);
-        let mut response = redirect(&with_slash(to, &deployment.namespace))?;
+        let mut response = redirect(&with_slash(to, &deployment.namespace()))?;
         let is_encrypted = self.app.public_url().is_encrypted();
-        let name = cookies::pass_name(&deployment.namespace, is_encrypted);
+        let name = cookies::pass_name(deployment.namespace(), is_encrypted);
         // The console, another site, redirects here: browsers would not send a strict cookie.
         let cookie = cookies::set(&name, &entered.pass, entered.lasts, SameSite::Lax, is_encrypted);
         response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
@@ -188,8 +190,8 @@ impl FrontDoor {
     async fn leave(&self, inbound: &InboundRequest, pass: &str, deployment: &DeploymentRef) -> HttpResult {
         self.app.leave(inbound.request(SignOut::DESCRIPTION), pass).await?;
         let is_encrypted = self.app.public_url().is_encrypted();
-        let name = cookies::pass_name(&deployment.namespace, is_encrypted);
-        let way = sign_in::leading_to(&format!("/airflow/{}/", deployment.namespace));
+        let name = cookies::pass_name(deployment.namespace(), is_encrypted);
+        let way = sign_in::leading_to(&format!("/airflow/{}/", deployment.namespace()));
         let way = format!("{}{way}", self.app.config.public_url);
         let message = "Your session has ended, and this browser no longer has access to this environment.";
         let mut response = notice::page("You are signed out", message, ("Sign in again", &way));

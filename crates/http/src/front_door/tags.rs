@@ -57,7 +57,7 @@ impl FrontDoor {
         dag_id: &str,
         inbound: &InboundRequest,
     ) -> Result<Arc<Vec<String>>, Failure> {
-        let key = (caller.deployment.id, dag_id.to_owned());
+        let key = (caller.deployment().id(), dag_id.to_owned());
         let known = self.tags.0.get(&key).filter(|(asked, _)| asked.elapsed() < BELIEVED);
         if let Some((_, tags)) = known {
             return Ok(tags);
@@ -79,7 +79,7 @@ impl FrontDoor {
             Line::Two => "api/v1",
         };
         let path = podium_domain::airflow::AirflowPath::of_parts(["dags", dag_id])?;
-        let target = format!("/airflow/{}/{api}{}", caller.deployment.namespace, path.encoded());
+        let target = format!("/airflow/{}/{api}{}", caller.deployment().namespace(), path.encoded());
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         if let Ok(host) = HeaderValue::from_str(&door.upstream.to_string()) {
@@ -87,7 +87,7 @@ impl FrontDoor {
         }
         add_identity(&mut headers, door, NAME, AirflowRole::Viewer, inbound.now)?;
         let (body, watch) = (body::empty(), self.app.watch(&caller.authority, caller.session));
-        let who = (caller.deployment.id, caller.authority.credential.subject_id);
+        let who = (caller.deployment().id(), caller.authority.credential.subject_id);
         let outgoing = Outgoing { method: Method::GET, target, headers, body, watch };
         let response = self.upstreams.send(who, door, outgoing).await?;
         match response.status() {
