@@ -83,7 +83,7 @@ pub async fn once(app: &App) -> Result<()> {
         db(app).write(None, move |tx| Ok(signing_keys::drop_unused(tx, &system, retired).map(drop)?)).await,
         app.reload_keys().await,
     ];
-    if let Err(error) = app.log_store(&system).expire(now).await {
+    if let Err(error) = app.expire_logs(&system, now).await {
         tracing::warn!(%error, "could not delete old logs; retrying in a minute");
     }
     app.rate_limits.tidy();

@@ -45,7 +45,7 @@ use podium_logs::{
 };
 use podium_objects::{Key, Listed, Uploads};
 use podium_store::deploys::UploadRow;
-use podium_store::{InScope, System};
+use podium_store::{Housekeeper, InScope, Steward};
 
 use crate::App;
 
@@ -68,12 +68,17 @@ impl App {
     }
 
     /// The logs of all deployments, for the loops.
-    pub fn log_store(&self, _: &System) -> &Arc<LogStore> {
+    pub fn log_store(&self, _: &Steward) -> &Arc<LogStore> {
         &self.outside.logs
     }
 
+    /// Deletes logs that are too old.
+    pub(crate) async fn expire_logs(&self, _: &Housekeeper, now: Timestamp) -> io::Result<()> {
+        self.outside.logs.expire(now).await
+    }
+
     /// The archives of all deployments, for the loops and for signed uploads.
-    pub fn objects(&self, _: &System) -> &Uploads {
+    pub fn objects(&self, _: &Steward) -> &Uploads {
         &self.outside.objects
     }
 

@@ -18,7 +18,7 @@ use podium_logs::LogStore;
 use podium_objects::{Limits, LocalDisk, Uploads};
 use podium_store::credentials::NewSession;
 use podium_store::organizations::{self, OrganizationRow};
-use podium_store::{Stamp, System, grants, settings, signing_keys, subjects, users, workspaces};
+use podium_store::{Founder, Stamp, System, grants, settings, signing_keys, subjects, users, workspaces};
 
 use crate::authority::Authorities;
 use crate::config::Config;
@@ -90,9 +90,10 @@ impl App {
             webhooks.committed(changes);
         });
         let (db, system) = podium_store::open(options).await?;
-        podium_store::pictures::serve_at(&system, &config.public_url);
-        check_key(&db, system, &secrets, &world).await?;
-        let keys = make_keys(&db, system, &secrets, &world).await?;
+        let founder = system.founder();
+        podium_store::pictures::serve_at(&founder, &config.public_url);
+        check_key(&db, founder, &secrets, &world).await?;
+        let keys = make_keys(&db, founder, &secrets, &world).await?;
         let logs = match &config.logs {
             Some(directory) => LogStore::open(directory, config.log_retention)
                 .map_err(|error| Error::Internal(format!("the log store cannot be opened: {error}")))?,
@@ -168,13 +169,13 @@ impl App {
     /// Makes a new signing key. Tokens signed by the old ones stay valid until they end.
     pub async fn rotate_signing_key(&self, system: &System) -> Result<String> {
         let now = self.world.now();
-        let system = *system;
+        let founder = system.founder();
         let key = Keys::generate(&self.world, &self.secrets, now);
         let id = key.id.clone();
         db(self)
             .write(None, move |tx| {
-                signing_keys::insert(tx, &system, &key)?;
-                signing_keys::retire_others(tx, &system, &key.id, now)
+                signing_keys::insert(tx, &founder, &key)?;
+                signing_keys::retire_others(tx, &founder, &key.id, now)
             })
             .await?;
         self.reload_keys().await?;
@@ -299,12 +300,12 @@ async fn open_objects(config: &Config) -> Result<Uploads> {
 }
 
 /// Refuses to start under another key than the one that the secrets here were sealed with.
-async fn check_key(db: &Db, system: System, secrets: &Secrets, world: &World) -> Result<()> {
-    let read = || db.read(None, move |conn| settings::get(conn, &system, KEY_CHECK));
+async fn check_key(db: &Db, founder: Founder, secrets: &Secrets, world: &World) -> Result<()> {
+    let read = || db.read(None, move |conn| settings::get(conn, &founder, KEY_CHECK));
     let mut stored = read().await?;
     if stored.is_none() {
         let sealed = hex(&secrets.seal(world, KEY_CHECK, KEY_CHECK.as_bytes()));
-        db.write(None, move |tx| settings::add(tx, &system, KEY_CHECK, &sealed)).await?;
+        db.write(None, move |tx| settings::add(tx, &founder, KEY_CHECK, &sealed)).await?;
         stored = read().await?;
     }
     let opened =
@@ -316,16 +317,16 @@ async fn check_key(db: &Db, system: System, secrets: &Secrets, world: &World) ->
     Err(Error::Internal(message.into()))
 }
 
-async fn make_keys(db: &Db, system: System, secrets: &Secrets, world: &World) -> Result<Keys> {
-    let mut rows = db.read(None, move |conn| signing_keys::all(conn, &system)).await?;
+async fn make_keys(db: &Db, founder: Founder, secrets: &Secrets, world: &World) -> Result<Keys> {
+    let mut rows = db.read(None, move |conn| signing_keys::all(conn, &founder)).await?;
     if rows.is_empty() {
         let key = Keys::generate(world, secrets, world.now());
         let make = move |tx: &Tx| {
             // The setting is the lock: of several replicas that start together, one makes the key.
-            if settings::add(tx, &system, "first_signing_key", &key.id)? {
-                signing_keys::insert(tx, &system, &key)?;
+            if settings::add(tx, &founder, "first_signing_key", &key.id)? {
+                signing_keys::insert(tx, &founder, &key)?;
             }
-            signing_keys::all(tx, &system)
+            signing_keys::all(tx, &founder)
         };
         rows = db.write(None, make).await?;
     }

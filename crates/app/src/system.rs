@@ -28,7 +28,7 @@
 //! ```
 
 use podium_db::Db;
-use podium_store::{Doorkeeper, System};
+use podium_store::{Doorkeeper, Founder, Housekeeper, Steward, System};
 
 use crate::App;
 
@@ -53,7 +53,7 @@ pub(crate) struct Vault(System);
 
 /// A key of the vault. Its list is closed: no other module can implement this.
 pub(crate) trait Key: sealed::Sealed {
-    /// What it opens: all of the system's right, or the part that signing people in takes.
+    /// What it opens: all of the system's right, or the part for its purpose.
     type Right;
 
     /// That of the system's right.
@@ -116,32 +116,44 @@ macro_rules! acting {
 pub(crate) use {acts_for_the_system, reaches_rows};
 
 acting! {
-    Doorkeeper by System::as_doorkeeper;
+    Doorkeeper by System::doorkeeper;
     crate::agents::SystemKey,
+    crate::audit::SystemKey,
     crate::auth::SystemKey,
     crate::authority::SystemKey,
     crate::device_sign_ins::SystemKey,
     crate::front_door::SystemKey,
+    crate::key_reload::SystemKey,
     crate::own::SystemKey,
     crate::sessions::SystemKey,
     crate::user_sessions::SystemKey,
 }
 
 acting! {
-    System by std::convert::identity;
-    crate::audit::SystemKey,
-    crate::cx::SystemKey,
+    Founder by System::founder;
+    crate::start::SystemKey,
+}
+
+acting! {
+    Housekeeper by System::housekeeper;
+    crate::maintenance::SystemKey,
+}
+
+acting! {
+    Steward by System::steward;
     crate::deploys::expiry::SystemKey,
-    crate::deploys::uploads::SystemKey,
     crate::disk::SystemKey,
     crate::events::wakes::SystemKey,
     crate::follow::SystemKey,
-    crate::idempotency::SystemKey,
-    crate::key_reload::SystemKey,
-    crate::maintenance::SystemKey,
     crate::meters::SystemKey,
     crate::nodes::SystemKey,
-    crate::start::SystemKey,
     crate::webhooks::wakes::SystemKey,
     crate::work::SystemKey,
+}
+
+acting! {
+    System by std::convert::identity;
+    crate::cx::SystemKey,
+    crate::deploys::uploads::SystemKey,
+    crate::idempotency::SystemKey,
 }

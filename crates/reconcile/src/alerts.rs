@@ -20,7 +20,7 @@ use podium_store::alert_mails::{self, MailRow};
 use podium_store::alert_watches::{self as watches, Found};
 use podium_store::alerts::{self, AlertRow};
 use podium_store::events::{self, Bounds, EventRow, Start, View};
-use podium_store::{System, alert_firings as firings, operations};
+use podium_store::{Steward, alert_firings as firings, operations};
 use tokio::time::Instant;
 
 use crate::reconciler::{Failure, Next, Reconciler, StepFuture, StepResult};
@@ -40,7 +40,7 @@ const REMOVED_AT_ONCE: u32 = 500;
 /// The reconciler of alerts.
 pub(crate) struct Alerts {
     app: App,
-    system: System,
+    system: Steward,
     /// For how long a step takes up more.
     begins: Duration,
 }
@@ -53,7 +53,7 @@ struct Agenda {
 }
 
 impl Alerts {
-    pub(crate) fn new(app: &App, system: System, step_time: Duration) -> Self {
+    pub(crate) fn new(app: &App, system: Steward, step_time: Duration) -> Self {
         Self { app: app.clone(), system, begins: step_time / 2 }
     }
 
@@ -201,7 +201,7 @@ fn at(at: Timestamp, reason: &str) -> StepResult {
     StepResult { next: Next::At { at, reason: reason.into() }, ..StepResult::settled() }
 }
 
-fn agenda(conn: &Conn, system: &System, alert: &AlertRow, now: Timestamp) -> podium_db::Result<Agenda> {
+fn agenda(conn: &Conn, system: &Steward, alert: &AlertRow, now: Timestamp) -> podium_db::Result<Agenda> {
     let untold_since = firings::untold_since(conn, system, alert.id)?;
     let look = match alert.kind {
         AlertKind::TokenExpiring => Some(tokens::look(conn, system, alert, now)?),
@@ -217,7 +217,7 @@ fn agenda(conn: &Conn, system: &System, alert: &AlertRow, now: Timestamp) -> pod
 /// Writes down what an event means to an alert. What an alert has found can end wherever it watches now.
 fn note(
     tx: &Tx,
-    system: &System,
+    system: &Steward,
     world: &World,
     alert: &AlertRow,
     event: &EventRow,

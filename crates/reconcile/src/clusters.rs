@@ -9,7 +9,7 @@ use podium_domain::UserText;
 use podium_domain::clusters::plan::{Observed, Settled, Step};
 use podium_domain::clusters::{plan, states};
 use podium_domain::operations::Seen;
-use podium_store::System;
+use podium_store::Steward;
 use podium_store::clusters::{self, ClusterState};
 use podium_store::operations::{self, OperationRow};
 
@@ -19,12 +19,12 @@ use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, 
 /// The reconciler of clusters.
 pub(crate) struct Clusters {
     app: App,
-    system: System,
+    system: Steward,
     planes: Planes,
 }
 
 impl Clusters {
-    pub(crate) fn new(app: &App, system: System, planes: &Planes) -> Self {
+    pub(crate) fn new(app: &App, system: Steward, planes: &Planes) -> Self {
         Self { app: app.clone(), system, planes: planes.clone() }
     }
 

@@ -13,7 +13,7 @@ use podium_domain::operations::Seen;
 use podium_domain::{Reason, UserText};
 use podium_store::deployments::{self, DeploymentRow, ObservedStatus};
 use podium_store::operations::{self, OperationRow};
-use podium_store::{System, changes, deploys, nodes};
+use podium_store::{Steward, changes, deploys, nodes};
 
 use crate::clean_up::is_clean_up;
 use crate::environment::environment;
@@ -26,12 +26,12 @@ use crate::removal;
 /// The reconciler of deployments.
 pub(crate) struct Deployments {
     pub(crate) app: App,
-    pub(crate) system: System,
+    pub(crate) system: Steward,
     pub(crate) planes: Planes,
 }
 
 impl Deployments {
-    pub(crate) fn new(app: &App, system: System, planes: &Planes) -> Self {
+    pub(crate) fn new(app: &App, system: Steward, planes: &Planes) -> Self {
         Self { app: app.clone(), system, planes: planes.clone() }
     }
 
@@ -282,7 +282,7 @@ fn look_again_at(observation: &Observation, now: Timestamp) -> Option<Timestamp>
 
 /// Records the observation, and how the operation has proceeded, where either differs from what is stored.
 pub(crate) fn record(
-    system: System,
+    system: Steward,
     row: &DeploymentRow,
     (verdict, phase): (Verdict, Phase<'_>),
     operation: Option<&OperationRow>,
@@ -342,7 +342,7 @@ fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     }
 }
 
-fn raise_generation(system: System, id: DeploymentId, generation: i64, now: Timestamp) -> StepResult {
+fn raise_generation(system: Steward, id: DeploymentId, generation: i64, now: Timestamp) -> StepResult {
     let reason = "The data plane has a later generation than the database.".to_owned();
     tracing::warn!(%id, generation, "{reason} It is applied anew.");
     let effect: Effect =

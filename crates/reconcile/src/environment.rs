@@ -8,7 +8,7 @@ use podium_dataplane::{Environment, Identity, Objects, Secret, Setting};
 use podium_domain::Reason;
 use podium_domain::environment_objects::environment as airflow;
 use podium_domain::environment_objects::resolve::Resolved;
-use podium_store::System;
+use podium_store::Steward;
 use podium_store::deployments::DeploymentRow;
 use podium_store::environment_objects::ObjectRow;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use serde_json::Value;
 /// The environment of a deployment, or why it cannot be built.
 pub(crate) async fn environment(
     app: &App,
-    system: System,
+    system: Steward,
     row: &DeploymentRow,
     is_hibernating: bool,
 ) -> Result<Environment, Reason> {
@@ -50,7 +50,7 @@ pub(crate) async fn environment(
 }
 
 /// The settings that a deployment gets from environment objects.
-async fn objects(app: &App, system: System, row: &DeploymentRow) -> Result<Objects, Reason> {
+async fn objects(app: &App, system: Steward, row: &DeploymentRow) -> Result<Objects, Reason> {
     let (resolver, deployment) = (app.clone(), row.clone());
     let resolved =
         app.db(&system).page(None, move |conn| resolved_for(&resolver, &system, conn, &deployment)).await;

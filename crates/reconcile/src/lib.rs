@@ -31,7 +31,7 @@ mod webhooks;
 
 use podium_app::App;
 use podium_dataplane::Planes;
-use podium_store::System;
+use podium_store::Steward;
 
 pub use dispatcher::Running;
 pub use logging::{AppendError, append_lines, log_sink};
@@ -43,7 +43,7 @@ pub use services::{keys, services};
 pub use webhooks::{Lookup, Resolver, SystemResolver, Webhooks};
 
 /// Every reconciler: one line for each kind of work.
-fn all(app: &App, system: System, planes: &Planes, options: &Options) -> Vec<Box<dyn Reconciler>> {
+fn all(app: &App, system: Steward, planes: &Planes, options: &Options) -> Vec<Box<dyn Reconciler>> {
     vec![
         Box::new(clusters::Clusters::new(app, system, planes)),
         Box::new(deployments::Deployments::new(app, system, planes)),

@@ -8,7 +8,7 @@ use podium_app::App;
 use podium_dataplane::LogLine;
 use podium_dataplane::LogSink;
 use podium_logs::Line;
-use podium_store::{System, deployments};
+use podium_store::{Steward, deployments};
 use tokio::sync::mpsc;
 
 /// How many batches can wait for the log store; further ones are dropped, because the plane does not wait.
@@ -26,7 +26,7 @@ pub enum AppendError {
 }
 
 /// A sink that appends lines to the log store in the background.
-pub fn log_sink(app: &App, system: System) -> LogSink {
+pub fn log_sink(app: &App, system: Steward) -> LogSink {
     let (sender, mut receiver) = mpsc::channel::<Vec<LogLine>>(WAITING);
     let app = app.clone();
     tokio::spawn(async move {
@@ -48,7 +48,7 @@ pub fn log_sink(app: &App, system: System) -> LogSink {
 ///
 /// Whether a deployment exists is checked after its lines are stored: deleting it later removes them, and nothing else
 /// would clean up after one that was deleted before.
-pub async fn append_lines(app: &App, system: System, said: Vec<LogLine>) -> Result<(), AppendError> {
+pub async fn append_lines(app: &App, system: Steward, said: Vec<LogLine>) -> Result<(), AppendError> {
     let speakers: BTreeSet<DeploymentId> = said.iter().map(|line| line.deployment_id).collect();
     app.log_store(&system).append(said.into_iter().filter_map(line).collect()).await?;
     let gone: podium_db::Result<Vec<DeploymentId>> =

@@ -10,7 +10,7 @@ use podium_app::App;
 use podium_dataplane::{Changed, Changes, Planes};
 use podium_db::{Error, Fault, Result, Tx};
 use podium_store::work::{self, Claim, Reschedule};
-use podium_store::{System, clusters, deployments};
+use podium_store::{Steward, clusters, deployments};
 
 use crate::backoff::delay;
 use crate::counts::{self, Counts, Outcome};
@@ -28,7 +28,7 @@ pub struct Loops(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) app: App,
-    pub(crate) system: System,
+    pub(crate) system: Steward,
     pub(crate) options: Options,
     pub(crate) reconcilers: Vec<Box<dyn Reconciler>>,
     pub(crate) changes: Mutex<Option<Changes>>,
@@ -57,7 +57,7 @@ impl Fault for FinishError {
 
 impl Loops {
     /// The loops of an application, not started yet.
-    pub fn new(app: &App, system: System, planes: &Planes, options: Options) -> Self {
+    pub fn new(app: &App, system: Steward, planes: &Planes, options: Options) -> Self {
         let reconcilers = crate::all(app, system, planes, &options);
         Self::of(app, system, planes, options, reconcilers)
     }
@@ -65,7 +65,7 @@ impl Loops {
     /// Loops with only these reconcilers.
     pub fn of(
         app: &App,
-        system: System,
+        system: Steward,
         planes: &Planes,
         options: Options,
         reconcilers: Vec<Box<dyn Reconciler>>,

@@ -7,7 +7,7 @@ use podium_domain::deployments::plan::{Cause, Observation, Rollout};
 use podium_domain::deployments::rollout::RolloutProgress;
 use podium_domain::operations::{self, Course, Seen};
 use podium_domain::{Reason, UserText};
-use podium_store::System;
+use podium_store::Steward;
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::operations::{self as stored, NewOperation, OperationRow, OperationTarget};
 
@@ -55,12 +55,12 @@ impl Advanced {
     }
 
     /// Writes it, unless another operation has taken its place.
-    pub(crate) fn write(&self, tx: &Tx, system: &System) -> Result<()> {
+    pub(crate) fn write(&self, tx: &Tx, system: &Steward) -> Result<()> {
         stored::advance(tx, system, &self.0, &self.1).map(drop)
     }
 
     /// The same as the only effect of a step.
-    pub(crate) fn effect(self, system: System) -> Effect {
+    pub(crate) fn effect(self, system: Steward) -> Effect {
         Box::new(move |tx| self.write(tx, &system))
     }
 }

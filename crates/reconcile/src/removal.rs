@@ -12,7 +12,7 @@ use podium_dataplane::{Fault, Location, Planes};
 use podium_db::Conn;
 use podium_domain::operations::RemovalDrain;
 use podium_store::operations::{self, OperationRow};
-use podium_store::{System, deployments, work};
+use podium_store::{Steward, deployments, work};
 
 use crate::deployments::Deployments;
 use crate::reconciler::Failure;
@@ -56,7 +56,7 @@ pub(crate) async fn hand_over(reconciler: &Deployments) -> Result<(), Failure> {
 /// Those of the environments on this machine whose deployments were deleted, with the operations that do it.
 fn deleted_with_operations(
     conn: &Conn,
-    system: System,
+    system: Steward,
     node: &str,
     here: &BTreeSet<DeploymentId>,
 ) -> podium_db::Result<Vec<(Location, Option<OperationRow>)>> {

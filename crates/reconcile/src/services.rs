@@ -9,7 +9,7 @@ use podium_dataplane::{Archive, Archives, Claims, Keys, Logs, Services};
 use podium_dataplane::{LogLine, PlaneFuture, Secret};
 use podium_domain::Reason;
 use podium_domain::events::{SpoolBatch, SpoolState};
-use podium_store::{System, event_spools};
+use podium_store::{Steward, event_spools};
 
 use crate::append_lines;
 
@@ -17,7 +17,7 @@ use crate::append_lines;
 const PURPOSE: &str = "environment";
 
 /// Everything that the local plane needs.
-pub fn services(app: &App, system: System) -> Services {
+pub fn services(app: &App, system: Steward) -> Services {
     let (secrets, clock) = (app.clone(), Arc::clone(&app.world));
     Services {
         archives: Arc::new(AppServices(app.clone(), system)),
@@ -37,7 +37,7 @@ fn key(secrets: &Secrets, id: DeploymentId, purpose: &str) -> Secret {
     Secret::new(secrets.sign(PURPOSE, &format!("{id}\n{purpose}")))
 }
 
-struct AppServices(App, System);
+struct AppServices(App, Steward);
 
 impl Archives for AppServices {
     fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>> {

@@ -19,7 +19,7 @@ use podium_db::Tx;
 use podium_domain::UserText;
 use podium_domain::events::Visibility;
 use podium_domain::webhooks::{self as rules, Outcome};
-use podium_store::System;
+use podium_store::Steward;
 use podium_store::events::{self, Bounds, EventRow, Start, View};
 use podium_store::webhook_deliveries::{self as deliveries, Attempt, Due, NewDelivery};
 use podium_store::webhooks::{self, WebhookRow};
@@ -53,7 +53,7 @@ const NAMING: &[EventType] = &[EventType::WebhookTested, EventType::AlertFiring,
 /// The reconciler of webhooks.
 pub struct Webhooks {
     app: App,
-    system: System,
+    system: Steward,
     resolver: Arc<dyn Resolver>,
     /// The longest attempt, and for how long further ones are begun; together less than a step may take.
     attempt: Duration,
@@ -66,14 +66,14 @@ pub struct Webhooks {
 
 impl Webhooks {
     /// The reconciler, whose steps may take so long.
-    pub fn new(app: &App, system: System, step_time: Duration) -> Self {
+    pub fn new(app: &App, system: Steward, step_time: Duration) -> Self {
         Self::with_resolver(app, system, step_time, Arc::new(SystemResolver))
     }
 
     /// The same, with another way to look up hosts.
     pub fn with_resolver(
         app: &App,
-        system: System,
+        system: Steward,
         step_time: Duration,
         resolver: Arc<dyn Resolver>,
     ) -> Self {
@@ -287,7 +287,13 @@ fn is_for(webhook: &WebhookRow, event: &EventRow, asked_for: &[EventType]) -> bo
 }
 
 /// Writes down whether a webhook works, and switches off one that does not.
-fn judge(tx: &Tx, system: &System, id: WebhookId, outcome: Outcome, now: Timestamp) -> podium_db::Result<()> {
+fn judge(
+    tx: &Tx,
+    system: &Steward,
+    id: WebhookId,
+    outcome: Outcome,
+    now: Timestamp,
+) -> podium_db::Result<()> {
     if outcome == Outcome::Received {
         return webhooks::succeeded(tx, system, id);
     }

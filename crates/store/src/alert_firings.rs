@@ -14,7 +14,7 @@ use crate::alert_watches::{Found, read_found, subject_columns};
 use crate::alerts::AlertRow;
 use crate::columns::{Columns, texts};
 use crate::listing::{Filter, Paging, Table, Total};
-use crate::{Scope, System, events};
+use crate::{Housekeeper, Scope, Steward, events};
 
 /// The most firings of an alert about DAGs of one deployment, which are its authors' to name: those that go on, and those
 /// that are over but untold. Further ones are not noted.
@@ -142,7 +142,7 @@ pub fn list(
 /// noted: their loop would find them again at once.
 pub fn fire(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     alert: &AlertRow,
     id: AlertFiringId,
     found: &Found,
@@ -178,7 +178,7 @@ pub fn fire(
 }
 
 /// Counts something if it goes on; returns whether it does.
-pub fn repeat(tx: &Tx, _: &System, alert_id: AlertId, found: &Found) -> Result<bool> {
+pub fn repeat(tx: &Tx, _: &Steward, alert_id: AlertId, found: &Found) -> Result<bool> {
     let subject_key = key(&found.subject);
     let at = found.since.millis();
     let params = params![alert_id.as_str(), &subject_key, &found.run_id, &found.reason, at];
@@ -188,7 +188,7 @@ pub fn repeat(tx: &Tx, _: &System, alert_id: AlertId, found: &Found) -> Result<b
 /// Notes that something has ended at a time, which people are to be told from now on.
 pub fn resolve(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     alert_id: AlertId,
     subject_key: &str,
     at: Timestamp,
@@ -200,7 +200,7 @@ pub fn resolve(
 /// The same for everything on a deployment.
 pub fn resolve_deployment(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     alert_id: AlertId,
     id: DeploymentId,
     at: Timestamp,
@@ -216,14 +216,14 @@ pub fn close(tx: &Tx, scope: &Scope, alert: &AlertRow, now: Timestamp) -> Result
 }
 
 /// Since when there is something that people were not told.
-pub fn untold_since(conn: &Conn, _: &System, alert_id: AlertId) -> Result<Option<Timestamp>> {
+pub fn untold_since(conn: &Conn, _: &Steward, alert_id: AlertId) -> Result<Option<Timestamp>> {
     conn.query_one(&UNTOLD_SINCE, params![alert_id.as_str()], |row| row.time_opt(0))
 }
 
 /// Writes the events that tell of what people were not told, and that they were; returns that. An event tells of one place.
 pub fn tell(
     tx: &Tx,
-    system: &System,
+    system: &Steward,
     alert: &AlertRow,
     now: Timestamp,
     limit: u32,
@@ -248,14 +248,14 @@ pub fn tell(
 }
 
 /// What an alert of tokens has found, up to a number.
-pub fn open_tokens(conn: &Conn, _: &System, alert_id: AlertId, limit: u32) -> Result<Vec<TokenId>> {
+pub fn open_tokens(conn: &Conn, _: &Steward, alert_id: AlertId, limit: u32) -> Result<Vec<TokenId>> {
     conn.query(&OPEN_SUBJECTS, params![alert_id.as_str(), limit], |row| row.id(0))
 }
 
 /// Some tokens that expire after one time and until another, and that the alert has not found yet.
 pub fn expiring(
     conn: &Conn,
-    _: &System,
+    _: &Steward,
     alert: &AlertRow,
     (after, until): (Timestamp, Timestamp),
     limit: u32,
@@ -290,7 +290,7 @@ pub fn expiring(
 /// When these tokens expire, as far as there are any.
 pub fn ends_of(
     conn: &Conn,
-    _: &System,
+    _: &Steward,
     alert: &AlertRow,
     ids: &[TokenId],
 ) -> Result<Vec<(TokenId, Option<Timestamp>)>> {
@@ -301,23 +301,23 @@ pub fn ends_of(
 }
 
 /// When the first token of an alert's organization expires after a time.
-pub fn next_end(conn: &Conn, _: &System, alert: &AlertRow, after: Timestamp) -> Result<Option<Timestamp>> {
+pub fn next_end(conn: &Conn, _: &Steward, alert: &AlertRow, after: Timestamp) -> Result<Option<Timestamp>> {
     conn.query_one(&NEXT_END, params![alert.organization_id.as_str(), after.millis()], |row| row.time_opt(0))
 }
 
 /// Removes some firings of an alert that is gone; returns how many.
-pub fn remove_some(tx: &Tx, _: &System, alert_id: AlertId, limit: u32) -> Result<u64> {
+pub fn remove_some(tx: &Tx, _: &Steward, alert_id: AlertId, limit: u32) -> Result<u64> {
     tx.execute(&REMOVE, params![alert_id.as_str(), limit])
 }
 
 /// Drops some firings that ended before a time; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }
 
 /// Ends what was found about DAGs and has neither ended nor happened again since a time, without telling anybody: the DAG may be
 /// gone, and one that fails again is found again.
-pub fn forget(tx: &Tx, _: &System, now: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn forget(tx: &Tx, _: &Housekeeper, now: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&FORGET, params![now.millis(), before.millis(), limit])
 }
 

@@ -8,7 +8,7 @@ use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::alerts::AlertRow;
 use crate::columns::Columns;
-use crate::{Scope, System, work};
+use crate::{Scope, Steward, work};
 
 /// The kind of the work of sending an alert's mails.
 pub const KIND: &str = "alert_mails";
@@ -43,7 +43,7 @@ pub struct MailRow {
 }
 
 /// Adds mails that are due now, and asks their loop to send them.
-pub fn add(tx: &Tx, _: &System, alert_id: AlertId, mails: &[MailRow], now: Timestamp) -> Result<()> {
+pub fn add(tx: &Tx, _: &Steward, alert_id: AlertId, mails: &[MailRow], now: Timestamp) -> Result<()> {
     if mails.is_empty() {
         return Ok(());
     }
@@ -58,7 +58,7 @@ pub fn add(tx: &Tx, _: &System, alert_id: AlertId, mails: &[MailRow], now: Times
 /// removed meanwhile are left out.
 pub fn claim(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     alert_id: AlertId,
     now: Timestamp,
     until: Timestamp,
@@ -84,7 +84,7 @@ pub fn claim(
 }
 
 /// Ends a claimed attempt: the mail is tried again at a time, or removed. Returns whether it was still claimed.
-pub fn finish(tx: &Tx, _: &System, claimed: &MailRow, again_at: Option<Timestamp>) -> Result<bool> {
+pub fn finish(tx: &Tx, _: &Steward, claimed: &MailRow, again_at: Option<Timestamp>) -> Result<bool> {
     let (id, attempts) = (claimed.id.as_str(), claimed.attempts);
     let rows = match again_at {
         Some(at) => tx.execute(&AGAIN, params![id, attempts, at.millis()])?,
@@ -94,7 +94,7 @@ pub fn finish(tx: &Tx, _: &System, claimed: &MailRow, again_at: Option<Timestamp
 }
 
 /// When the next mail of an alert is due.
-pub fn next_due(conn: &Conn, _: &System, alert_id: AlertId) -> Result<Option<Timestamp>> {
+pub fn next_due(conn: &Conn, _: &Steward, alert_id: AlertId) -> Result<Option<Timestamp>> {
     conn.query_one(&NEXT, params![alert_id.as_str()], |row| row.time_opt(0))
 }
 
@@ -105,6 +105,6 @@ pub fn keep_to_recipients(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()
 }
 
 /// Removes some mails of an alert that is gone; returns how many.
-pub fn remove_some(tx: &Tx, _: &System, alert_id: AlertId, limit: u32) -> Result<u64> {
+pub fn remove_some(tx: &Tx, _: &Steward, alert_id: AlertId, limit: u32) -> Result<u64> {
     tx.execute(&REMOVE, params![alert_id.as_str(), limit])
 }

@@ -7,7 +7,7 @@ use podium_domain::alerts::key;
 
 use crate::alerts::AlertRow;
 use crate::columns::{Columns, texts};
-use crate::{Scope, System};
+use crate::{Housekeeper, Scope, Steward};
 
 /// The most watches of an alert on one deployment, whose DAG runs are its authors' to make. Further runs are not watched. As
 /// many runs that were found are known until they end.
@@ -80,7 +80,7 @@ pub struct Found {
 }
 
 /// Watches something until a time, unless there is too much already.
-pub fn add(tx: &Tx, _: &System, alert_id: AlertId, found: &Found, due_at: Timestamp) -> Result<()> {
+pub fn add(tx: &Tx, _: &Steward, alert_id: AlertId, found: &Found, due_at: Timestamp) -> Result<()> {
     let Found { subject, run_id, reason, since } = found;
     tx.execute(
         &ADD,
@@ -115,7 +115,7 @@ pub struct Ended {
 /// Watches something no more; returns what was watched.
 pub fn remove(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     alert_id: AlertId,
     subject: &AlertSubject,
     run_id: &str,
@@ -126,13 +126,13 @@ pub fn remove(
 }
 
 /// Watches nothing on a deployment any more.
-pub fn remove_of_deployment(tx: &Tx, _: &System, alert_id: AlertId, id: DeploymentId) -> Result<()> {
+pub fn remove_of_deployment(tx: &Tx, _: &Steward, alert_id: AlertId, id: DeploymentId) -> Result<()> {
     tx.execute(&REMOVE_OF_DEPLOYMENT, params![alert_id.as_str(), id.as_str()]).map(drop)
 }
 
 /// Some of what an alert has watched for long enough. A DAG run is known until it ends, unless many others do not end
 /// either; everything else is not watched any more.
-pub fn take_due(tx: &Tx, system: &System, id: AlertId, now: Timestamp, limit: u32) -> Result<Vec<Found>> {
+pub fn take_due(tx: &Tx, system: &Steward, id: AlertId, now: Timestamp, limit: u32) -> Result<Vec<Found>> {
     let due: Vec<Found> =
         tx.query(&DUE, params![id.as_str(), now.millis(), limit], |row| read_found(row, 1))?;
     for found in &due {
@@ -156,7 +156,7 @@ pub fn take_due(tx: &Tx, system: &System, id: AlertId, now: Timestamp, limit: u3
 }
 
 /// When the time of the next watch of an alert comes.
-pub fn next_due(conn: &Conn, _: &System, id: AlertId) -> Result<Option<Timestamp>> {
+pub fn next_due(conn: &Conn, _: &Steward, id: AlertId) -> Result<Option<Timestamp>> {
     conn.query_one(&NEXT, params![id.as_str()], |row| row.time_opt(0))
 }
 
@@ -195,12 +195,12 @@ pub fn clear(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
 }
 
 /// Removes some watches of an alert that is gone; returns how many.
-pub fn remove_some(tx: &Tx, _: &System, id: AlertId, limit: u32) -> Result<u64> {
+pub fn remove_some(tx: &Tx, _: &Steward, id: AlertId, limit: u32) -> Result<u64> {
     tx.execute(&CLEAR_SOME, params![id.as_str(), limit])
 }
 
 /// Drops some DAG runs that began before a time and never ended; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }
 

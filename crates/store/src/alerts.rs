@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::columns::{Columns, document, texts};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{Scope, System, counters, work};
+use crate::{Scope, Steward, counters, work};
 
 /// The kind of their counter, their changes and their work.
 pub const KIND: &str = "alerts";
@@ -161,7 +161,7 @@ pub fn get(conn: &Conn, scope: &Scope, id: AlertId) -> Result<Option<AlertRow>> 
 }
 
 /// Reads an alert.
-pub fn state(conn: &Conn, _: &System, id: AlertId) -> Result<Option<AlertRow>> {
+pub fn state(conn: &Conn, _: &Steward, id: AlertId) -> Result<Option<AlertRow>> {
     conn.query_opt(&READ, params![id.as_str()], read)
 }
 
@@ -258,7 +258,7 @@ pub fn delete(tx: &Tx, scope: &Scope, id: AlertId, version: i64, now: Timestamp)
 
 /// Moves an alert from one position to another, unless another replica has or somebody has changed it; returns whether
 /// it did.
-pub fn advance(tx: &Tx, _: &System, alert: &AlertRow, to: Cursor) -> Result<bool> {
+pub fn advance(tx: &Tx, _: &Steward, alert: &AlertRow, to: Cursor) -> Result<bool> {
     let Cursor { transaction_id, sequence } = alert.position;
     let id = alert.id.as_str();
     let params = params![id, transaction_id, sequence, to.transaction_id, to.sequence, alert.stamp.version];
@@ -267,13 +267,13 @@ pub fn advance(tx: &Tx, _: &System, alert: &AlertRow, to: Cursor) -> Result<bool
 
 /// Writes how many notices an alert may still send, and keeps it as it is until the end of the transaction; returns
 /// whether it still is.
-pub fn hold(tx: &Tx, _: &System, alert: &AlertRow, notices: Notices) -> Result<bool> {
+pub fn hold(tx: &Tx, _: &Steward, alert: &AlertRow, notices: Notices) -> Result<bool> {
     let params = params![alert.id.as_str(), alert.stamp.version, notices.left, notices.since.millis()];
     Ok(tx.execute(&HOLD, params)? == 1)
 }
 
 /// Notes whether a mail of an alert could be sent.
-pub fn mail_ended(tx: &Tx, _: &System, id: AlertId, failed_at: Option<Timestamp>) -> Result<()> {
+pub fn mail_ended(tx: &Tx, _: &Steward, id: AlertId, failed_at: Option<Timestamp>) -> Result<()> {
     match failed_at {
         None => tx.execute(&MAIL_SENT, params![id.as_str()]).map(drop),
         Some(at) => tx.execute(&MAIL_FAILED, params![id.as_str(), at.millis()]).map(drop),
@@ -281,12 +281,12 @@ pub fn mail_ended(tx: &Tx, _: &System, id: AlertId, failed_at: Option<Timestamp>
 }
 
 /// The organizations that have alerts.
-pub fn followed(conn: &Conn, _: &System) -> Result<Vec<OrganizationId>> {
+pub fn followed(conn: &Conn, _: &Steward) -> Result<Vec<OrganizationId>> {
     conn.query(&FOLLOWED, &[], |row| row.id(0))
 }
 
 /// The alerts, of an organization or of all, that have not come to the end of the stream.
-pub fn behind(conn: &Conn, _: &System, organization_id: Option<OrganizationId>) -> Result<Vec<AlertId>> {
+pub fn behind(conn: &Conn, _: &Steward, organization_id: Option<OrganizationId>) -> Result<Vec<AlertId>> {
     match organization_id {
         Some(id) => conn.query(&BEHIND_IN, params![id.as_str()], |row| row.id(0)),
         None => conn.query(&BEHIND, &[], |row| row.id(0)),

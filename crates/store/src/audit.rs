@@ -4,7 +4,7 @@ use podium_api::{AuditLogId, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::{Doorkeeper, Scope, System};
+use crate::{Doorkeeper, Housekeeper, Scope};
 
 statements! {
     INSERT = "INSERT INTO audit_records (organization_id, at, id, record) VALUES ($1, $2, $3, $4)";
@@ -65,6 +65,6 @@ pub fn export(
 }
 
 /// Drops some records from before a time; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

@@ -4,7 +4,7 @@ use podium_api::Timestamp;
 use podium_db::{Change, Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::{Doorkeeper, Scope, System};
+use crate::{Doorkeeper, Housekeeper, Scope, Steward};
 
 statements! {
     APPEND = "INSERT INTO changes (at, kind, id, organization_id, workspace_id, deployment_id, version) \
@@ -66,7 +66,7 @@ pub(crate) fn note(tx: &Tx, at: Timestamp, change: Change) -> Result<()> {
 }
 
 /// The changes after a position, oldest first; only those that no earlier one can still precede.
-pub fn after(conn: &Conn, _: &System, position: Position, limit: u32) -> Result<Vec<LoggedChange>> {
+pub fn after(conn: &Conn, _: &Steward, position: Position, limit: u32) -> Result<Vec<LoggedChange>> {
     conn.query(&AFTER, params![position.transaction_id, position.sequence, limit], |row| {
         Ok(LoggedChange {
             position: Position { transaction_id: row.get(0)?, sequence: row.get(1)? },
@@ -82,13 +82,13 @@ pub fn after(conn: &Conn, _: &System, position: Position, limit: u32) -> Result<
 }
 
 /// The end of the log.
-pub fn latest(conn: &Conn, _: &System) -> Result<Position> {
+pub fn latest(conn: &Conn, _: &Steward) -> Result<Position> {
     let latest = conn
         .query_opt(&LATEST, &[], |row| Ok(Position { transaction_id: row.get(0)?, sequence: row.get(1)? }))?;
     Ok(latest.unwrap_or_default())
 }
 
 /// Drops some changes from before a time; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

@@ -4,7 +4,7 @@ use podium_api::{DeploymentId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::{Scope, System};
+use crate::{Scope, Steward};
 
 statements! {
     LAST = "SELECT began_at FROM clean_ups WHERE deployment_id = $1";
@@ -15,12 +15,12 @@ statements! {
 }
 
 /// When the last one began; `None` if there was none.
-pub fn last(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<Timestamp>> {
+pub fn last(conn: &Conn, _: &Steward, id: DeploymentId) -> Result<Option<Timestamp>> {
     conn.query_opt(&LAST, params![id.as_str()], |row| row.time(0))
 }
 
 /// Records that one begins.
-pub fn begin(tx: &Tx, _: &System, id: DeploymentId, now: Timestamp) -> Result<()> {
+pub fn begin(tx: &Tx, _: &Steward, id: DeploymentId, now: Timestamp) -> Result<()> {
     tx.execute(&BEGIN, params![id.as_str(), now.millis()]).map(drop)
 }
 

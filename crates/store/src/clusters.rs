@@ -15,7 +15,7 @@ use podium_domain::{Reach, Target, UserText};
 use crate::columns::{Columns, document};
 use crate::deployments::RollOut;
 use crate::listing::{Filter, Paging, Table, Total, reached};
-use crate::{Scope, System};
+use crate::{Scope, Steward, System};
 use crate::{changes, counters, deployments, events, work};
 
 /// The kind of their counter, their changes and their work.
@@ -176,7 +176,7 @@ pub fn get_visible(conn: &Conn, scope: &Scope, reach: &Reach, id: ClusterId) -> 
 }
 
 /// Reads a cluster for its loop, in any organization.
-pub fn state(conn: &Conn, _: &System, id: ClusterId) -> Result<Option<ClusterState>> {
+pub fn state(conn: &Conn, _: &Steward, id: ClusterId) -> Result<Option<ClusterState>> {
     let mut found = conn.query_opt(&STATE, params![id.as_str()], read)?;
     fill_workspaces(conn, found.iter_mut().map(|state| &mut state.cluster))?;
     Ok(found)
@@ -288,7 +288,7 @@ pub fn update(
 /// Deployments of a cluster that has just moved to its other region, or back, are rolled out there.
 pub fn settle(
     tx: &Tx,
-    system: &System,
+    system: &Steward,
     id: ClusterId,
     generation: i64,
     settled: &Settled,
@@ -356,13 +356,13 @@ pub fn names_for_machine(conn: &Conn, _: &System) -> Result<Vec<String>> {
 }
 
 /// Records which plane makes a cluster, unless one does already.
-pub fn choose_plane(tx: &Tx, _: &System, id: ClusterId, plane: PlaneKind) -> Result<()> {
+pub fn choose_plane(tx: &Tx, _: &Steward, id: ClusterId, plane: PlaneKind) -> Result<()> {
     tx.execute(&CHOOSE_PLANE, params![id.as_str(), plane.as_str()])?;
     Ok(())
 }
 
 /// Where a cluster is that is being removed.
-pub fn removed_location(conn: &Conn, system: &System, id: ClusterId) -> Result<Option<ClusterLocation>> {
+pub fn removed_location(conn: &Conn, system: &Steward, id: ClusterId) -> Result<Option<ClusterLocation>> {
     work::location(conn, system, KIND, id.id())
 }
 

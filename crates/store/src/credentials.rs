@@ -8,7 +8,7 @@ use podium_db::{Conn, Guard, Result, Tx, params, statements};
 
 use crate::columns::Columns;
 use crate::user_sessions::{self, SessionOrigin, UserSessionRow};
-use crate::{Doorkeeper, Scope, System};
+use crate::{Doorkeeper, Housekeeper, Scope};
 
 statements! {
     BY_HASH = "SELECT kind, token_id, subject_id, organization_id, expires_at FROM credentials WHERE hash = $1";
@@ -254,7 +254,7 @@ pub fn delete_other_sessions(
 }
 
 /// Drops some tokens that expired before a time; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }
 

@@ -5,7 +5,7 @@ use podium_api::{DeployId, DeploymentId, OrganizationId, Timestamp};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 
 use crate::columns::{Columns, document};
-use crate::{Scope, System};
+use crate::{Scope, Steward};
 
 statements! {
     GET = "SELECT report, finished_at FROM deploy_reports \
@@ -33,7 +33,7 @@ pub fn get(
 /// Adds the report of a deploy, unless it has one or is gone.
 pub fn insert(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     (organization_id, deployment_id, deploy_id): (OrganizationId, DeploymentId, DeployId),
     report: &RolloutReport,
     now: Timestamp,

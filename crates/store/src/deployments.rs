@@ -21,7 +21,7 @@ use crate::lazy_row::{Layout, LazyRow, Render};
 use crate::listing::{Cached, Filter, Paging, Table};
 use crate::operations::{self, NewOperation, OperationTarget};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{InScope, Scope, System};
+use crate::{InScope, Scope, Steward};
 use crate::{changes, events, work, workspaces};
 
 /// How many rows may be skipped in passing.
@@ -279,7 +279,7 @@ pub fn located(conn: &Conn, scope: &Scope, ids: &[DeploymentId]) -> Result<Vec<I
 }
 
 /// Reads a deployment for the loops, which look at all organizations.
-pub fn state(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<DeploymentRow>> {
+pub fn state(conn: &Conn, _: &Steward, id: DeploymentId) -> Result<Option<DeploymentRow>> {
     conn.query_opt(&STATE, params![id.as_str()], read)
 }
 
@@ -299,7 +299,7 @@ pub fn workspaces(
 }
 
 /// Those of these ids, whatever their organization, that are no deployments or are none any more.
-pub fn absent(conn: &Conn, _: &System, ids: &BTreeSet<DeploymentId>) -> Result<Vec<DeploymentId>> {
+pub fn absent(conn: &Conn, _: &Steward, ids: &BTreeSet<DeploymentId>) -> Result<Vec<DeploymentId>> {
     let asked: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
     let existing: BTreeSet<DeploymentId> =
         conn.query(&EXISTING, params![&asked], |row| row.id(0))?.into_iter().collect();
@@ -428,7 +428,7 @@ pub fn roll_out(
 }
 
 /// Holds a deployment of this generation until the end of the transaction; returns whether it still has it.
-pub fn lock_generation(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<bool> {
+pub fn lock_generation(tx: &Tx, _: &Steward, id: DeploymentId, generation: i64) -> Result<bool> {
     Ok(tx.execute(&LOCK, params![id.as_str(), generation])? == 1)
 }
 
@@ -491,7 +491,7 @@ pub struct ObservedStatus<'a> {
 }
 
 /// Records what a loop observed, unless the desired state has changed; returns whether it did.
-pub fn record(tx: &Tx, _: &System, id: DeploymentId, seen: &ObservedStatus<'_>) -> Result<bool> {
+pub fn record(tx: &Tx, _: &Steward, id: DeploymentId, seen: &ObservedStatus<'_>) -> Result<bool> {
     let running = document(seen.running)?;
     let params = params![id.as_str(), seen.generation, seen.status.as_str(), seen.reason.as_str(), &running];
     Ok(tx.execute(&RECORD, params)? == 1)
@@ -500,7 +500,7 @@ pub fn record(tx: &Tx, _: &System, id: DeploymentId, seen: &ObservedStatus<'_>) 
 /// Replaces a desired state that cannot be reached, unless it has changed; returns whether it did.
 pub fn revert(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     id: DeploymentId,
     generation: i64,
     spec: &Spec,
@@ -512,18 +512,18 @@ pub fn revert(
 }
 
 /// Raises the desired generation above one that the data plane has seen.
-pub fn raise_generation(tx: &Tx, _: &System, id: DeploymentId, generation: i64) -> Result<u64> {
+pub fn raise_generation(tx: &Tx, _: &Steward, id: DeploymentId, generation: i64) -> Result<u64> {
     tx.execute(&OVERTAKE, params![id.as_str(), generation])
 }
 
 /// Where the environments of those of these deployments are that there are.
-pub fn locations(conn: &Conn, _: &System, ids: &[DeploymentId]) -> Result<Vec<Location>> {
+pub fn locations(conn: &Conn, _: &Steward, ids: &[DeploymentId]) -> Result<Vec<Location>> {
     let ids: Vec<&str> = ids.iter().map(DeploymentId::as_str).collect();
     conn.query(&LOCATIONS, params![&ids], |row| location(row, 0, 1))
 }
 
 /// Where an environment is, also if it is being removed.
-pub fn location_of(conn: &Conn, system: &System, id: DeploymentId) -> Result<Location> {
+pub fn location_of(conn: &Conn, system: &Steward, id: DeploymentId) -> Result<Location> {
     let found = match locations(conn, system, &[id])?.pop() {
         Some(found) => Some(found),
         None => work::location(conn, system, KIND, id.id())?,

@@ -10,7 +10,7 @@ use podium_domain::events::{NewEvent, Resource};
 use crate::columns::{Columns, document};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{InScope, Scope, System};
+use crate::{InScope, Scope, Steward, System};
 use crate::{deploy_reports, events, staged_blocks, work};
 
 /// The kind of their changes and their work items, which fail deploys that are not finalized.
@@ -165,7 +165,7 @@ pub fn proven(
 }
 
 /// Reads a deploy for the loops and for uploads, which belong to no caller.
-pub fn state(conn: &Conn, _: &System, id: DeployId) -> Result<Option<DeployRow>> {
+pub fn state(conn: &Conn, _: &Steward, id: DeployId) -> Result<Option<DeployRow>> {
     conn.query_opt(&STATE, params![id.as_str()], read)
 }
 
@@ -176,7 +176,7 @@ pub fn lock_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> R
 }
 
 /// Reads a deploy and holds it until the end of the transaction.
-pub fn lock(tx: &Tx, system: &System, id: DeployId) -> Result<Option<DeployRow>> {
+pub fn lock(tx: &Tx, system: &Steward, id: DeployId) -> Result<Option<DeployRow>> {
     tx.execute(&LOCK, params![id.as_str()])?;
     state(tx, system, id)
 }
@@ -235,7 +235,7 @@ pub fn update(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
 }
 
 /// Fails a deploy that still waits, and deletes its uploads; returns whether it did.
-pub fn fail(tx: &Tx, _: &System, id: DeployId) -> Result<bool> {
+pub fn fail(tx: &Tx, _: &Steward, id: DeployId) -> Result<bool> {
     if tx.execute(&FAIL, params![id.as_str()])? != 1 {
         return Ok(false);
     }
@@ -275,12 +275,12 @@ pub fn unmark_rolled_back(tx: &Tx, scope: &Scope, deployment_id: DeploymentId, b
 }
 
 /// Fails a deploy whose rollout failed, with the reason in its details; returns whether it did.
-pub fn fail_rollout(tx: &Tx, _: &System, id: DeployId, details: &Details) -> Result<bool> {
+pub fn fail_rollout(tx: &Tx, _: &Steward, id: DeployId, details: &Details) -> Result<bool> {
     Ok(tx.execute(&FAIL_ROLLOUT, params![id.as_str(), &document(details)?])? == 1)
 }
 
 /// The newest deploys of a deployment that were put into effect.
-pub fn deployed(conn: &Conn, _: &System, deployment_id: DeploymentId) -> Result<Vec<DeployRow>> {
+pub fn deployed(conn: &Conn, _: &Steward, deployment_id: DeploymentId) -> Result<Vec<DeployRow>> {
     conn.query(&DEPLOYED, params![deployment_id.as_str()], read)
 }
 
@@ -337,7 +337,7 @@ pub fn uploads(conn: &Conn, scope: &Scope, deploy_id: DeployId) -> Result<Vec<Up
 /// The upload of a deployment with this version.
 pub fn upload(
     conn: &Conn,
-    _: &System,
+    _: &Steward,
     deployment_id: DeploymentId,
     version: &str,
 ) -> Result<Option<UploadRow>> {

@@ -7,7 +7,7 @@ use podium_api::{Timestamp, UserId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::{Doorkeeper, System};
+use crate::{Doorkeeper, Housekeeper};
 
 macro_rules! columns {
     () => {
@@ -157,7 +157,7 @@ pub fn forget_of(tx: &Tx, _: &Doorkeeper, user_id: UserId) -> Result<()> {
 }
 
 /// Drops some that expired before a time; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }
 

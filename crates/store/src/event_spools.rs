@@ -7,7 +7,7 @@ use podium_domain::Target;
 use podium_domain::events::{Allowance, NewEvent, Resource, SpoolBatch, SpoolPosition, SpoolState};
 
 use crate::columns::Columns;
-use crate::{Scope, System, events};
+use crate::{Scope, Steward, events};
 
 statements! {
     GET = "SELECT segment, read_bytes, dropped, allowance, allowed_since FROM event_spools WHERE deployment_id = $1";
@@ -21,7 +21,7 @@ statements! {
 }
 
 /// Reads how far the spool of an environment was read; `None` if it never was.
-pub fn get(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<SpoolState>> {
+pub fn get(conn: &Conn, _: &Steward, id: DeploymentId) -> Result<Option<SpoolState>> {
     conn.query_opt(&GET, params![id.as_str()], read)
 }
 
@@ -29,7 +29,7 @@ pub fn get(conn: &Conn, _: &System, id: DeploymentId) -> Result<Option<SpoolStat
 /// gone: then nothing is written.
 pub fn record(
     tx: &Tx,
-    system: &System,
+    system: &Steward,
     id: DeploymentId,
     batch: SpoolBatch,
     now: Timestamp,

@@ -11,7 +11,7 @@ use podium_db::{Change, Conn, Result, Row, Sql, Tx, params, statements};
 use podium_domain::events::{Cursor, NewEvent, Visibility};
 
 use crate::columns::{Columns, document, texts};
-use crate::{Scope, System};
+use crate::{Housekeeper, Scope, Steward};
 
 /// The kind of the change that announces an event to this process and to other replicas.
 pub const KIND: &str = "events";
@@ -202,7 +202,7 @@ pub fn position(conn: &Conn, scope: &Scope, start: Start) -> Result<Option<Curso
 }
 
 /// The end of the stream.
-pub fn latest(conn: &Conn, _: &System) -> Result<Cursor> {
+pub fn latest(conn: &Conn, _: &Steward) -> Result<Cursor> {
     Ok(conn.query_one(&ENDS, &[], read_ends)?.latest)
 }
 
@@ -300,19 +300,19 @@ fn may_see_place(conn: &Conn, scope: &Scope, view: &View) -> Result<bool> {
 }
 
 /// The organizations of the next events after a position, and those events' positions.
-pub fn news(conn: &Conn, _: &System, position: Cursor, limit: u32) -> Result<Vec<(Cursor, OrganizationId)>> {
+pub fn news(conn: &Conn, _: &Steward, position: Cursor, limit: u32) -> Result<Vec<(Cursor, OrganizationId)>> {
     let Cursor { transaction_id, sequence } = position;
     conn.query(&NEWS, params![transaction_id, sequence, limit], |row| Ok((read_cursor(row)?, row.id(2)?)))
 }
 
 /// Whether there are events after a position, even such that an earlier one can still precede.
-pub fn has_unsettled(conn: &Conn, _: &System, position: Cursor) -> Result<bool> {
+pub fn has_unsettled(conn: &Conn, _: &Steward, position: Cursor) -> Result<bool> {
     let Cursor { transaction_id, sequence } = position;
     Ok(conn.query_opt(&UNSETTLED, params![transaction_id, sequence], |_| Ok(()))?.is_some())
 }
 
 /// Removes some events from before a time, the oldest first; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     let removed = tx.query(&PRUNE, params![before.millis(), limit], read_cursor)?;
     if let Some(Cursor { transaction_id, sequence }) = removed.iter().max() {
         tx.execute(&ADVANCE_HORIZON, params![*transaction_id, *sequence])?;

@@ -10,7 +10,7 @@ use podium_domain::UserText;
 use podium_domain::planes::Location;
 
 use crate::columns::Columns;
-use crate::{Doorkeeper, InScope, Membership, Scope, System, deployments};
+use crate::{Doorkeeper, Housekeeper, InScope, Membership, Scope, deployments};
 
 /// A deployment `d` as it is identified by its address, with its cluster `c`.
 macro_rules! deployment_ref {
@@ -228,12 +228,12 @@ pub fn drop_pass(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<()> {
 }
 
 /// Drops some codes that expired before a time; returns how many.
-pub fn prune_codes(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune_codes(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE_CODES, params![before.millis(), limit])
 }
 
 /// Drops some passes that expired before a time; returns how many.
-pub fn prune_passes(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune_passes(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE_PASSES, params![before.millis(), limit])
 }
 

@@ -3,8 +3,8 @@
 use podium_api::{OperationId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
-use crate::System;
 use crate::columns::Columns;
+use crate::{Housekeeper, System};
 
 statements! {
     GET = "SELECT request_hash, version, body, is_sealed, created_at, started_id FROM kept_answers \
@@ -105,6 +105,6 @@ pub fn keep(tx: &Tx, _: &System, key: &IdempotencyKey, response: &NewResponse<'_
 }
 
 /// Drops some responses from before a time; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

@@ -61,7 +61,7 @@ pub mod workspaces;
 
 pub use lazy_row::{LazyRow, Render};
 pub use listing::Paging;
-pub use proof::{Doorkeeper, InScope, Membership, Scope, System, open, view};
+pub use proof::{Doorkeeper, Founder, Housekeeper, InScope, Membership, Scope, Steward, System, open, view};
 pub use stamp::Stamp;
 
 use podium_db::{Migration, Sql};

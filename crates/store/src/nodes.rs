@@ -5,9 +5,8 @@
 use podium_api::{DeploymentId, NodeId, Timestamp};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 
-use crate::System;
 use crate::columns::Columns;
-use crate::{deployments, work};
+use crate::{Steward, System, deployments, work};
 
 macro_rules! node_columns {
     () => {
@@ -70,19 +69,19 @@ pub enum Placement {
 }
 
 /// Registers a node, or records that it is back; a name that another node has violates a unique index.
-pub fn join(tx: &Tx, _: &System, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
+pub fn join(tx: &Tx, _: &Steward, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
     tx.execute(&JOIN, params![id.as_str(), name, now.millis()])?;
     Ok(())
 }
 
 /// Registers the only node, and removes a previous one.
-pub fn join_alone(tx: &Tx, system: &System, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
+pub fn join_alone(tx: &Tx, system: &Steward, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
     tx.execute(&KEEP_ONLY, params![id.as_str()])?;
     join(tx, system, id, name, now)
 }
 
 /// Records a heartbeat; returns whether the node is still registered.
-pub fn heartbeat(tx: &Tx, _: &System, id: NodeId, now: Timestamp) -> Result<bool> {
+pub fn heartbeat(tx: &Tx, _: &Steward, id: NodeId, now: Timestamp) -> Result<bool> {
     Ok(tx.execute(&HEARTBEAT, params![id.as_str(), now.millis()])? == 1)
 }
 
@@ -97,12 +96,12 @@ pub fn by_name(conn: &Conn, _: &System, name: &str) -> Result<Option<NodeRow>> {
 }
 
 /// The node for a new deployment: of those with a heartbeat since a time, and the asking one, the one with the fewest.
-pub fn least_loaded(conn: &Conn, _: &System, seen_since: Timestamp, own: NodeId) -> Result<Option<NodeRow>> {
+pub fn least_loaded(conn: &Conn, _: &Steward, seen_since: Timestamp, own: NodeId) -> Result<Option<NodeRow>> {
     conn.query_opt(&LEAST_LOADED, params![seen_since.millis(), own.as_str()], read)
 }
 
 /// Where a deployment runs.
-pub fn placement(conn: &Conn, _: &System, deployment_id: DeploymentId) -> Result<Placement> {
+pub fn placement(conn: &Conn, _: &Steward, deployment_id: DeploymentId) -> Result<Placement> {
     let found = conn.query_opt(&PLACEMENT, params![deployment_id.as_str()], |row| {
         let name: Option<String> = row.get(1)?;
         Ok(match row.id_opt(0)? {
@@ -114,7 +113,7 @@ pub fn placement(conn: &Conn, _: &System, deployment_id: DeploymentId) -> Result
 }
 
 /// Places a deployment on a node unless it is already placed, and assigns its work to its node; returns the placement.
-pub fn place(tx: &Tx, system: &System, deployment_id: DeploymentId, node_id: NodeId) -> Result<Placement> {
+pub fn place(tx: &Tx, system: &Steward, deployment_id: DeploymentId, node_id: NodeId) -> Result<Placement> {
     tx.execute(&PLACE, params![deployment_id.as_str(), node_id.as_str()])?;
     let placement = placement(tx, system, deployment_id)?;
     if let Placement::On { node_id, .. } = &placement {
@@ -124,7 +123,7 @@ pub fn place(tx: &Tx, system: &System, deployment_id: DeploymentId, node_id: Nod
 }
 
 /// Places those of these deployments on a node that have none; returns the ids that the database does not know.
-pub fn adopt(tx: &Tx, system: &System, kept: &[DeploymentId], node_id: NodeId) -> Result<Vec<DeploymentId>> {
+pub fn adopt(tx: &Tx, system: &Steward, kept: &[DeploymentId], node_id: NodeId) -> Result<Vec<DeploymentId>> {
     let mut unknown = Vec::new();
     for id in kept {
         let known = tx.query_opt(&KNOWN, params![id.as_str(), deployments::KIND], |_| Ok(()))?;
@@ -140,7 +139,7 @@ pub fn adopt(tx: &Tx, system: &System, kept: &[DeploymentId], node_id: NodeId) -
 /// Those of these deployments that run on another node.
 pub fn on_other_nodes(
     conn: &Conn,
-    _: &System,
+    _: &Steward,
     ids: &[DeploymentId],
     node_id: NodeId,
 ) -> Result<Vec<DeploymentId>> {
@@ -149,7 +148,7 @@ pub fn on_other_nodes(
 }
 
 /// Deletes the placement of a deleted deployment.
-pub fn unplace(tx: &Tx, _: &System, deployment_id: DeploymentId) -> Result<()> {
+pub fn unplace(tx: &Tx, _: &Steward, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&UNPLACE, params![deployment_id.as_str()])?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use podium_domain::{DeploymentReach, Reach, Target};
 use crate::columns::{Columns, document, named, texts};
 use crate::listing::{Filter, Paging, Table, Total, reached};
 use crate::stamp::profile;
-use crate::{Scope, System, deployments, events, work};
+use crate::{Housekeeper, Scope, Steward, deployments, events, work};
 
 /// The kind of their announcements, which name the target.
 pub const KIND: &str = "operations";
@@ -270,7 +270,7 @@ pub fn get(
 }
 
 /// The operation of a target that is under way, for its loop.
-pub fn under_way(conn: &Conn, _: &System, target_id: Id) -> Result<Option<OperationRow>> {
+pub fn under_way(conn: &Conn, _: &Steward, target_id: Id) -> Result<Option<OperationRow>> {
     conn.query_opt(&UNDER_WAY, params![target_id.as_str()], read)
 }
 
@@ -319,7 +319,7 @@ pub fn supersede(tx: &Tx, scope: &Scope, new: &NewOperation) -> Result<()> {
 }
 
 /// Writes how an operation has proceeded, unless somebody has changed it; returns whether it did.
-pub fn advance(tx: &Tx, system: &System, row: &OperationRow, course: &Course) -> Result<bool> {
+pub fn advance(tx: &Tx, system: &Steward, row: &OperationRow, course: &Course) -> Result<bool> {
     let details = document(&course.details)?;
     let params = params![
         row.id.as_str(),
@@ -343,7 +343,7 @@ pub fn advance(tx: &Tx, system: &System, row: &OperationRow, course: &Course) ->
 
 /// Whether an operation only removed history, and the last other one on the same target failed: what failed is not mended
 /// by it.
-pub fn leaves_failure(conn: &Conn, _: &System, id: OperationId) -> Result<bool> {
+pub fn leaves_failure(conn: &Conn, _: &Steward, id: OperationId) -> Result<bool> {
     conn.query_one(&LEAVES_FAILURE, params![id.as_str()], |row| Ok(row.get::<i64>(0)? > 0))
 }
 
@@ -378,7 +378,7 @@ pub fn move_deployment(tx: &Tx, scope: &Scope, id: DeploymentId, to: WorkspaceId
 }
 
 /// Drops some operations that ended before a time; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }
 

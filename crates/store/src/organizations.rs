@@ -7,7 +7,7 @@ use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 use crate::columns::{Columns, texts};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{Doorkeeper, Scope, System};
+use crate::{Doorkeeper, Founder, Scope};
 
 /// The kind of their changes.
 pub const KIND: &str = "organizations";
@@ -99,7 +99,7 @@ pub fn get(conn: &Conn, scope: &Scope) -> Result<Option<OrganizationRow>> {
 }
 
 /// Adds an organization.
-pub fn insert(tx: &Tx, _: &System, organization: &OrganizationRow, name_key: &str) -> Result<()> {
+pub fn insert(tx: &Tx, _: &Founder, organization: &OrganizationRow, name_key: &str) -> Result<()> {
     let stamp = &organization.stamp;
     tx.execute(
         &INSERT,
@@ -179,7 +179,7 @@ pub fn only_dedicated_clusters(conn: &Conn, scope: &Scope) -> Result<Option<bool
 }
 
 /// The oldest organization: the one made at first start.
-pub fn first(conn: &Conn, _: &System) -> Result<Option<OrganizationId>> {
+pub fn first(conn: &Conn, _: &Doorkeeper) -> Result<Option<OrganizationId>> {
     conn.query_opt(&FIRST, &[], |row| row.id(0))
 }
 

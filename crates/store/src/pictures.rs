@@ -4,13 +4,13 @@ use std::sync::OnceLock;
 
 use podium_domain::pictures;
 
-use crate::System;
+use crate::Founder;
 
 /// The address of the server. A process is one server, and profiles are read in too many places to hand it to each.
 static SERVED_AT: OnceLock<String> = OnceLock::new();
 
 /// Says where pictures are served from. The first time counts.
-pub fn serve_at(_: &System, public_url: &str) {
+pub fn serve_at(_: &Founder, public_url: &str) {
     let _ = SERVED_AT.set(public_url.trim_end_matches('/').to_owned());
 }
 

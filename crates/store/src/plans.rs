@@ -4,7 +4,7 @@ use podium_api::{PlanId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::{Scope, System};
+use crate::{Housekeeper, Scope};
 
 statements! {
     GET = "SELECT document, expires_at, applied_at FROM plans WHERE id = $1 AND organization_id = $2 AND subject_id = $3";
@@ -65,6 +65,6 @@ pub fn keep_response(tx: &Tx, scope: &Scope, id: PlanId, sealed: &[u8], expires_
 }
 
 /// Deletes plans that have expired, up to a limit.
-pub fn prune(tx: &Tx, _: &System, now: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, now: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![now.millis(), i64::from(limit)])
 }

@@ -29,14 +29,17 @@
 //! let doorkeeper = podium_store::Doorkeeper(());
 //! ```
 //!
-//! The doorkeeper cannot do the work of loops; the system can do both:
+//! Each purpose of the system has its own: the doorkeeper cannot do the work of loops, loops do not clean up, and
+//! maintenance makes no settings. The system can do all of it:
 //!
 //! ```
 //! # use podium_api::Timestamp;
-//! # use podium_store::{System, sessions, work};
-//! fn act(conn: &podium_db::Conn, system: &System, now: Timestamp) {
-//!     let _ = work::backlog(conn, system, now);
-//!     let _ = sessions::by_hash(conn, system, "the hash of a session");
+//! # use podium_store::{System, plans, sessions, settings, work};
+//! fn act(tx: &podium_db::Tx, system: &System, now: Timestamp) {
+//!     let _ = sessions::by_hash(tx, system, "the hash of a session");
+//!     let _ = work::backlog(tx, system, now);
+//!     let _ = plans::prune(tx, &system.housekeeper(), now, 500);
+//!     let _ = settings::get(tx, &system.founder(), "key");
 //! }
 //! ```
 //!
@@ -45,6 +48,29 @@
 //! # use podium_store::{Doorkeeper, work};
 //! fn act(conn: &podium_db::Conn, doorkeeper: &Doorkeeper, now: Timestamp) {
 //!     let _ = work::backlog(conn, doorkeeper, now);
+//! }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use podium_api::Timestamp;
+//! # use podium_store::{Steward, plans};
+//! fn act(tx: &podium_db::Tx, steward: &Steward, now: Timestamp) {
+//!     let _ = plans::prune(tx, steward, now, 500);
+//! }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use podium_store::{Housekeeper, settings};
+//! fn act(conn: &podium_db::Conn, housekeeper: &Housekeeper) {
+//!     let _ = settings::get(conn, housekeeper, "key");
+//! }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use podium_api::Timestamp;
+//! # use podium_store::{Founder, work};
+//! fn act(conn: &podium_db::Conn, founder: &Founder, now: Timestamp) {
+//!     let _ = work::backlog(conn, founder, now);
 //! }
 //! ```
 //!
@@ -112,41 +138,80 @@ use podium_domain::{Grants, Permission, Refusal, Target, require};
 
 use crate::MIGRATIONS;
 
-/// Proof that the server acts for itself: at its start, in loops and maintenance, and for the operator. The opener of
-/// the database has it.
+/// Proof that the server acts for itself. The opener of the database has it, and with it all that the others may do.
+/// Whoever has one purpose gets the proof for that and no more.
 #[derive(Clone, Copy, Debug)]
-pub struct System(Doorkeeper);
+pub struct System(Steward);
 
-/// Proof that the server finds out who calls, and lets people in and out: the part of [`System`] that this takes. What
-/// loops, maintenance and the start may do beyond that is refused to it.
+/// Proof that the server finds out who calls, and lets people in and out.
 #[derive(Clone, Copy, Debug)]
 pub struct Doorkeeper(());
 
-/// Whatever the doorkeeper may do, the system may do.
-impl Deref for System {
-    type Target = Doorkeeper;
+/// Proof that a loop acts, which brings about what was asked for and tells of what happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Steward(Doorkeeper);
 
-    fn deref(&self) -> &Doorkeeper {
-        &self.0
-    }
+/// Proof that the server removes what has expired, and writes down what was used.
+#[derive(Clone, Copy, Debug)]
+pub struct Housekeeper(Doorkeeper);
+
+/// Proof that the server starts, and makes what there has to be before anybody can call.
+#[derive(Clone, Copy, Debug)]
+pub struct Founder(Doorkeeper);
+
+/// Defines that whoever has one proof may do what another one is for.
+macro_rules! includes {
+    ($($whole:ty => $part:ty;)+) => {
+        $(
+            impl Deref for $whole {
+                type Target = $part;
+
+                fn deref(&self) -> &$part {
+                    &self.0
+                }
+            }
+        )+
+    };
+}
+
+includes! {
+    System => Steward;
+    Steward => Doorkeeper;
+    Housekeeper => Doorkeeper;
+    Founder => Doorkeeper;
 }
 
 /// Opens a database, and brings its schema up to date.
 pub async fn open(options: Options) -> Result<(Db, System)> {
     let db = Db::open(options).await?;
     db.migrate(MIGRATIONS).await?;
-    Ok((db, System(Doorkeeper(()))))
+    Ok((db, System(Steward(Doorkeeper(())))))
 }
 
 /// Opens the database of an installation read-only, also while its server runs.
 pub async fn view(database: Database) -> Result<(Db, System)> {
-    Ok((Db::view(database).await?, System(Doorkeeper(()))))
+    Ok((Db::view(database).await?, System(Steward(Doorkeeper(())))))
 }
 
 impl System {
     /// The part of it that a doorkeeper has.
-    pub const fn as_doorkeeper(self) -> Doorkeeper {
+    pub const fn doorkeeper(self) -> Doorkeeper {
+        self.0.0
+    }
+
+    /// The part of it that loops have.
+    pub const fn steward(self) -> Steward {
         self.0
+    }
+
+    /// The part of it that maintenance has.
+    pub const fn housekeeper(self) -> Housekeeper {
+        Housekeeper(self.0.0)
+    }
+
+    /// The part of it that the start has.
+    pub const fn founder(self) -> Founder {
+        Founder(self.0.0)
     }
 }
 

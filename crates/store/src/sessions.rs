@@ -6,7 +6,7 @@ use podium_api::{CredentialId, SessionId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::{Doorkeeper, System};
+use crate::{Doorkeeper, Housekeeper};
 
 statements! {
     BY_HASH = "SELECT COALESCE(id, token_id), credential_hash, token_id, subject_id, is_own, expires_at \
@@ -102,6 +102,6 @@ pub fn delete_others_of_subject(
 }
 
 /// Drops some sessions that expired before a time; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }

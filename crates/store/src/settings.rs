@@ -2,7 +2,7 @@
 
 use podium_db::{Conn, Result, Tx, params, statements};
 
-use crate::System;
+use crate::Founder;
 
 statements! {
     GET = "SELECT value FROM settings WHERE key = $1";
@@ -10,11 +10,11 @@ statements! {
 }
 
 /// Reads a setting.
-pub fn get(conn: &Conn, _: &System, key: &str) -> Result<Option<String>> {
+pub fn get(conn: &Conn, _: &Founder, key: &str) -> Result<Option<String>> {
     conn.query_opt(&GET, params![key], |row| row.get(0))
 }
 
 /// Writes a setting unless it already exists; returns whether it was written.
-pub fn add(tx: &Tx, _: &System, key: &str, value: &str) -> Result<bool> {
+pub fn add(tx: &Tx, _: &Founder, key: &str, value: &str) -> Result<bool> {
     Ok(tx.execute(&ADD, params![key, value])? == 1)
 }

@@ -3,8 +3,8 @@
 use podium_api::Timestamp;
 use podium_db::{Conn, Result, Tx, params, statements};
 
-use crate::System;
 use crate::columns::Columns;
+use crate::{Doorkeeper, Founder, Housekeeper};
 
 statements! {
     ALL = "SELECT id, public_key, sealed_private_key, created_at, retired_at FROM signing_keys ORDER BY created_at, id";
@@ -30,7 +30,7 @@ pub struct SigningKeyRow {
 }
 
 /// Every key whose tokens may still be alive, oldest first.
-pub fn all(conn: &Conn, _: &System) -> Result<Vec<SigningKeyRow>> {
+pub fn all(conn: &Conn, _: &Doorkeeper) -> Result<Vec<SigningKeyRow>> {
     conn.query(&ALL, &[], |row| {
         Ok(SigningKeyRow {
             id: row.get(0)?,
@@ -43,7 +43,7 @@ pub fn all(conn: &Conn, _: &System) -> Result<Vec<SigningKeyRow>> {
 }
 
 /// Adds a key.
-pub fn insert(tx: &Tx, _: &System, key: &SigningKeyRow) -> Result<()> {
+pub fn insert(tx: &Tx, _: &Founder, key: &SigningKeyRow) -> Result<()> {
     tx.execute(
         &INSERT,
         params![&key.id, &key.public_key, key.sealed_private_key.as_deref(), key.created_at.millis()],
@@ -52,12 +52,12 @@ pub fn insert(tx: &Tx, _: &System, key: &SigningKeyRow) -> Result<()> {
 }
 
 /// Retires every key but this one.
-pub fn retire_others(tx: &Tx, _: &System, id: &str, at: Timestamp) -> Result<()> {
+pub fn retire_others(tx: &Tx, _: &Founder, id: &str, at: Timestamp) -> Result<()> {
     tx.execute(&RETIRE, params![id, at.millis()])?;
     Ok(())
 }
 
 /// Drops keys that were retired before a time and whose last token is gone.
-pub fn drop_unused(tx: &Tx, _: &System, before: Timestamp) -> Result<u64> {
+pub fn drop_unused(tx: &Tx, _: &Housekeeper, before: Timestamp) -> Result<u64> {
     tx.execute(&DROP_UNUSED, params![before.millis()])
 }

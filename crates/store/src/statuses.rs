@@ -6,7 +6,7 @@ use podium_db::{Conn, Result, Row, params, statements};
 use podium_domain::DeploymentReach;
 
 use crate::columns::{Columns, texts};
-use crate::{Scope, System};
+use crate::{Scope, Steward};
 
 statements! {
     ALL = "SELECT id, workspace_id, namespace, status FROM deployments ORDER BY id LIMIT $1";
@@ -30,7 +30,7 @@ pub struct Status {
 }
 
 /// The statuses of deployments of all organizations, up to a limit.
-pub fn of_all(conn: &Conn, _: &System, limit: u32) -> Result<Vec<Status>> {
+pub fn of_all(conn: &Conn, _: &Steward, limit: u32) -> Result<Vec<Status>> {
     conn.query(&ALL, params![limit], read)
 }
 

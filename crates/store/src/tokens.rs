@@ -9,7 +9,7 @@ use crate::columns::Columns;
 use crate::counters;
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{Scope, System};
+use crate::{Housekeeper, Scope};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "tokens";
@@ -284,7 +284,7 @@ fn delete_of(tx: &Tx, scope: &Scope, of: &Sql, entity_id: EntityId) -> Result<Ve
 }
 
 /// Notes when a token was last used.
-pub fn used(tx: &Tx, _: &System, id: TokenId, at: Timestamp) -> Result<()> {
+pub fn used(tx: &Tx, _: &Housekeeper, id: TokenId, at: Timestamp) -> Result<()> {
     tx.execute(&USED, params![id.as_str(), at.millis()])?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use podium_db::{Conn, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
 use crate::listing::{Filter, Paging, Table, Total};
-use crate::{Doorkeeper, System};
+use crate::{Doorkeeper, Housekeeper};
 
 macro_rules! columns {
     () => {
@@ -126,7 +126,7 @@ pub fn insert(tx: &Tx, _: &Doorkeeper, user_id: UserId, session: &UserSessionRow
 }
 
 /// Notes when a session was last used.
-pub fn used(tx: &Tx, _: &System, id: SessionId, at: Timestamp) -> Result<()> {
+pub fn used(tx: &Tx, _: &Housekeeper, id: SessionId, at: Timestamp) -> Result<()> {
     tx.execute(&USED, params![id.as_str(), at.millis()])?;
     Ok(())
 }
@@ -138,7 +138,7 @@ pub fn delete(tx: &Tx, _: &Doorkeeper, id: SessionId) -> Result<()> {
 }
 
 /// Drops some sessions that expired before a time; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
 }
 

@@ -7,7 +7,7 @@ use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
 use crate::listing::{Filter, Paging, Table, Total};
-use crate::{Doorkeeper, Scope, System, counters, pictures, subjects};
+use crate::{Doorkeeper, Founder, Scope, counters, pictures, subjects};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "users";
@@ -236,7 +236,7 @@ pub fn find_or_make_invitee(
 ///     let _ = users::insert(tx, scope, account, "ada@example.com");
 /// }
 /// ```
-pub fn insert(tx: &Tx, _: &System, account: &Account, username_key: &str) -> Result<bool> {
+pub fn insert(tx: &Tx, _: &Founder, account: &Account, username_key: &str) -> Result<bool> {
     let params = params![
         account.id.as_str(),
         &account.username,

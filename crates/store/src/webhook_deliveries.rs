@@ -15,7 +15,7 @@ use podium_domain::events::Cursor;
 use crate::columns::Columns;
 use crate::events::EventRow;
 use crate::webhooks::{WebhookRow, counted};
-use crate::{Scope, System, webhooks, work};
+use crate::{Housekeeper, Scope, Steward, webhooks, work};
 
 /// The kind of their changes.
 pub const KIND: &str = "webhook_deliveries";
@@ -148,7 +148,7 @@ pub struct DeliveryRow {
 /// Adds the deliveries of a webhook that takes events from the stream, due now.
 pub fn insert(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     webhook: &WebhookRow,
     taken: &[NewDelivery],
     now: Timestamp,
@@ -172,7 +172,7 @@ pub fn insert(
 }
 
 /// Some deliveries of a webhook that are due, with their events, the longest due first.
-pub fn due(conn: &Conn, _: &System, webhook_id: WebhookId, now: Timestamp, limit: u32) -> Result<Vec<Due>> {
+pub fn due(conn: &Conn, _: &Steward, webhook_id: WebhookId, now: Timestamp, limit: u32) -> Result<Vec<Due>> {
     conn.query(&DUE, params![webhook_id.as_str(), now.millis(), limit], |row| {
         let at: Option<Timestamp> = row.time_opt(5)?;
         let event = match at {
@@ -189,12 +189,12 @@ pub fn due(conn: &Conn, _: &System, webhook_id: WebhookId, now: Timestamp, limit
 }
 
 /// When the next delivery of a webhook is due.
-pub fn next_due(conn: &Conn, _: &System, webhook_id: WebhookId) -> Result<Option<Timestamp>> {
+pub fn next_due(conn: &Conn, _: &Steward, webhook_id: WebhookId) -> Result<Option<Timestamp>> {
     conn.query_opt(&NEXT_DUE, params![webhook_id.as_str()], |row| row.time(0))
 }
 
 /// Claims the next attempt of deliveries until a time; returns those that nobody else has claimed, with the new count.
-pub fn claim(tx: &Tx, _: &System, due: &[Due], until: Timestamp, now: Timestamp) -> Result<Vec<Due>> {
+pub fn claim(tx: &Tx, _: &Steward, due: &[Due], until: Timestamp, now: Timestamp) -> Result<Vec<Due>> {
     let mut claimed = Vec::new();
     for delivery in due {
         let params = params![delivery.id.as_str(), delivery.version, until.millis(), now.millis()];
@@ -207,7 +207,7 @@ pub fn claim(tx: &Tx, _: &System, due: &[Due], until: Timestamp, now: Timestamp)
 }
 
 /// Writes the result of a claimed attempt, unless another one was claimed or asked for meanwhile; returns whether it did.
-pub fn record(tx: &Tx, _: &System, webhook: WebhookId, claimed: &Due, attempt: &Attempt) -> Result<bool> {
+pub fn record(tx: &Tx, _: &Steward, webhook: WebhookId, claimed: &Due, attempt: &Attempt) -> Result<bool> {
     let rows = tx.execute(
         &RECORD,
         params![
@@ -281,19 +281,19 @@ pub fn again(
 }
 
 /// Drops some deliveries of a webhook that have ended, the oldest first.
-pub fn trim(tx: &Tx, _: &System, webhook_id: WebhookId, limit: u32) -> Result<u64> {
+pub fn trim(tx: &Tx, _: &Steward, webhook_id: WebhookId, limit: u32) -> Result<u64> {
     let removed = tx.execute(&TRIM, params![webhook_id.as_str(), limit])?;
     counted(tx, webhook_id, 0, -removed.cast_signed())?;
     Ok(removed)
 }
 
 /// Removes some deliveries of a webhook that is gone; returns how many.
-pub fn remove(tx: &Tx, _: &System, webhook_id: WebhookId, limit: u32) -> Result<u64> {
+pub fn remove(tx: &Tx, _: &Steward, webhook_id: WebhookId, limit: u32) -> Result<u64> {
     tx.execute(&REMOVE, params![webhook_id.as_str(), limit])
 }
 
 /// Drops some deliveries from before a time, the oldest first; returns how many.
-pub fn prune(tx: &Tx, _: &System, before: Timestamp, limit: u32) -> Result<u64> {
+pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     let removed: Vec<(WebhookId, State)> =
         tx.query(&PRUNE, params![before.millis(), limit], |row| Ok((row.id(0)?, row.word(1)?)))?;
     let mut totals: BTreeMap<WebhookId, (i64, i64)> = BTreeMap::new();

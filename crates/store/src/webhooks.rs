@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::columns::{Columns, document, texts};
 use crate::listing::{Filter, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
-use crate::{Scope, System, changes, counters, events, work};
+use crate::{Housekeeper, Scope, Steward, changes, counters, events, work};
 
 /// The kind of their counter, their changes and their work.
 pub const KIND: &str = "webhooks";
@@ -175,7 +175,7 @@ pub fn get(conn: &Conn, scope: &Scope, id: WebhookId) -> Result<Option<WebhookRo
 }
 
 /// Reads a webhook.
-pub fn state(conn: &Conn, _: &System, id: WebhookId) -> Result<Option<WebhookRow>> {
+pub fn state(conn: &Conn, _: &Steward, id: WebhookId) -> Result<Option<WebhookRow>> {
     conn.query_opt(&READ, params![id.as_str()], read)
 }
 
@@ -259,7 +259,12 @@ pub fn update(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> R
 }
 
 /// Encrypts some URLs that were stored before URLs were encrypted; returns how many there were.
-pub fn seal_urls(tx: &Tx, _: &System, limit: u32, seal: impl Fn(WebhookId, &str) -> Vec<u8>) -> Result<u64> {
+pub fn seal_urls(
+    tx: &Tx,
+    _: &Housekeeper,
+    limit: u32,
+    seal: impl Fn(WebhookId, &str) -> Vec<u8>,
+) -> Result<u64> {
     let plain: Vec<(WebhookId, String)> =
         tx.query(&PLAIN_URLS, params![limit], |row| Ok((row.id(0)?, row.get(1)?)))?;
     for (id, url) in &plain {
@@ -293,7 +298,7 @@ pub fn delete(tx: &Tx, scope: &Scope, id: WebhookId, version: i64, now: Timestam
 /// whether it did.
 pub fn advance(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     webhook: &WebhookRow,
     to: Cursor,
     (pending, kept): (i64, i64),
@@ -310,19 +315,19 @@ pub(crate) fn counted(tx: &Tx, id: WebhookId, pending: i64, kept: i64) -> Result
 }
 
 /// Notes that an attempt has succeeded.
-pub fn succeeded(tx: &Tx, _: &System, id: WebhookId) -> Result<()> {
+pub fn succeeded(tx: &Tx, _: &Steward, id: WebhookId) -> Result<()> {
     tx.execute(&SUCCEEDED, params![id.as_str()]).map(drop)
 }
 
 /// Notes that an attempt has failed.
-pub fn failed(tx: &Tx, _: &System, id: WebhookId, now: Timestamp) -> Result<()> {
+pub fn failed(tx: &Tx, _: &Steward, id: WebhookId, now: Timestamp) -> Result<()> {
     tx.execute(&FAILED, params![id.as_str(), now.millis()]).map(drop)
 }
 
 /// Switches a webhook off, unless somebody has, and writes the event that says so.
 pub fn disable(
     tx: &Tx,
-    system: &System,
+    system: &Steward,
     webhook: &WebhookRow,
     reason: &UserText,
     now: Timestamp,
@@ -346,17 +351,17 @@ pub fn disable(
 }
 
 /// Forgets some previous secrets that sign no more; returns how many.
-pub fn forget_secrets(tx: &Tx, _: &System, now: Timestamp, limit: u32) -> Result<u64> {
+pub fn forget_secrets(tx: &Tx, _: &Housekeeper, now: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&FORGET_SECRETS, params![now.millis(), limit])
 }
 
 /// The organizations that have webhooks.
-pub fn followed(conn: &Conn, _: &System) -> Result<Vec<OrganizationId>> {
+pub fn followed(conn: &Conn, _: &Steward) -> Result<Vec<OrganizationId>> {
     conn.query(&FOLLOWED, &[], |row| row.id(0))
 }
 
 /// The webhooks, of an organization or of all, that have not come to the end of the stream.
-pub fn behind(conn: &Conn, _: &System, organization_id: Option<OrganizationId>) -> Result<Vec<WebhookId>> {
+pub fn behind(conn: &Conn, _: &Steward, organization_id: Option<OrganizationId>) -> Result<Vec<WebhookId>> {
     match organization_id {
         Some(id) => conn.query(&BEHIND_IN, params![id.as_str()], |row| row.id(0)),
         None => conn.query(&BEHIND, &[], |row| row.id(0)),

@@ -14,7 +14,7 @@ use podium_db::{Change, Conn, Result, Row, Tx, params, statements};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::System;
+use crate::Steward;
 use crate::columns::{Columns, document};
 
 /// The kind of the change that announces work.
@@ -180,7 +180,7 @@ fn put(
 /// Where something is that is being removed.
 pub(crate) fn location<T: DeserializeOwned>(
     conn: &Conn,
-    _: &System,
+    _: &Steward,
     kind: &str,
     id: Id,
 ) -> Result<Option<T>> {
@@ -194,7 +194,7 @@ pub(crate) fn location<T: DeserializeOwned>(
 /// The same, for the loops themselves.
 pub fn enqueue(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     kind: &'static str,
     id: Id,
     due_at: Timestamp,
@@ -204,7 +204,7 @@ pub fn enqueue(
 }
 
 /// Enqueues every deployment and every cluster; returns how many.
-pub fn enqueue_everything(tx: &Tx, _: &System, now: Timestamp) -> Result<u64> {
+pub fn enqueue_everything(tx: &Tx, _: &Steward, now: Timestamp) -> Result<u64> {
     let clusters = tx.execute(&ENQUEUE_CLUSTERS, params![crate::clusters::KIND, now.millis()])?;
     let deployments = tx.execute(&ENQUEUE_DEPLOYMENTS, params![crate::deployments::KIND, now.millis()])?;
     announce(tx, String::new());
@@ -220,7 +220,7 @@ fn announce(tx: &Tx, id: String) {
 /// Claims some due items of a kind without a node, the longest due first, until the lease ends.
 pub fn claim(
     tx: &Tx,
-    system: &System,
+    system: &Steward,
     kind: &str,
     holder: &str,
     lease_ends: Timestamp,
@@ -233,7 +233,7 @@ pub fn claim(
 /// Claims some due items of a kind on a node, the longest due first, until the lease ends.
 pub fn claim_of(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     (kind, node): (&str, &str),
     holder: &str,
     lease_ends: Timestamp,
@@ -252,12 +252,12 @@ pub fn claim_of(
 }
 
 /// The deleted deployments that are still to be cleaned up, without those that are placed on another node than this one.
-pub fn of_deleted_deployments(conn: &Conn, _: &System, node: &str) -> Result<Vec<DeploymentId>> {
+pub fn of_deleted_deployments(conn: &Conn, _: &Steward, node: &str) -> Result<Vec<DeploymentId>> {
     conn.query(&OF_DELETED, params![crate::deployments::KIND, node], |row| row.id(0))
 }
 
 /// Deletes a finished item, or leaves it due now if it was enqueued again; returns whether it was still held.
-pub fn settle(tx: &Tx, _: &System, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
+pub fn settle(tx: &Tx, _: &Steward, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
     if tx.execute(&SETTLE, params![&claim.kind, claim.id.as_str(), holder, claim.signal])? == 1 {
         return Ok(true);
     }
@@ -267,7 +267,7 @@ pub fn settle(tx: &Tx, _: &System, holder: &str, claim: &Claim, now: Timestamp) 
 /// Reschedules an item, or leaves it due now if it was enqueued again; returns whether it was still held.
 pub fn reschedule(
     tx: &Tx,
-    _: &System,
+    _: &Steward,
     holder: &str,
     claim: &Claim,
     again: &Reschedule,
@@ -294,14 +294,14 @@ fn reopen(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> 
 }
 
 /// Releases all items of a holder, as if they had never been tried.
-pub fn release(tx: &Tx, _: &System, holder: &str, now: Timestamp) -> Result<u64> {
+pub fn release(tx: &Tx, _: &Steward, holder: &str, now: Timestamp) -> Result<u64> {
     let rows = tx.execute(&RELEASE, params![holder, now.millis()])?;
     announce(tx, String::new());
     Ok(rows)
 }
 
 /// Releases all held items: for the start of the only process.
-pub fn release_all(tx: &Tx, _: &System, now: Timestamp) -> Result<u64> {
+pub fn release_all(tx: &Tx, _: &Steward, now: Timestamp) -> Result<u64> {
     tx.execute(&RELEASE_ALL, params![now.millis()])
 }
 
@@ -311,17 +311,17 @@ pub(crate) fn cancel(tx: &Tx, kind: &str, id: Id) -> Result<u64> {
 }
 
 /// The same, for the loops.
-pub fn forget(tx: &Tx, _: &System, kind: &str, id: Id) -> Result<u64> {
+pub fn forget(tx: &Tx, _: &Steward, kind: &str, id: Id) -> Result<u64> {
     cancel(tx, kind, id)
 }
 
 /// When the next item of a kind without a node is due, or its next lease ends.
-pub fn next_due(conn: &Conn, system: &System, kind: &str) -> Result<Option<Timestamp>> {
+pub fn next_due(conn: &Conn, system: &Steward, kind: &str) -> Result<Option<Timestamp>> {
     next_due_of(conn, system, (kind, ANY_NODE))
 }
 
 /// When the next item of a kind on a node is due, or its next lease ends.
-pub fn next_due_of(conn: &Conn, _: &System, (kind, node): (&str, &str)) -> Result<Option<Timestamp>> {
+pub fn next_due_of(conn: &Conn, _: &Steward, (kind, node): (&str, &str)) -> Result<Option<Timestamp>> {
     conn.query_opt(&NEXT_DUE, params![kind, node], |row| row.time(0))
 }
 
@@ -340,7 +340,7 @@ pub(crate) fn unassign(tx: &Tx, kind: &str, node_id: &str, now: Timestamp) -> Re
 }
 
 /// Pending items, the most urgent first; of all kinds, or of one.
-pub fn pending(conn: &Conn, _: &System, kind: Option<&str>, limit: u32) -> Result<Vec<Pending>> {
+pub fn pending(conn: &Conn, _: &Steward, kind: Option<&str>, limit: u32) -> Result<Vec<Pending>> {
     match kind {
         Some(kind) => conn.query(&PENDING_OF, params![limit, kind], read),
         None => conn.query(&PENDING, params![limit], read),
@@ -348,7 +348,7 @@ pub fn pending(conn: &Conn, _: &System, kind: Option<&str>, limit: u32) -> Resul
 }
 
 /// How much is pending.
-pub fn backlog(conn: &Conn, _: &System, now: Timestamp) -> Result<Vec<Backlog>> {
+pub fn backlog(conn: &Conn, _: &Steward, now: Timestamp) -> Result<Vec<Backlog>> {
     conn.query(&COUNT, params![now.millis()], |row| {
         Ok(Backlog {
             kind: row.get(0)?,

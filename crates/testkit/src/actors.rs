@@ -138,7 +138,7 @@ impl TestApp {
                 updated_at: now,
             };
             let keys = (names::fold(&username), names::fold(&full_name));
-            users::insert(tx, &system, &account, &keys.0)?;
+            users::insert(tx, &system.founder(), &account, &keys.0)?;
             users::join(tx, &scope, id, (&keys.0, &keys.1), UserStatus::Active, now)?;
             grants::replace(tx, &scope, grants::Subject::User, id.into(), &held)?;
             token.store(tx, &system)
@@ -192,5 +192,5 @@ fn insert_organization(
         has_ai_features_disabled: false,
         stamp,
     };
-    Ok(organizations::insert(tx, system, &organization, &names::fold(name))?)
+    Ok(organizations::insert(tx, &system.founder(), &organization, &names::fold(name))?)
 }

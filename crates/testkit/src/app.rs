@@ -138,7 +138,7 @@ impl TestApp {
 
     /// Restarts loops and server, with these planes.
     pub fn restart_with(&mut self, planes: Planes) {
-        self.loops = Loops::new(&self.app, self.system, &planes, Options::default());
+        self.loops = Loops::new(&self.app, self.system.steward(), &planes, Options::default());
         self.server = Server::new(self.app.clone(), planes, Settings::default());
     }
 
@@ -228,7 +228,7 @@ fn planes(plane: &Arc<Simulated>) -> Planes {
 
 /// The loops of an application on a plane, not started.
 fn loops(app: &App, system: System, plane: &Arc<Simulated>) -> Loops {
-    Loops::new(app, system, &planes(plane), Options::default())
+    Loops::new(app, system.steward(), &planes(plane), Options::default())
 }
 
 /// Many tests run at once: each takes few connections.

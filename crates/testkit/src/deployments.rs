@@ -39,7 +39,9 @@ impl TestApp {
 
     /// Writes lines to the log store.
     pub async fn keep_lines(&self, lines: Vec<LogLine>) {
-        podium_reconcile::append_lines(&self.app, self.system, lines).await.expect("lines can be kept");
+        podium_reconcile::append_lines(&self.app, self.system.steward(), lines)
+            .await
+            .expect("lines can be kept");
     }
 
     /// Writes what the rollout of a deploy will have found, before it ends.

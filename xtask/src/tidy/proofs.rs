@@ -8,7 +8,7 @@ use super::tree::Tree;
 /// Where every statement is.
 const STORE: &str = "crates/store/src/";
 /// The types that prove a right.
-const PROOFS: &[&str] = &["Doorkeeper", "Scope", "System"];
+const PROOFS: &[&str] = &["Doorkeeper", "Founder", "Housekeeper", "Scope", "Steward", "System"];
 /// The functions of the store that hand out the right to act for the system.
 const OPENERS: &[&str] = &["open", "view"];
 /// Their allowed callers: the start of a server, and commands that read an installation without starting it.

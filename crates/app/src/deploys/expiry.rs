@@ -5,7 +5,7 @@ use podium_api::{DeployId, DeploymentId, Timestamp};
 use podium_db::{Change, Tx};
 use podium_domain::deploys as rules;
 use podium_objects::{Key, Reader};
-use podium_store::{System, changes, deployments, deploys};
+use podium_store::{Steward, changes, deployments, deploys};
 
 use crate::App;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ pub enum ExpiryOutcome {
 }
 
 /// Makes a deploy fail whose time is over.
-pub fn expire(tx: &Tx, system: &System, id: DeployId, now: Timestamp) -> Result<ExpiryOutcome> {
+pub fn expire(tx: &Tx, system: &Steward, id: DeployId, now: Timestamp) -> Result<ExpiryOutcome> {
     let Some(row) = deploys::lock(tx, system, id)? else { return Ok(ExpiryOutcome::Settled) };
     let created_at = row.stamp.created_at;
     match rules::status(row.status, created_at, now) {

@@ -14,7 +14,7 @@ use podium_domain::environment_objects::{Secrecy, Verb, may, show};
 use podium_domain::{Permission, Refusal, Target};
 use podium_store::deployments::{self, DeploymentRow};
 use podium_store::environment_objects::{self as objects, ListFilter, ObjectRow};
-use podium_store::{Paging, Scope, System};
+use podium_store::{Paging, Scope, Steward};
 use serde_json::Value;
 
 use super::{sealing, shown, stamped};
@@ -123,7 +123,7 @@ fn resolved(
 /// All objects of a deployment, with secrets decrypted: for the loop that builds its environment.
 pub fn resolved_for(
     app: &App,
-    system: &System,
+    system: &Steward,
     conn: &Conn,
     deployment: &DeploymentRow,
 ) -> Result<Vec<Resolved<Value, ObjectRow>>> {

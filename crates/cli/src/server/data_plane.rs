@@ -137,7 +137,7 @@ impl Choice {
         use podium_dataplane::local::Local;
 
         let options = self.options(app, data_dir, protected)?;
-        Ok(Arc::new(Local::open(options, podium_reconcile::services(app, system)).await?))
+        Ok(Arc::new(Local::open(options, podium_reconcile::services(app, system.steward())).await?))
     }
 
     /// Where metadata databases of new environments are made.
@@ -215,6 +215,6 @@ fn simulated(
     let plane = Simulated::in_directory(&directory, Arc::new(move || clock.now())).map_err(|error| {
         format!("the simulated data plane in {} cannot be used: {error}", directory.display())
     })?;
-    let plane = plane.logging_to(log_sink(app, system));
+    let plane = plane.logging_to(log_sink(app, system.steward()));
     Ok(Arc::new(if is_bound { plane.bound_to_machine() } else { plane }))
 }

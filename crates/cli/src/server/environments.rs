@@ -190,7 +190,7 @@ impl StopEnvironments {
             launcher: std::env::current_exe().ok(),
             ..Options::default()
         };
-        let plane = Local::open(options, podium_reconcile::services(&app, system)).await?;
+        let plane = Local::open(options, podium_reconcile::services(&app, system.steward())).await?;
         while !are_at_rest(found)? {
             tokio::time::sleep(PAUSE).await;
         }

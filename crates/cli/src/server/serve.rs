@@ -191,7 +191,7 @@ impl Serve {
             self.data_plane.open(&app, system, &self.installation.data_dir, self.tls_key.clone()).await?;
         tell::what_runs(&app, &system, &planes).await?;
         joining::join(&app, &planes, &self.installation, self.node_name.clone()).await?;
-        let loops = Loops::new(&app, system, &planes, self.loops()).start();
+        let loops = Loops::new(&app, system.steward(), &planes, self.loops()).start();
         let background = [
             tokio::spawn(follow::run(app.clone())),
             tokio::spawn(maintenance::run(app.clone())),

@@ -9,7 +9,7 @@ use podium_app::mail::Undelivered;
 use podium_db::Tx;
 use podium_domain::webhooks::retry_at;
 use podium_store::alert_mails::{self as mails, MailRow};
-use podium_store::{System, alerts};
+use podium_store::{Steward, alerts};
 use tokio::time::Instant;
 
 use super::at;
@@ -23,7 +23,7 @@ const LONGEST_ATTEMPT: Duration = Duration::from_secs(15);
 /// The reconciler of the mails of alerts.
 pub(crate) struct AlertMails {
     app: App,
-    system: System,
+    system: Steward,
     /// The longest attempt, and for how long further ones are begun; together less than a step may take.
     attempt: Duration,
     begins: Duration,
@@ -32,7 +32,7 @@ pub(crate) struct AlertMails {
 }
 
 impl AlertMails {
-    pub(crate) fn new(app: &App, system: System, step_time: Duration) -> Self {
+    pub(crate) fn new(app: &App, system: Steward, step_time: Duration) -> Self {
         let attempt = (step_time * 3 / 4).min(LONGEST_ATTEMPT);
         Self { app: app.clone(), system, attempt, begins: step_time / 8, claim: step_time * 3 / 2 }
     }

@@ -3,7 +3,7 @@
 use podium_api::{Timestamp, TokenId};
 use podium_app::world::World;
 use podium_db::{Conn, Result, Tx};
-use podium_store::System;
+use podium_store::Steward;
 use podium_store::alert_firings::{self as firings, ExpiringToken};
 use podium_store::alert_watches::Found;
 use podium_store::alerts::AlertRow;
@@ -20,7 +20,7 @@ pub(super) struct Look {
 }
 
 /// Looks at the tokens that an alert is about, and at those that it is to be about.
-pub(super) fn look(conn: &Conn, system: &System, alert: &AlertRow, now: Timestamp) -> Result<Look> {
+pub(super) fn look(conn: &Conn, system: &Steward, alert: &AlertRow, now: Timestamp) -> Result<Look> {
     let before = alert.rule.threshold().notice_of_expiry();
     let until = now + before;
     let known = firings::open_tokens(conn, system, alert.id, MOST_TOKENS)?;
@@ -46,7 +46,7 @@ impl Look {
     pub(super) fn note(
         self,
         tx: &Tx,
-        system: &System,
+        system: &Steward,
         world: &World,
         alert: &AlertRow,
         now: Timestamp,

@@ -63,7 +63,7 @@ where
 }
 
 fn loops_of(app: &TestApp, options: Options, reconcilers: Vec<Box<dyn Reconciler>>) -> Loops {
-    Loops::of(&app.app, app.system, &app.planes(), options, reconcilers)
+    Loops::of(&app.app, app.system.steward(), &app.planes(), options, reconcilers)
 }
 
 async fn ask(app: &TestApp, kind: &'static str, things: usize) {

@@ -39,7 +39,7 @@ impl Gated {
     }
 
     pub(crate) fn loops_with(self: &Arc<Self>, app: &TestApp, options: Options) -> Loops {
-        Loops::new(&app.app, app.system, &Planes::only(Arc::<Self>::clone(self)), options)
+        Loops::new(&app.app, app.system.steward(), &Planes::only(Arc::<Self>::clone(self)), options)
     }
 
     /// Stops the next `apply` that is not stopped yet, after it has taken effect.

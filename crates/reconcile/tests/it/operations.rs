@@ -90,7 +90,7 @@ async fn die_after(app: &TestApp, id: DeploymentId, call: u32) {
             tokio::task::yield_now().await;
         }
     };
-    let dying = Loops::new(&app.app, app.system, &app.planes(), Options::default());
+    let dying = Loops::new(&app.app, app.system.steward(), &app.planes(), Options::default());
     tokio::select! {
         steps = dying.step_until_idle() => panic!("{call}: {steps:?}"),
         () = died => {}

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Starts loops that get round to nothing, and stops them.
 async fn stop_before_anything_is_done(app: &TestApp) {
     let options = Options { concurrency: 0, ..Options::default() };
-    Loops::new(&app.app, app.system, &app.planes(), options).start().drain(PATIENCE).await;
+    Loops::new(&app.app, app.system.steward(), &app.planes(), options).start().drain(PATIENCE).await;
 }
 
 async fn is_pending(app: &TestApp, id: DeploymentId) -> bool {

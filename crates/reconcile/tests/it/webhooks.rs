@@ -49,8 +49,9 @@ impl World {
         })
         .await;
         let options = Options::default();
-        let webhooks = Webhooks::with_resolver(&app.app, app.system, options.step_time, resolver);
-        let loops = Loops::of(&app.app, app.system, &app.planes(), options, vec![Box::new(webhooks)]);
+        let webhooks = Webhooks::with_resolver(&app.app, app.system.steward(), options.step_time, resolver);
+        let loops =
+            Loops::of(&app.app, app.system.steward(), &app.planes(), options, vec![Box::new(webhooks)]);
         let body = json!({ "name": "Chat", "url": url, "eventTypes": ["podium.team.created"] });
         let webhook = app.post(&app.owner, &app.path("/webhooks"), body).await.id();
         Self { app, loops, webhook }

@@ -168,7 +168,7 @@ on_both_engines! {
         app.advance(Duration::from_secs(1));
         podium_app::maintenance::once(&app.app).await.unwrap();
         let (system, far) = (app.system, app.world.now() + Duration::from_hours(1));
-        let left = app.app.db(&app.system).write(None, move |tx| podium_store::device_sign_ins::prune(tx, &system, far, 100)).await.unwrap();
+        let left = app.app.db(&app.system).write(None, move |tx| podium_store::device_sign_ins::prune(tx, &system.housekeeper(), far, 100)).await.unwrap();
         assert_eq!(left, 0, "nothing was left to drop");
     }
 

@@ -177,8 +177,8 @@ on_both_engines! {
         let left = move |conn: &podium_db::Conn| podium_store::front_door::ports(conn, &system);
         assert_eq!(app.app.db(&app.system).scan(None, left).await.unwrap().len(), 1, "a port stays with its deployment");
         let far = app.world.now() + Duration::from_hours(9);
-        let codes = app.app.db(&app.system).write(None, move |tx| podium_store::front_door::prune_codes(tx, &system, far, 100)).await;
-        let passes = app.app.db(&app.system).write(None, move |tx| podium_store::front_door::prune_passes(tx, &system, far, 100)).await;
+        let codes = app.app.db(&app.system).write(None, move |tx| podium_store::front_door::prune_codes(tx, &system.housekeeper(), far, 100)).await;
+        let passes = app.app.db(&app.system).write(None, move |tx| podium_store::front_door::prune_passes(tx, &system.housekeeper(), far, 100)).await;
         assert_eq!((codes.unwrap(), passes.unwrap()), (0, 0), "nothing was left to drop");
     }
 }

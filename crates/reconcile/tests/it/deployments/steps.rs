@@ -90,7 +90,7 @@ impl Scenario {
 
 /// Another process: it holds nothing of what the first one held.
 fn another_process(app: &TestApp) -> Loops {
-    Loops::new(&app.app, app.system, &app.planes(), Options::default())
+    Loops::new(&app.app, app.system.steward(), &app.planes(), Options::default())
 }
 
 on_both_engines! {
