@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use podium_domain::{Reason, UserText};
+use serde::de::DeserializeOwned;
 
 use crate::health::{self, HealthReport};
 
 /// How long the first response of the task API may take: the first request initializes it.
 const FIRST_ANSWER: Duration = Duration::from_secs(120);
+/// No document about the health of an environment is larger.
+const MOST_HEALTH: usize = 64 * 1024;
 
 /// A client for web servers of environments. It is given their URLs.
 #[derive(Clone, Debug)]
@@ -35,7 +38,7 @@ impl WebClient {
             )
             .into());
         }
-        answer.json::<HealthReport>().await.map_err(|error| reason(&error))
+        parsed(answer, MOST_HEALTH).await
     }
 
     /// Requests a JSON document with a header that authenticates; one that is larger than `most` bytes is refused.
@@ -46,19 +49,12 @@ impl WebClient {
         most: usize,
     ) -> Result<serde_json::Value, Reason> {
         let question = self.0.get(url).header(header, value);
-        let mut answer = question.send().await.map_err(|error| reason(&error))?;
+        let answer = question.send().await.map_err(|error| reason(&error))?;
         if !answer.status().is_success() {
             let told = UserText::filled("its API returned status {}", &[&answer.status().as_u16()]);
             return Err(told.into());
         }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(|error| reason(&error))? {
-            if bytes.len() + chunk.len() > most {
-                return Err("its response is too large".into());
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        serde_json::from_slice(&bytes).map_err(|error| Reason::new("its response cannot be parsed", error))
+        parsed(answer, most).await
     }
 
     /// Initializes the task API, so that no task has to wait for it.
@@ -73,6 +69,18 @@ impl WebClient {
     }
 }
 
+/// Reads and parses a JSON document of at most `most` bytes.
+async fn parsed<T: DeserializeOwned>(mut answer: reqwest::Response, most: usize) -> Result<T, Reason> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| reason(&error))? {
+        if bytes.len() + chunk.len() > most {
+            return Err("its response is too large".into());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    serde_json::from_slice(&bytes).map_err(|error| Reason::new("its response cannot be parsed", error))
+}
+
 /// Why there is no response, in a few words.
 fn reason(error: &reqwest::Error) -> Reason {
     if error.is_connect() {
@@ -81,5 +89,28 @@ fn reason(error: &reqwest::Error) -> Reason {
         Reason::new("it does not respond", error)
     } else {
         Reason::new("its response cannot be parsed", error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_health_document_without_end_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            let (mut client, _) = listener.accept().await.unwrap();
+            client.write_all(b"HTTP/1.1 200 OK\r\n\r\n{").await.unwrap();
+            while client.write_all(&[b' '; 1024]).await.is_ok() {}
+        });
+        let client = WebClient::new(Duration::from_secs(60)).unwrap();
+        let why = client.health(&base, 3).await.unwrap_err();
+        assert_eq!(why.to_string(), "its response is too large");
+        server.await.unwrap();
     }
 }

@@ -73,10 +73,14 @@ impl Reader {
     async fn step(&self, state: SpoolState) -> Result<Option<(SpoolState, bool)>, Fault> {
         let now = (self.clock)();
         let allowed = allowed_events(&state, now);
+        // A scan may empty the spool, and what it counts would be lost.
+        if allowed == 0 {
+            return Ok(None);
+        }
         let (spool, from) = (self.spool.clone(), state.position);
         let found = blocking(move || scan(&spool, from, most_lines(allowed), now)).await;
         let has_events = found.has_events();
-        let Some(batch) = found.batch(from).filter(|_| allowed > 0) else { return Ok(None) };
+        let Some(batch) = found.batch(from) else { return Ok(None) };
         match self.claims.record(self.id, batch).await? {
             Some(next) => Ok(Some((next, has_events))),
             None => Err(Fault::Failed("somebody else has read them, or the deployment is gone".into())),

@@ -20,6 +20,7 @@ use crate::local::trees;
 
 /// How many entries are removed at a time.
 const REMOVED: u64 = 20_000;
+
 /// Reads at most so many lines from a position on, and removes what is before it. What cannot be read now is left for later.
 pub(super) fn scan(spool: &Path, from: SpoolPosition, most: usize, now: Timestamp) -> Found {
     assert_may_block();
