@@ -159,6 +159,13 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         guarded_by: Http("coverage::foreign_ids"),
     },
     Mutation {
+        what: "lists of environment objects go over all organizations",
+        file: "crates/store/src/environment_objects.rs",
+        from: r#""t.organization_id = {}""#,
+        to: r#""(t.organization_id = {} OR 1 = 1)""#,
+        guarded_by: Http("coverage::foreign_ids"),
+    },
+    Mutation {
         what: "the cursor tells how many events an unseen workspace has",
         file: "crates/store/src/events.rs",
         from: "    if !is_seen {\n",

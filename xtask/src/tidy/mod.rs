@@ -52,6 +52,7 @@ type Rule = fn(&Tree, &mut Report);
 const RULES: &[Rule] = &[
     arrows::only_allowed_edges,
     vocabulary::drivers_and_frameworks_stay_home,
+    vocabulary::rules_touch_no_machine,
     vocabulary::sql_stays_in_the_store,
     vocabulary::nothing_unfinished,
     failures::errors_have_types,

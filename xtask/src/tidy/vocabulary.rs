@@ -13,11 +13,16 @@ const HOMES: &[(&[&str], &[&str], &str)] = &[
         &["http", "console"],
         "only the crates that serve name the HTTP library",
     ),
-    (&["kube", "k8s_openapi"], &["dataplane"], "go through podium-dataplane"),
+    (&["kube", "k8s_openapi"], &["kubernetes"], "go through podium-kubernetes"),
 ];
 
 /// Crates that may contain SQL. The database driver crate queries the engines' catalogues, but none of our tables.
 const SQL: &[&str] = &["store", "db", "testkit"];
+
+/// Crates that hold rules and are given what they judge.
+const RULES: &[&str] = &["airflow", "api", "domain"];
+/// What reaches for the machine.
+const MACHINE: &[&str] = &["std::env", "std::fs", "std::os", "std::process", "rustix"];
 
 /// Markers of unfinished code.
 const UNFINISHED: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore]", "#[ignore ="];
@@ -52,6 +57,20 @@ fn listed(file: &File, library: &str) -> Vec<usize> {
     let is_manifest = file.name() == "Cargo.toml";
     let all = if is_manifest { dependencies(file, true) } else { Vec::new() };
     all.into_iter().filter(|(_, name)| name.replace('-', "_") == library).map(|(line, _)| line).collect()
+}
+
+/// Reports files and processes in the crates that hold rules: those of any plane, and those of the product.
+pub(super) fn rules_touch_no_machine(tree: &Tree, report: &mut Report) {
+    for file in tree.rust().filter(|file| file.krate().is_some_and(|krate| RULES.contains(&krate))) {
+        let source = Source::read(&file.text);
+        for part in MACHINE {
+            for line in source.lines_with(part) {
+                let message =
+                    format!("names `{part}`; let a plane reach for the machine, and pass what it found");
+                report.violation(&file.path, line, message);
+            }
+        }
+    }
 }
 
 /// Reports statements outside the store.
@@ -118,6 +137,15 @@ mod tests {
     fn refuses_http_libraries_in_app() {
         let files = [("crates/app/src/lib.rs", "fn f(_: hyper::Body, _: hypersonic::Body) {}")];
         assert_eq!(violations(drivers_and_frameworks_stay_home, &files).len(), 1);
+    }
+
+    #[test]
+    fn refuses_files_and_processes_where_rules_are() {
+        let source = "// std::fs is fine here\nuse std::fs::File;\nfn end() { std::process::exit(1) }\n";
+        let files = [("crates/airflow/src/check.rs", source), ("crates/dataplane/src/local.rs", source)];
+        let found = violations(rules_touch_no_machine, &files);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("crates/airflow/src/check.rs:2: names `std::fs`"), "{found:?}");
     }
 
     #[test]

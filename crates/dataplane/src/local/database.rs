@@ -17,7 +17,6 @@ use super::isolation::Isolation;
 use super::layout::{Place, rename_whole};
 use super::options::AirflowDatabase;
 use super::postgres::Cluster;
-use super::process::arguments;
 use super::python::readable_by_all;
 use super::runtimes::Runtime;
 use super::state::State;
@@ -260,15 +259,6 @@ fn copy(template: &Path, file: &Path, isolation: &Isolation) -> io::Result<()> {
     fs::set_permissions(&draft, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     isolation.give(&draft)?;
     rename_whole(&draft, file)
-}
-
-/// The command that migrates a database from one runtime to another, run with the newer of the two.
-pub(super) fn migration(newer: &Runtime, to: &Runtime) -> Vec<OsString> {
-    let airflow = newer.program("airflow");
-    if newer.version == to.version {
-        return arguments(airflow, ["db", "migrate"]);
-    }
-    arguments(airflow, ["db", "downgrade", "--yes", "--to-version", &to.version.to_string()])
 }
 
 /// Runs a program of an environment to completion.

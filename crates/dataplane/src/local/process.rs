@@ -219,8 +219,11 @@ pub(super) fn log_length(log: &Path) -> u64 {
 }
 
 /// A program and its arguments as a list.
-pub(super) fn arguments<const N: usize>(program: PathBuf, rest: [&str; N]) -> Vec<OsString> {
-    std::iter::once(program.into_os_string()).chain(rest.map(OsString::from)).collect()
+pub(super) fn arguments<T: Into<OsString>>(
+    program: PathBuf,
+    rest: impl IntoIterator<Item = T>,
+) -> Vec<OsString> {
+    std::iter::once(program.into_os_string()).chain(rest.into_iter().map(T::into)).collect()
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_airflow::clean_up::CleanUps;
+use podium_airflow::readiness::TaskNeeds;
 use podium_api::deploy_reports::ReportedImportError;
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Rollout};
@@ -37,7 +38,6 @@ use self::history::Failure;
 use self::liveness::GotOn;
 use self::parse::NewVersion;
 use self::prepare::Prepared;
-use self::readiness::Answering;
 use self::release::PrepareError;
 use super::isolation::Isolation;
 use super::layout::Place;
@@ -197,7 +197,7 @@ pub(super) struct Supervisor {
     /// Whether a web server has responded.
     has_answered: bool,
     /// What of that which tasks need answers.
-    answering: Answering,
+    answering: TaskNeeds,
     orders: Receiver<Order>,
     view: Arc<View>,
 }
@@ -250,7 +250,7 @@ impl Supervisor {
             import_errors: Vec::new(),
             new_version: None,
             has_answered: false,
-            answering: Answering::default(),
+            answering: TaskNeeds::default(),
             orders: received,
             view: Arc::clone(&view),
         };

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use podium_airflow::migration;
 use podium_airflow::settings::{self, EnvironmentKeys, ProjectSettings, SettingsContext, bundles_in};
 use podium_api::enums::SchedulerSize;
 use podium_domain::deployments::rollout::RolloutStep;
-use podium_domain::options::{self, Version};
+use podium_domain::options;
 use podium_domain::{Given, Reason, UserText};
 
 use super::Supervisor;
@@ -15,13 +16,14 @@ use crate::blocking::{blocking, blocking_exclusive};
 use crate::local::broker::OwnBroker;
 use crate::local::cgroups::Bounds;
 use crate::local::components::{self, Whereabouts, programs};
-use crate::local::database::{Database, Kind, Location, migration, run_within};
+use crate::local::database::{Database, Kind, Location, run_within};
 use crate::local::host::Host;
 use crate::local::isolation::{FileAccess, Isolation};
 use crate::local::metadata::Metadata;
 use crate::local::network::is_network;
 use crate::local::options::Broker;
 use crate::local::ports;
+use crate::local::process::arguments;
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
 use crate::local::socket::Socket;
@@ -249,16 +251,16 @@ impl Supervisor {
         let going = UserText::filled("migrating from Apache Airflow {} to {}", &[&Given::word(&before), to]);
         self.view.wait_for("database", going.clone());
         self.view.step(RolloutStep::Database, None, Some(going));
-        // Only the newer of the two can migrate in both directions.
-        let is_newer = before.parse().is_ok_and(|before: Version| before > runtime.version);
-        let newer = if is_newer { self.runtime(&before).await? } else { runtime.clone() };
+        let goes_down = migration::goes_down(&before, to);
+        let newer = if goes_down { self.runtime(&before).await? } else { runtime.clone() };
         let grace = if self.is_forced() { self.timing().short_grace } else { self.drain_grace(environment) };
         self.stop_all(grace).await;
         // Its network was stopped with everything else, and the database may be reached through it.
         let network = self.ensure_network().await.map_err(|why| ("network", why))?;
         programs.retain(|program| !is_network(&program.name));
         programs.splice(..0, network);
-        let arguments = migration(&newer, runtime);
+        let arguments =
+            arguments(newer.program("airflow"), migration::arguments(goes_down, &runtime.version));
         let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
         migrated
             .map_err(|error| ("database", Reason::new("the metadata database cannot be migrated", error)))?;

@@ -1,12 +1,8 @@
-//! What starts or runs tasks waits until what tasks need answers.
-//!
-//! A task asks the web server before it begins, and one that gets no answer has lost an attempt; one that cannot be sent
-//! to the broker has lost it, too. What already runs keeps running while they are away: its tasks ask again, for longer
-//! than it takes to replace either.
+//! Asks what tasks need whether it answers, and holds what starts or runs tasks until then.
 
 use std::sync::Arc;
 
-use podium_airflow::components::runs_tasks;
+use podium_airflow::readiness::TaskNeeds;
 
 use super::Supervisor;
 use crate::blocking::blocking;
@@ -14,36 +10,16 @@ use crate::local::broker::{BROKER, OwnBroker};
 use crate::local::components::is_web;
 use crate::local::program::Program;
 
-/// What answered when it was last asked, and has not ended since.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Answering {
-    /// The web server, to requests of tasks.
-    pub(super) task_api: bool,
-    /// The environment's own broker.
-    pub(super) broker: bool,
-}
-
-/// Whether tasks ask the web server: those of the 2.x line use the database.
-fn has_task_api(programs: &[Program]) -> bool {
-    programs.iter().any(|program| program.name == "apiserver")
-}
-
-fn has_broker(programs: &[Program]) -> bool {
-    programs.iter().any(|program| program.name == BROKER)
+/// What the tasks of these programs need.
+fn needs(programs: &[Program]) -> TaskNeeds {
+    let has = |name: &str| programs.iter().any(|program| program.name == name);
+    TaskNeeds { task_api: has("apiserver"), broker: has(BROKER) }
 }
 
 impl Supervisor {
     /// What a program that is not running has to wait for, if it has to.
     pub(super) fn waits_for(&self, name: &str, programs: &[Program]) -> Option<&'static str> {
-        if !runs_tasks(name) {
-            None
-        } else if has_broker(programs) && !self.answering.broker {
-            Some("waiting for the broker to answer")
-        } else if has_task_api(programs) && !self.answering.task_api {
-            Some("waiting for the web server to answer requests of tasks")
-        } else {
-            None
-        }
+        needs(programs).missing_for(name, self.answering)
     }
 
     /// Whether a program is not running because of that.
@@ -69,7 +45,7 @@ impl Supervisor {
 
     /// Whether the environment's own broker answers; one that it does not have is not asked.
     pub(super) async fn does_broker_answer(&self, programs: &[Program]) -> bool {
-        if !has_broker(programs) || !self.processes.contains_key(BROKER) {
+        if !needs(programs).broker || !self.processes.contains_key(BROKER) {
             return false;
         }
         let (place, user) = (self.place.clone(), self.isolation.user());
@@ -78,7 +54,7 @@ impl Supervisor {
     }
 
     /// Waits until what programs wait for answers; forever if none does.
-    pub(super) async fn until_answered(&self, programs: &[Program]) -> Answering {
+    pub(super) async fn until_answered(&self, programs: &[Program]) -> TaskNeeds {
         if !self.is_any_held(programs) {
             return std::future::pending().await;
         }
@@ -86,8 +62,8 @@ impl Supervisor {
         let base = self.base_url(&self.state.namespace);
         loop {
             let is_served = self.why_not_serving(3).await.is_none();
-            let now = Answering {
-                task_api: has_task_api(programs) && is_served && client.warm_up(&base).await.is_ok(),
+            let now = TaskNeeds {
+                task_api: needs(programs).task_api && is_served && client.warm_up(&base).await.is_ok(),
                 broker: self.does_broker_answer(programs).await,
             };
             if now.task_api && !self.answering.task_api || now.broker && !self.answering.broker {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use podium_airflow::health::HealthReport;
+use podium_airflow::readiness::TaskNeeds;
 use podium_airflow::settings::base_path;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 use podium_domain::deployments::rollout::RolloutStep;
@@ -14,7 +15,6 @@ use tokio::time::Instant;
 
 use super::Supervisor;
 use super::prepare::Prepared;
-use super::readiness::Answering;
 use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::components::{RETIRING, is_web, web_url};
@@ -29,7 +29,7 @@ struct HealthCheck {
     healths: Healths,
     /// Whether a web server responded.
     has_answered: bool,
-    answering: Answering,
+    answering: TaskNeeds,
     /// Whether the scheduler has sent a heartbeat since its start.
     has_scheduled: bool,
 }
@@ -275,7 +275,7 @@ impl Supervisor {
             has_scheduled: heard.as_ref().is_ok_and(has_beaten),
             healths: prepared.programs.iter().map(health).chain(database).chain(crowd).collect(),
             has_answered: heard.is_ok() && web.is_some(),
-            answering: Answering {
+            answering: TaskNeeds {
                 task_api: prepared.major >= 3 && heard.is_ok() && is_warm.is_ok(),
                 broker: self.answering.broker || self.does_broker_answer(&prepared.programs).await,
             },
