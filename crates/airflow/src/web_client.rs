@@ -94,7 +94,7 @@ fn reason(error: &reqwest::Error) -> Reason {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -105,6 +105,7 @@ mod tests {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let server = tokio::spawn(async move {
             let (mut client, _) = listener.accept().await.unwrap();
+            let _ = client.read(&mut [0; 1024]).await.unwrap();
             client.write_all(b"HTTP/1.1 200 OK\r\n\r\n{").await.unwrap();
             while client.write_all(&[b' '; 1024]).await.is_ok() {}
         });

@@ -1,7 +1,7 @@
 """Creates and drops the metadata database of an environment on a PostgreSQL server.
 
-Told by environment variables, because they hold secrets: ADMIN_URL, DATABASE, PASSWORD, TEMPLATE, CONNECTIONS. The environment's role
-owns its database and can connect to no other.
+Told by environment variables, because they hold secrets: those in TOLD. The environment's role owns its database and can connect to no
+other.
 
 Whoever owns a database decides what statements in it mean: with functions, triggers and settings. So the administrator never
 connects to one that an environment can connect to. A database is made under another name, closed to everybody else, and gets
@@ -9,11 +9,14 @@ its name and its owner once nothing is left to do in it.
 """
 
 import os
+import subprocess
 import sys
 from contextlib import closing
 
 import psycopg2
 from psycopg2 import errors, sql
+
+TOLD = ("ADMIN_URL", "DATABASE", "PASSWORD", "TEMPLATE", "CONNECTIONS")
 
 OWN = """
 DO $$ DECLARE thing record; BEGIN
@@ -73,25 +76,23 @@ def make_draft(cursor, name, template):
 
 
 def template():
-    """Creates an empty database for a template, which the caller migrates. Prints whether the template exists already."""
+    """Creates a template unless it exists: a draft that the command in the arguments migrates, and that is closed for good."""
     name = os.environ["TEMPLATE"]
     with closing(connect()) as connection, connection.cursor() as cursor:
+        # Another server may be making it. Its session holds the lock, however it ends.
+        cursor.execute("SELECT pg_advisory_lock(hashtext(%s))", [name])
         # One that could be connected to is of an earlier version, and may hold whatever anybody has put there.
         if exists(cursor, "SELECT 1 FROM pg_database WHERE datname = %s AND NOT datallowconn", name):
-            print("there")
             return
         for earlier in (name, name + "_draft"):
             run(cursor, "DROP DATABASE IF EXISTS {} WITH (FORCE)", earlier)
-        make_draft(cursor, name, "template0")
-        print("new")
-
-
-def keep():
-    """Closes a migrated draft for good and renames it to the template, atomically."""
-    name = os.environ["TEMPLATE"]
-    with closing(connect()) as connection, connection.cursor() as cursor:
-        run(cursor, "ALTER DATABASE {} ALLOW_CONNECTIONS false", draft_of(name))
-        run(cursor, "ALTER DATABASE {} RENAME TO {}", draft_of(name), name)
+        draft = make_draft(cursor, name, "template0")
+        others = {key: value for key, value in os.environ.items() if key not in TOLD}
+        migrated = subprocess.run(sys.argv[2:], env=others, umask=0o022)
+        if migrated.returncode:
+            sys.exit(1)
+        run(cursor, "ALTER DATABASE {} ALLOW_CONNECTIONS false", draft)
+        run(cursor, "ALTER DATABASE {} RENAME TO {}", draft, name)
 
 
 def ensure():
@@ -129,4 +130,4 @@ def drop():
 
 
 if __name__ == "__main__":
-    {"template": template, "keep": keep, "ensure": ensure, "drop": drop}[sys.argv[1]]()
+    {"template": template, "ensure": ensure, "drop": drop}[sys.argv[1]]()

@@ -34,7 +34,7 @@ pub use clusters::{Cluster, ObservedCluster};
 pub use fault::Fault;
 pub use log_line::LogLine;
 pub use machine::Machine;
-pub use planes::Planes;
+pub use planes::{NOT_IN_TIME, Planes};
 pub use podium_airflow::{
     CleanUp, CleanUpState, Environment, Identity, Objects, RunningTasks, Secret, Setting,
 };

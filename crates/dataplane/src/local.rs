@@ -212,9 +212,15 @@ impl Local {
             _ => return Ok(()),
         };
         // On disk first, so that nothing brings it back after this.
-        let until = drain.map(|grace| (self.plane.services.clock)() + grace);
+        let now = (self.plane.services.clock)();
+        let until = drain.map(|grace| now + grace);
         let marked = blocking(move || state_file.mark_removed(until)).await;
         marked.map_err(|error| Reason::of_io("the removal cannot be saved", &error))?;
+        if until.is_some() {
+            // Not only in its supervisor, which may be busy: if this process ends first, no further tasks are to start. What
+            // has nothing to drain cannot be asked, and its supervisor reports other errors.
+            let _ = supervisor::drain::ask(&self.plane.layout.environment(id), now).await;
+        }
         if let Some(handle) = self.plane.supervisors().get(&id).filter(|handle| !handle.is_removing()) {
             handle.orders.send_replace(Order::Remove(until));
         }

@@ -7,6 +7,7 @@ mod missing;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use podium_api::enums::PlaneKind;
@@ -15,6 +16,9 @@ use podium_domain::planes::{ClusterLocation, Location};
 
 use self::missing::Missing;
 use crate::{Changes, Cluster, DataPlane, EnvironmentMetrics, Fault, Machine};
+
+/// What is said of a plane that takes too long to answer.
+pub const NOT_IN_TIME: &str = "it does not answer in time";
 
 /// The planes of a server; clones share them.
 #[derive(Clone)]
@@ -84,13 +88,23 @@ impl Planes {
         machine.runs_peer(peer, own).await.unwrap_or(true)
     }
 
-    /// The resource metrics of environments, as far as their planes measure them. What keeps one plane from answering
+    /// The resource metrics of environments, as far as their planes measure them in time. What keeps one plane from answering
     /// is returned beside what others know.
-    pub async fn metrics(&self, of: &[Location]) -> (Vec<EnvironmentMetrics>, Option<Fault>) {
+    pub async fn metrics(
+        &self,
+        of: &[Location],
+        patience: Duration,
+    ) -> (Vec<EnvironmentMetrics>, Option<Fault>) {
         let asking = self.planes.iter().chain(self.missing.iter()).map(|plane| {
             let there = |location: &&Location| Arc::ptr_eq(self.of(location), plane);
             let there: Vec<Location> = of.iter().filter(there).cloned().collect();
-            async move { if there.is_empty() { Ok(Vec::new()) } else { plane.metrics(&there).await } }
+            async move {
+                if there.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let measured = tokio::time::timeout(patience, plane.metrics(&there)).await;
+                measured.unwrap_or_else(|_| Err(Fault::Unreachable(NOT_IN_TIME.into())))
+            }
         });
         let (mut metrics, mut problem) = (Vec::new(), None);
         for told in join_all(asking).await {

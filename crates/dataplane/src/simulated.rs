@@ -372,6 +372,9 @@ impl DataPlane for Simulated {
 
     fn metrics<'a>(&'a self, of: &'a [Location]) -> PlaneFuture<'a, Vec<EnvironmentMetrics>> {
         Box::pin(async {
+            if self.script.measures_forever() {
+                pending::<()>().await;
+            }
             let mut metrics = self.script.metrics();
             metrics.retain(|metrics| of.iter().any(|location| location.id == metrics.id));
             Ok(metrics)

@@ -7,7 +7,9 @@ use std::time::Duration;
 use podium_api::deployment_processes::{DeploymentProcess, DeploymentProcesses};
 use podium_api::enums::PlaneKind;
 use podium_app::observer::{InScope, Observer, Observing, RunningTasks};
-use podium_dataplane::{ComponentMetrics, EnvironmentMetrics, Fault, Location, Planes, WebServer};
+use podium_dataplane::{
+    ComponentMetrics, EnvironmentMetrics, Fault, Location, NOT_IN_TIME, Planes, WebServer,
+};
 use podium_domain::UserText;
 
 /// How long a data plane may take to say how a web server is reached.
@@ -27,7 +29,7 @@ impl PlanesInScope {
     /// How an environment's web server is reached; `None` if it has none, or not yet.
     pub(crate) async fn web_server(&self, at: &InScope<Location>) -> Result<Option<WebServer>, Fault> {
         let asked = tokio::time::timeout(SHOWN, self.0.of(at.get()).web_server(at.get())).await;
-        asked.unwrap_or_else(|_| Err(Fault::Unreachable("it does not answer in time".into())))
+        asked.unwrap_or_else(|_| Err(Fault::Unreachable(NOT_IN_TIME.into())))
     }
 
     /// Whether the server's own infrastructure is simulated.
@@ -57,7 +59,7 @@ impl Observer for PlanesInScope {
     ) -> Observing<'a, (Vec<DeploymentProcesses>, Option<UserText>)> {
         Box::pin(async {
             let of: Vec<Location> = of.iter().map(|at| at.get().clone()).collect();
-            let (observed, problem) = in_time(async { Ok(self.0.metrics(&of).await) }).await?;
+            let (observed, problem) = self.0.metrics(&of, PATIENCE).await;
             let problem = problem.as_ref().map(told);
             Ok((observed.into_iter().map(processes).collect(), problem))
         })
@@ -78,7 +80,7 @@ impl Observer for PlanesInScope {
 async fn in_time<T>(observing: impl Future<Output = Result<T, Fault>>) -> Result<T, UserText> {
     match tokio::time::timeout(PATIENCE, observing).await {
         Ok(observed) => observed.map_err(|fault| told(&fault)),
-        Err(_) => Err("it does not answer in time".into()),
+        Err(_) => Err(NOT_IN_TIME.into()),
     }
 }
 

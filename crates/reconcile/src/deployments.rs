@@ -214,6 +214,19 @@ impl Deployments {
         }
     }
 
+    /// Whether an environment waits for running tasks; has the plane end that if somebody has asked for it. `None` if it is
+    /// gone or cannot be reached.
+    pub(crate) async fn drains(
+        &self,
+        at: &Location,
+        operation: Option<&OperationRow>,
+    ) -> Result<Option<bool>, Failure> {
+        let observation = self.observe(at).await;
+        self.end_forced_drain(at, &observation, operation).await?;
+        let is_present = matches!(observation, Observation::Present(_));
+        Ok(is_present.then(|| progress_of(&observation).is_some_and(is_drain)))
+    }
+
     /// Applies a deployment; returns what to record if that failed.
     async fn apply(&self, row: &DeploymentRow, desired: &Desired, cause: Cause) -> Option<Verdict> {
         let applied = match environment(&self.app, self.system, row, desired.is_hibernating).await {

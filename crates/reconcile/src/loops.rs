@@ -283,9 +283,7 @@ impl Inner {
             .db(&self.system)
             .write(None, move |tx| {
                 said.iter().try_for_each(|changed| match changed {
-                    Changed::Environment(id) => {
-                        work::enqueue(tx, &system, deployments::KIND, id.id(), now, now)
-                    }
+                    Changed::Environment(id) => work::enqueue_deployment(tx, &system, *id, now),
                     Changed::Cluster(id) => work::enqueue(tx, &system, clusters::KIND, id.id(), now, now),
                     Changed::Everything => work::enqueue_everything(tx, &system, now).map(drop),
                 })

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use podium_api::DeploymentId;
 use podium_dataplane::{Fault, Location, Planes};
 use podium_db::Conn;
@@ -16,6 +17,10 @@ use podium_store::{Steward, deployments, work};
 
 use crate::deployments::Deployments;
 use crate::reconciler::Failure;
+
+/// How long a stop waits for removals to begin to drain, and how often it looks.
+const BEGINNING: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Has an environment removed, after its running tasks have finished if that was asked for.
 pub(crate) async fn remove(
@@ -42,13 +47,40 @@ pub(crate) async fn hand_over(reconciler: &Deployments) -> Result<(), Failure> {
     let here: BTreeSet<DeploymentId> = machine.environments().into_iter().collect();
     let node = app.node().map(|node| node.id.to_string()).unwrap_or_default();
     let read = app.db(&system).scan(None, move |conn| deleted_with_operations(conn, system, &node, &here));
+    let mut told = Vec::new();
     for (at, operation) in read.await? {
         if planes.of(&at).machine().is_none() {
             continue;
         }
-        if let Err(fault) = remove(planes, &at, operation.as_ref()).await {
-            tracing::warn!(id = %at.id, %fault, "the removal of an environment waits for the next start");
+        match remove(planes, &at, operation.as_ref()).await {
+            Ok(()) => told.push((at, operation)),
+            Err(fault) => {
+                tracing::warn!(id = %at.id, %fault, "the removal of an environment waits for the next start");
+            }
         }
+    }
+    // Workers that were not told to finish would go on to the next task while nobody looks after them.
+    let all_drain =
+        try_join_all(told.iter().map(|(at, operation)| until_it_drains(reconciler, at, operation.as_ref())));
+    match tokio::time::timeout(BEGINNING, all_drain).await {
+        Ok(done) => done.map(drop),
+        Err(_) => {
+            tracing::warn!("not every removal that waits for running tasks has begun to");
+            Ok(())
+        }
+    }
+}
+
+/// Waits until the plane drains an environment that is removed with a drain; or no longer, if somebody has ended that.
+async fn until_it_drains(
+    reconciler: &Deployments,
+    at: &Location,
+    operation: Option<&OperationRow>,
+) -> Result<(), Failure> {
+    let Some(details) = operation.map(|operation| &operation.course.details) else { return Ok(()) };
+    let (drains, is_ended) = (details.removal_drain.is_some(), details.forced_at.is_some());
+    while drains && reconciler.drains(at, operation).await? == Some(is_ended) {
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
     Ok(())
 }

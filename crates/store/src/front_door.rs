@@ -50,9 +50,9 @@ statements! {
     PORT_OF = "SELECT port FROM door_ports WHERE deployment_id = $1";
     PORTS = "SELECT port FROM door_ports ORDER BY port";
     TAKE_PORT = "INSERT INTO door_ports (port, deployment_id) VALUES ($1, $2)";
-    FREE_PORT = "DELETE FROM door_ports WHERE deployment_id = $1";
+    FREE_PORT = "DELETE FROM door_ports WHERE deployment_id = $1 AND port = $2";
     REST_PORT = "INSERT INTO resting_ports (port, deployment_id, released_at) \
-        SELECT port, deployment_id, $2 FROM door_ports WHERE deployment_id = $1 \
+        SELECT port, deployment_id, $3 FROM door_ports WHERE deployment_id = $1 AND port = $2 \
         ON CONFLICT (port) DO UPDATE SET deployment_id = excluded.deployment_id, released_at = excluded.released_at";
     RESTING = "SELECT port, released_at FROM resting_ports ORDER BY released_at, port";
     END_REST = "DELETE FROM resting_ports WHERE port = $1";
@@ -263,10 +263,15 @@ pub fn take_port(tx: &Tx, _: &Doorkeeper, port: u16, deployment_id: DeploymentId
     Ok(())
 }
 
-/// Releases the port of a deployment, which rests from now on.
-pub fn free_port(tx: &Tx, _: &Doorkeeper, deployment_id: DeploymentId, now: Timestamp) -> Result<()> {
-    tx.execute(&REST_PORT, params![deployment_id.as_str(), now.millis()])?;
-    tx.execute(&FREE_PORT, params![deployment_id.as_str()])?;
+/// Releases the port of a deployment, which rests from now on, unless the deployment has another one by now.
+pub fn free_port(
+    tx: &Tx,
+    _: &Doorkeeper,
+    (deployment_id, port): (DeploymentId, u16),
+    now: Timestamp,
+) -> Result<()> {
+    tx.execute(&REST_PORT, params![deployment_id.as_str(), i64::from(port), now.millis()])?;
+    tx.execute(&FREE_PORT, params![deployment_id.as_str(), i64::from(port)])?;
     Ok(())
 }
 

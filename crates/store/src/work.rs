@@ -46,6 +46,14 @@ statements! {
          COALESCE((SELECT p.node_id FROM placements p WHERE p.deployment_id = $2), ''), $5)",
         asked_again!()
     );
+    ENQUEUE_DEPLOYMENT = concat!(
+        "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder, node_id) \
+         SELECT $1, $2, $3, $3, 1, 0, '', '', \
+         COALESCE((SELECT p.node_id FROM placements p WHERE p.deployment_id = $2), '') \
+         WHERE EXISTS (SELECT 1 FROM deployments d WHERE d.id = $2) \
+         OR EXISTS (SELECT 1 FROM work w WHERE w.kind = $1 AND w.id = $2)",
+        asked_again!()
+    );
     ENQUEUE_DEPLOYMENTS = concat!(
         "INSERT INTO work (kind, id, due_at, since, signal, attempts, reason, holder, node_id) \
          SELECT $1, d.id, $2, $2, 1, 0, '', '', COALESCE(p.node_id, '') \
@@ -201,6 +209,17 @@ pub fn enqueue(
     now: Timestamp,
 ) -> Result<()> {
     add(tx, kind, id, due_at, now)
+}
+
+/// Enqueues a deployment of which its plane tells, now. An environment that belongs to no deployment, and that nobody has
+/// deleted, may be newer than this database: there is nothing to do with it.
+pub fn enqueue_deployment(tx: &Tx, _: &Steward, id: DeploymentId, now: Timestamp) -> Result<()> {
+    let is_known =
+        tx.execute(&ENQUEUE_DEPLOYMENT, params![crate::deployments::KIND, id.as_str(), now.millis()])? > 0;
+    if is_known {
+        announce(tx, id.to_string());
+    }
+    Ok(())
 }
 
 /// Enqueues every deployment and every cluster; returns how many.

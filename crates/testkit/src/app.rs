@@ -72,7 +72,7 @@ impl TestApp {
         let mut config = config(&files);
         let mut settings = Settings::default();
         change(&mut config, &mut settings);
-        let database = Arc::new(Database::create(engine).await);
+        let database = Arc::new(Database::migrated(engine).await);
         let world = Arc::new(World::fixed(Timestamp::from_millis(START)));
         let secrets = Secrets::from_text(KEY).expect("the key is long enough");
         let started =

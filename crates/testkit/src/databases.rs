@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use podium_db::{Db, Options, Result, Sql, Target};
 use tempfile::TempDir;
 
+use crate::templates;
+
 /// Which engine a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
@@ -25,15 +27,36 @@ impl Database {
     /// Makes an empty database.
     pub async fn create(engine: Engine) -> Self {
         match engine {
-            Engine::Sqlite => {
-                let directory = tempfile::tempdir().expect("a temporary directory");
-                Self {
-                    target: Target::Sqlite(directory.path().join("podium.db")),
-                    _directory: Some(directory),
-                }
+            Engine::Sqlite => Self::in_file(),
+            Engine::Postgres => {
+                let (server, name) = on_server();
+                templates::create_on_server(&server, &name).await;
+                Self { target: target_on(&server, &name), _directory: None }
             }
-            Engine::Postgres => Self { target: create_on_server().await, _directory: None },
         }
+    }
+
+    /// Makes a database whose schema is up to date.
+    pub async fn migrated(engine: Engine) -> Self {
+        match engine {
+            Engine::Sqlite => {
+                let database = Self::in_file();
+                if let Target::Sqlite(path) = &database.target {
+                    templates::copy_to_file(path).await;
+                }
+                database
+            }
+            Engine::Postgres => {
+                let (server, name) = on_server();
+                templates::copy_on_server(&server, &name).await;
+                Self { target: target_on(&server, &name), _directory: None }
+            }
+        }
+    }
+
+    fn in_file() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        Self { target: Target::Sqlite(directory.path().join("podium.db")), _directory: Some(directory) }
     }
 
     /// Its target; on PostgreSQL several applications may open it.
@@ -54,24 +77,16 @@ pub async fn mark_node_unseen(target: Target, name: &str) {
     db.close().await;
 }
 
-async fn create_on_server() -> Target {
+/// A database on the server that is for this test only, and the URL of the one for administration.
+fn on_server() -> (String, String) {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let server = std::env::var("PODIUM_TEST_POSTGRES").expect(
         "run `cargo xtask test`, which starts a private PostgreSQL (PODIUM_TEST_POSTGRES is not set)",
     );
-    let name = format!("test_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
-    let mut options = Options::new(Target::Postgres(server.clone()));
-    options.connections = 1;
-    let admin = Db::open(options).await.expect("the private PostgreSQL answers");
-    // A long-running server may have databases of processes with the same pid.
-    let statements =
-        [format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"), format!("CREATE DATABASE {name}")];
-    for statement in statements {
-        let sql = Sql::owned(statement);
-        let made: Result<_> = admin.read(None, move |conn| conn.query(&sql, &[], |_| Ok(()))).await;
-        made.expect("a database can be made");
-    }
-    admin.close().await;
+    (server, format!("test_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)))
+}
+
+fn target_on(server: &str, database: &str) -> Target {
     let (base, _) = server.rsplit_once('/').expect("the URL names a database");
-    Target::Postgres(format!("{base}/{name}"))
+    Target::Postgres(format!("{base}/{database}"))
 }

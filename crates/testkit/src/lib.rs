@@ -17,6 +17,7 @@ mod interference;
 mod receiver;
 mod resources;
 mod snapshots;
+mod templates;
 mod webhooks;
 
 pub use actors::Actor;

@@ -92,7 +92,12 @@ impl App {
     }
 
     /// Exchanges a code for a pass. The code is used up in any case.
-    pub async fn enter(&self, code: &str, deployment: &DeploymentRef, now: Timestamp) -> Result<Entered> {
+    pub async fn enter(
+        &self,
+        code: &str,
+        deployment: Option<&DeploymentRef>,
+        now: Timestamp,
+    ) -> Result<Entered> {
         let used_up = || {
             Error::from(Refusal::Forbidden(
                 "This link has been used or has expired: open the environment again.".into(),
@@ -106,11 +111,11 @@ impl App {
             .read(None, move |conn| front_door::code(conn, &system, &looked_up))
             .await?
             .ok_or_else(used_up)?;
-        let (deployment_id, session) = (deployment.id(), self.config.session);
+        let (here, session) = (deployment.map(DeploymentRef::id), self.config.session);
         let exchange = move |tx: &podium_db::Tx| {
             let found = front_door::take_code(tx, &system, &code_hash)?;
             let fits =
-                |found: &EnvironmentAccess| found.deployment_id == deployment_id && found.expires_at > now;
+                |found: &EnvironmentAccess| Some(found.deployment_id) == here && found.expires_at > now;
             let Some(found) = found.filter(fits) else { return Ok(None) };
             let Some(credential) = podium_store::credentials::by_hash(tx, &system, &found.credential_hash)?
             else {

@@ -5,6 +5,7 @@
 //! used rests, and the one that has rested longest is used first.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::sync::{Mutex, PoisonError};
 
 use podium_api::DeploymentId;
@@ -72,10 +73,18 @@ impl App {
                 None => self.take_port(deployment_id).await?,
             };
             let Err(why) = self.listeners.listen(port).await else { return Ok(port) };
+            // A port is an origin that people have links to: it changes only for a reason that stays.
+            if !is_for_good(why.kind()) {
+                return Err(Error::Internal(format!(
+                    "the port {port} of an environment cannot be opened: {why}"
+                )));
+            }
             tracing::warn!(port, %why, "an environment's port cannot be used; trying another one");
             self.listeners.unusable.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
             let now = self.world.now();
-            db(self).write(None, move |tx| front_door::free_port(tx, &system, deployment_id, now)).await?;
+            db(self)
+                .write(None, move |tx| front_door::free_port(tx, &system, (deployment_id, port), now))
+                .await?;
         }
         Err(none_free())
     }
@@ -114,6 +123,11 @@ impl App {
         }
         Ok(port)
     }
+}
+
+/// Whether a port that cannot be listened on for this reason cannot be listened on later either.
+fn is_for_good(why: ErrorKind) -> bool {
+    matches!(why, ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable | ErrorKind::PermissionDenied)
 }
 
 fn none_free() -> Error {

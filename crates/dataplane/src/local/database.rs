@@ -17,13 +17,13 @@ use super::isolation::Isolation;
 use super::layout::{Place, rename_whole};
 use super::options::AirflowDatabase;
 use super::postgres::Cluster;
-use super::python::readable_by_all;
 use super::runtimes::Runtime;
 use super::state::State;
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking_exclusive};
 
-/// Templates are created one at a time: two environments of a new runtime would interfere with each other.
+/// Templates are created one at a time: two environments of a new runtime would interfere with each other. Servers that
+/// share a database server wait for each other there.
 static TEMPLATES: Mutex<()> = Mutex::const_new(());
 
 /// The connection limit of one environment on the plane's own server, so that none can take them all.
@@ -187,32 +187,15 @@ impl Database<'_> {
     async fn make_template(&self, runtime: &Runtime, admin: &Secret, name: &str) -> Result<(), Reason> {
         let _turn = TEMPLATES.lock().await;
         let mut make = self.script(runtime, admin, "template");
-        let output = make.env("TEMPLATE", name).stderr(Stdio::piped()).output().await;
-        let output = output.map_err(|error| not_made(error.into()))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let words = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-            let (said, status) = (words.trim().to_owned(), output.status);
-            return Err(not_made(CommandError::Failed { said, status }));
-        }
-        if output.stdout.starts_with(b"there") {
-            return Ok(());
-        }
-        let url = database_url::of_database(admin, &draft_of(name));
-        let mut migrate = readable_by_all(runtime.program("airflow"));
-        migrate
+        make.arg(runtime.program("airflow"))
             .args(["db", "migrate"])
-            .env_clear()
-            .env("PATH", runtime.programs())
+            .env("TEMPLATE", name)
             .env("HOME", self.place.temporary())
             .env("AIRFLOW_HOME", self.place.temporary())
             .env("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
             .env("AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS", "False")
-            .env("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", url);
-        run(migrate, |_| {}).await.map_err(not_made)?;
-        let mut keep = self.script(runtime, admin, "keep");
-        keep.env("TEMPLATE", name);
-        run(keep, |_| {}).await.map_err(not_made)
+            .env("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", database_url::of_database(admin, &draft_of(name)));
+        run(make, |_| {}).await.map_err(not_made)
     }
 
     /// Drops it if it is on a server; a file is removed with its directory.

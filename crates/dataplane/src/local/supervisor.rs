@@ -1,7 +1,7 @@
 //! Supervises one environment: starts it, watches it, restarts what exits, hibernates it, removes it.
 
 mod clean_up;
-mod drain;
+pub(super) mod drain;
 mod history;
 mod liveness;
 mod network;

@@ -6,6 +6,8 @@ use super::*;
 use crate::simulated::Simulated;
 use crate::{Changed, EnvironmentMetrics};
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn plane(kind: PlaneKind) -> Arc<Simulated> {
     Arc::new(Simulated::in_memory(Arc::new(|| Timestamp::from_millis(0))).in_place_of(kind))
 }
@@ -25,11 +27,23 @@ async fn each_is_asked_for_its_own_and_one_that_is_missing_hides_no_other() {
     own.script().set_metrics(vec![metrics(&here), metrics(&there)]);
     other.script().set_metrics(vec![metrics(&there)]);
     let planes = Planes::new(own, [other as Arc<dyn DataPlane>]);
-    let (told, problem) = planes.metrics(&[here.clone(), there.clone(), lost.clone()]).await;
+    let (told, problem) = planes.metrics(&[here.clone(), there.clone(), lost.clone()], PATIENCE).await;
     assert_eq!(told.iter().map(|one| one.id).collect::<Vec<_>>(), [here.id, there.id]);
     let problem = problem.expect("one does not answer").to_string();
     assert!(problem.contains("local, which this server was started without"), "{problem}");
     assert!(planes.of(&lost).observe(&lost).await.unwrap_err().is_unreachable());
+}
+
+#[tokio::test]
+async fn one_that_takes_too_long_hides_no_other() {
+    let (own, slow) = (plane(PlaneKind::Simulated), plane(PlaneKind::Kubernetes));
+    let (here, there) = (at(1, None), at(2, Some(PlaneKind::Kubernetes)));
+    own.script().set_metrics(vec![EnvironmentMetrics { id: here.id, components: Vec::new(), disk: None }]);
+    slow.script().measure_forever();
+    let planes = Planes::new(own, [slow as Arc<dyn DataPlane>]);
+    let (told, problem) = planes.metrics(&[here.clone(), there], Duration::ZERO).await;
+    assert_eq!(told.iter().map(|one| one.id).collect::<Vec<_>>(), [here.id]);
+    assert_eq!(problem.expect("one does not answer").to_string(), NOT_IN_TIME);
 }
 
 #[tokio::test]

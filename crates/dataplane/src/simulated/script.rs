@@ -76,6 +76,7 @@ struct Inner {
     clusters: HashMap<ClusterId, Progress>,
     web_servers: HashMap<DeploymentId, WebServer>,
     metrics: Vec<EnvironmentMetrics>,
+    measures_forever: bool,
     running_tasks: HashMap<DeploymentId, Result<RunningTasks, Fault>>,
     users: Option<std::ops::Range<u32>>,
     no_clusters: Option<UserText>,
@@ -334,6 +335,15 @@ impl Script {
     /// Sets the resource metrics of environments.
     pub fn set_metrics(&self, metrics: Vec<EnvironmentMetrics>) {
         self.lock().metrics = metrics;
+    }
+
+    /// Measures without end from now on.
+    pub fn measure_forever(&self) {
+        self.lock().measures_forever = true;
+    }
+
+    pub(super) fn measures_forever(&self) -> bool {
+        self.lock().measures_forever
     }
 
     pub(super) fn metrics(&self) -> Vec<EnvironmentMetrics> {

@@ -64,34 +64,39 @@ impl FrontDoor {
 
     async fn inside(&self, inbound: InboundRequest, body: RequestBody, own: OwnOrigin) -> HttpResult {
         let public = self.app.public_url();
-        let (deployment, origin) = match own {
+        // A host without an environment answers as one with an environment does: what exists is told to nobody who was not
+        // admitted.
+        let (namespace, deployment, origin) = match own {
             OwnOrigin::Port(port) => {
-                (self.app.deployment_on_port(port).await?, self.app.origin_on_port(port))
+                let deployment = self.app.deployment_on_port(port).await?.ok_or_else(nothing_here)?;
+                (deployment.namespace().to_owned(), Some(deployment), self.app.origin_on_port(port))
             }
             OwnOrigin::Named(namespace) => {
                 let Environments::Domain(domain) = &self.app.config.environments else {
                     return Err(nothing_here());
                 };
+                if !is_namespace(&namespace) {
+                    return Err(nothing_here());
+                }
                 let origin = format!("{}://{namespace}.{domain}{}", public.scheme(), public.port());
-                (self.app.deployment_in(&namespace).await?, origin)
+                let deployment = self.app.deployment_in(&namespace).await?;
+                (namespace, deployment, origin)
             }
         };
         if inbound.path() == ENTER {
-            return self.enter(&inbound, deployment).await;
+            return self.enter(&inbound, &namespace, deployment.as_ref()).await;
         }
-        // Paths of other environments do not exist here: a pass is for one environment.
-        let namespace =
-            deployment.as_ref().map(|deployment| deployment.namespace().to_owned()).unwrap_or_default();
-        if inbound.path() == "/" && deployment.is_some() {
+        if inbound.path() == "/" {
             return redirect(&format!("/airflow/{namespace}/"));
         }
+        // Paths of other environments do not exist here: a pass is for one environment.
         let rest = match split(inbound.path()) {
             Some((named, rest)) if named == namespace => rest.to_owned(),
             Some(_) => return Err(Error::from(Refusal::not_found("deployment")).into()),
             None => return Err(nothing_here()),
         };
         // Airflow's pages find nothing of their own at a path without the slash.
-        if rest.is_empty() && !inbound.is_unsafe() && deployment.is_some() {
+        if rest.is_empty() && !inbound.is_unsafe() {
             return redirect(&with_slash(inbound.target(), &namespace));
         }
         let place = Place::Own { origin };
@@ -158,9 +163,13 @@ impl FrontDoor {
     }
 
     /// Exchanges a code for a pass, and redirects to the browser's target.
-    async fn enter(&self, inbound: &InboundRequest, deployment: Option<DeploymentRef>) -> HttpResult {
-        let deployment = deployment.ok_or_else(nothing_here)?;
-        let home = format!("/airflow/{}/", deployment.namespace());
+    async fn enter(
+        &self,
+        inbound: &InboundRequest,
+        namespace: &str,
+        deployment: Option<&DeploymentRef>,
+    ) -> HttpResult {
+        let home = format!("/airflow/{namespace}/");
         if inbound.parts.method == Method::HEAD {
             // HEAD does not use the code up.
             return Ok(notice::page(
@@ -175,11 +184,11 @@ impl FrontDoor {
         self.check_cookies(inbound).await?;
         let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
         let value = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let entered = self.app.enter(value("code").unwrap_or_default(), &deployment, inbound.now).await?;
+        let entered = self.app.enter(value("code").unwrap_or_default(), deployment, inbound.now).await?;
         let to = value("to").filter(|to| is_below(to, &home)).unwrap_or(&home);
-        let mut response = redirect(&with_slash(to, &deployment.namespace()))?;
+        let mut response = redirect(&with_slash(to, namespace))?;
         let is_encrypted = self.app.public_url().is_encrypted();
-        let name = cookies::pass_name(deployment.namespace(), is_encrypted);
+        let name = cookies::pass_name(namespace, is_encrypted);
         // The console, another site, redirects here: browsers would not send a strict cookie.
         let cookie = cookies::set(&name, &entered.pass, entered.lasts, SameSite::Lax, is_encrypted);
         response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
@@ -199,6 +208,12 @@ impl FrontDoor {
         response.headers_mut().extend(gone.map(|cookie| (SET_COOKIE, cookie)));
         Ok(response)
     }
+}
+
+/// Whether an environment may be called that.
+fn is_namespace(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.bytes().all(is_plain)
 }
 
 /// Whether a text is a path of the environment, and of nothing else.

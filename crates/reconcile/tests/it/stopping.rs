@@ -44,6 +44,11 @@ on_both_engines! {
         app.forget_work().await;
         stop_before_anything_is_done(&app).await;
         assert_eq!(app.plane.environments(), [id]);
+        // Nor when the plane tells of it, for instance that it was stopped.
+        app.plane.script().set_progress(id, None);
+        app.settle().await;
+        assert_eq!(app.plane.environments(), [id]);
+        assert!(!is_pending(&app, id).await);
     }
 
     async fn nothing_is_removed_while_the_database_cannot_be_read(app) {

@@ -1,7 +1,7 @@
 //! Drains: writes the file that asks the executor to accept no further tasks, and waits for what it reports.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{SupervisedProcess, Supervisor};
 use crate::Environment;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
-use crate::local::layout::write_whole;
+use crate::local::layout::{Place, write_whole};
 use crate::local::program::ReplaceStrategy;
 
 /// A drain in progress.
@@ -39,14 +39,7 @@ impl Supervisor {
             return drain.until;
         }
         let now = (self.plane.services.clock)();
-        // A drain from before a restart of the control plane continues.
-        let path = self.place.drain();
-        let asked = blocking_exclusive(&self.place.control(), move || {
-            let begun = fs::read_to_string(&path).ok().and_then(|text| DrainRequest::parse(&text));
-            let request = begun.unwrap_or(DrainRequest { made_at: now });
-            (request, write_whole(&path, request.text().as_bytes(), 0o644))
-        });
-        let (request, written) = asked.await;
+        let (request, written) = ask(&self.place, now).await;
         if let Err(error) = written {
             tracing::error!(id = %self.id, %error, "tasks cannot be drained");
         }
@@ -143,7 +136,7 @@ impl Supervisor {
         });
         let path = self.place.drain();
         match blocking_exclusive(&self.place.control(), move || fs::remove_file(path)).await {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::error!(id = %self.id, %error, "a drain cannot be ended");
             }
             _ => {}
@@ -186,6 +179,17 @@ impl Supervisor {
         }
         true
     }
+}
+
+/// Writes the file that asks for a drain. One from before a restart of the control plane continues.
+pub(in crate::local) async fn ask(place: &Place, now: Timestamp) -> (DrainRequest, io::Result<()>) {
+    let path = place.drain();
+    let asked = blocking_exclusive(&place.control(), move || {
+        let begun = fs::read_to_string(&path).ok().and_then(|text| DrainRequest::parse(&text));
+        let request = begun.unwrap_or(DrainRequest { made_at: now });
+        (request, write_whole(&path, request.text().as_bytes(), 0o644))
+    });
+    asked.await
 }
 
 /// Reads the beginning of a file that untrusted code owns: without following a link, and without blocking on a pipe.

@@ -29,7 +29,7 @@ class Connection:
     autocommit = False
 
     def __init__(self, url):
-        self.url, self.settings = url, []
+        self.url, self.settings, self.sessions = url, [], []
 
     def cursor(self):
         return self
@@ -41,10 +41,25 @@ class Connection:
         pass
 
     def close(self):
-        pass
+        for session in self.sessions:
+            session.stdin.close()
+            session.wait()
+
+    def hold(self, statement):
+        """Runs a statement in a session that lasts as long as this connection."""
+        command = ["psql", "--no-psqlrc", "-qtA", "-d", self.url]
+        session = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.sessions.append(session)
+        session.stdin.write(statement + ";\n\\echo held\n")
+        session.stdin.flush()
+        while session.stdout.readline() != "held\n":
+            pass
 
     def execute(self, statement, values=()):
         statement = statement % tuple(literal(value) for value in values) if values else str(statement)
+        if "pg_advisory_lock" in statement:
+            self.hold(statement)
+            return
         if statement.startswith("SET "):
             self.settings += ["-c", statement]
         command = ["psql", "--no-psqlrc", "-qtA", "--set", "ON_ERROR_STOP=1", "-d", self.url, *self.settings, "-c", statement]

@@ -136,6 +136,16 @@ async fn a_removal_that_drains_waits_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_removal_that_drains_starts_no_tasks_though_the_server_stops_at_once() {
+    let fixture = Fixture::new().with_runtime("3.3.2");
+    let plane = fixture.open();
+    busy(&fixture, &plane).await;
+    plane.drain_and_remove(&fixture.at(), None).await.unwrap();
+    drop(plane);
+    assert!(fixture.place().drain().exists());
+}
+
+#[tokio::test]
 async fn the_drain_of_a_removal_can_be_ended() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open();

@@ -213,6 +213,51 @@ fn with_a_domain_every_environment_has_a_host_name() {
 }
 
 #[test]
+fn a_host_without_an_environment_answers_as_one_with_an_environment() {
+    block_on(async {
+        let app = TestApp::start_with(Engine::Sqlite, |config, _| {
+            config.environments = Environments::Domain("apps.podium.test".into());
+        })
+        .await;
+        let behind = Behind::new(&app).await;
+        let nobody = "no-such-0000";
+        let asked: &[(&str, &str, &[(&str, &str)])] = &[
+            ("GET", "/", &[]),
+            ("GET", "/other", &[]),
+            ("GET", "/airflow/{}", &[]),
+            ("GET", "/airflow/{}/", &[]),
+            ("GET", "/airflow/{}/", &[("accept", "text/html")]),
+            ("POST", "/airflow/{}/api/v2/dags", &[]),
+            ("GET", "/airflow/{}/api/v2/dags", &[("cookie", "{pass}=guessed")]),
+            ("GET", "/airflow/{}/api/v2/auth/logout", &[("cookie", "{pass}=guessed")]),
+            ("GET", "/airflow/{}/api/v2/dags", &[("authorization", "Bearer guessed")]),
+            ("GET", "/airflow/other-0000/", &[]),
+            ("GET", "/.podium/enter", &[]),
+            ("GET", "/.podium/enter?code=guessed", &[]),
+            ("HEAD", "/.podium/enter?code=guessed", &[]),
+            ("POST", "/.podium/enter?code=guessed", &[]),
+        ];
+        let name = behind.pass_name().replace(&behind.namespace, "{}");
+        for (method, path, headers) in asked {
+            let mut answers = Vec::new();
+            for namespace in [behind.namespace.as_str(), nobody] {
+                let host = format!("{namespace}.apps.podium.test");
+                let mut call = app.call(method, &path.replace("{}", namespace)).header("host", &host);
+                for (header, value) in *headers {
+                    let value = value.replace("{pass}", &name).replace("{}", namespace);
+                    call = call.header(header, &value);
+                }
+                let answer = call.send().await;
+                let told = format!("{} {} {}", answer.code(), answer.header("location"), answer.text());
+                answers.push(told.replace(namespace, "{}").replace(answer.header("x-request-id"), ""));
+            }
+            assert_eq!(answers[0], answers[1], "{method} {path} {headers:?}");
+        }
+        assert!(behind.environment.seen().is_empty());
+    });
+}
+
+#[test]
 fn a_pass_is_invalid_on_every_replica_once_its_session_has_ended() {
     block_on(async {
         let app = TestApp::start(Engine::Postgres).await;

@@ -71,6 +71,26 @@ fn so_many_requests_of_one_environment_run_at_once() {
 }
 
 #[test]
+fn an_environment_keeps_its_port_while_the_server_cannot_listen() {
+    block_on(async {
+        let app = TestApp::start(Engine::Sqlite).await;
+        let behind = Behind::new(&app).await;
+        let (port, _) = behind.link(&app, &app.owner).await;
+        let (asking, mut asked) = tokio::sync::mpsc::channel::<podium_app::front_door::ListenRequest>(1);
+        app.app.listeners.attach(asking);
+        let path = app.path(&format!("/deployments/{}/open", behind.id));
+        let out_of_files = async {
+            let (_, answer) = asked.recv().await.unwrap();
+            answer.send(Err(std::io::Error::from_raw_os_error(24))).unwrap();
+        };
+        let (refused, ()) = tokio::join!(app.post(&app.owner, &path, json!({})), out_of_files);
+        refused.refused(500);
+        drop(asked);
+        assert_eq!(behind.link(&app, &app.owner).await.0, port);
+    });
+}
+
+#[test]
 fn an_environments_port_is_listened_on_once_it_is_needed() {
     block_on(async {
         let free =

@@ -234,6 +234,29 @@ async fn creating_a_database_again_runs_nothing_of_its_author() {
 }
 
 #[tokio::test]
+async fn servers_that_make_the_same_template_wait_for_each_other() {
+    let plane = Attacked::start(fresh_id()).await;
+    let runtime = plane.runtime();
+    let draft = database_url::of_database(&plane.admin, "podium_template_3_3_2-draft");
+    let make = |_| {
+        std::process::Command::new(runtime.program("python"))
+            .arg(plane.metadata.layout.support().join("podium_database.py"))
+            .arg("template")
+            .arg(runtime.program("airflow"))
+            .env("ADMIN_URL", plane.admin.reveal())
+            .env("TEMPLATE", "podium_template_3_3_2")
+            .env("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", draft.as_str())
+            .spawn()
+            .unwrap()
+    };
+    for mut server in (0..4).map(make).collect::<Vec<_>>() {
+        assert!(server.wait().unwrap().success());
+    }
+    plane.create().await.unwrap();
+    assert_eq!(plane.as_author(ROLE, "TABLE public.dag").as_deref(), Ok(""), "it was migrated");
+}
+
+#[tokio::test]
 async fn an_environment_connects_to_no_database_but_its_own() {
     let plane = Attacked::start(fresh_id()).await;
     plane.create().await.unwrap();
