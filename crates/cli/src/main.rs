@@ -7,6 +7,7 @@ mod client;
 mod failure;
 mod server;
 mod terminal;
+mod typed;
 
 use std::process::ExitCode;
 

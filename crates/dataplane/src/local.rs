@@ -189,10 +189,14 @@ impl Local {
         let Some(handle) = supervisors.get(&environment.id) else { return false };
         let known = handle.view.get().generation.unwrap_or(handle.generation);
         if known <= environment.generation && !handle.is_removing() {
+            // Where nothing is to be done, nothing is under way.
+            let stays = known == environment.generation && handle.is_stopped_by_operator();
             handle.view.change(|status| {
                 status.generation = Some(environment.generation);
                 status.is_hibernating = environment.is_hibernating;
-                status.rollout = podium_domain::deployments::plan::Rollout::Underway;
+                if !stays {
+                    status.rollout = podium_domain::deployments::plan::Rollout::Underway;
+                }
             });
             handle.orders.send_replace(Order::Run(Arc::new(environment.clone())));
         }

@@ -1,11 +1,12 @@
 //! Content that never changes while the server runs: the OpenAPI document, the API reference and its script, and
-//! static pages. It is compressed once, on first use, and then served from the same memory.
+//! static pages. It is made and compressed once, on first use, and then served from the same memory.
 
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use podium_api::openapi::Document;
 use tokio::sync::OnceCell;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -16,7 +17,8 @@ use crate::respond::{StaticBody, names};
 
 /// What never changes while the server runs.
 pub(crate) struct Assets {
-    pub(crate) openapi: Asset,
+    api_url: String,
+    openapi: OnceLock<Asset>,
     docs: OnceLock<Asset>,
     docs_script: OnceLock<Asset>,
     auth_types: OnceLock<Asset>,
@@ -24,14 +26,22 @@ pub(crate) struct Assets {
 }
 
 impl Assets {
-    pub(crate) fn new(openapi: Bytes) -> Self {
+    /// Those of an API at this URL.
+    pub(crate) fn new(api_url: String) -> Self {
         Self {
-            openapi: Asset::of(pages::json(openapi)),
+            api_url,
+            openapi: OnceLock::new(),
             docs: OnceLock::new(),
             docs_script: OnceLock::new(),
             auth_types: OnceLock::new(),
             accept_invite: OnceLock::new(),
         }
+    }
+
+    /// The OpenAPI document.
+    pub(crate) fn openapi(&self) -> &Asset {
+        let document = || Document::collect().to_json(&self.api_url).to_string();
+        self.openapi.get_or_init(|| Asset::of(pages::json(Bytes::from(document()))))
     }
 
     /// The API reference.

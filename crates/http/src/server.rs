@@ -121,7 +121,7 @@ impl Server {
         let _ = app.calls.set(Arc::clone(&endpoints) as _);
         let planes = PlanesInScope::new(planes);
         let _ = app.observer.set(Arc::new(planes.clone()));
-        let openapi = document.to_json(&format!("{}{PREFIX}", app.config.public_url));
+        let api_url = format!("{}{PREFIX}", app.config.public_url);
         let mut seed = [0; 8];
         app.world.fill(&mut seed);
         let seed = u64::from_le_bytes(seed);
@@ -131,7 +131,7 @@ impl Server {
             env,
             routes,
             paths,
-            assets: Assets::new(openapi.to_string().into()),
+            assets: Assets::new(api_url),
             connections: Arc::new(connections),
             compressing: Semaphore::new(compressing),
             pace,
@@ -405,7 +405,7 @@ impl Server {
 
     /// The OpenAPI document as it is served.
     pub fn openapi(&self) -> Value {
-        serde_json::from_slice(&self.0.assets.openapi.plain).unwrap_or_default()
+        serde_json::from_slice(&self.0.assets.openapi().plain).unwrap_or_default()
     }
 }
 

@@ -60,7 +60,8 @@ async fn create(admin: &Db, database: &str, template: &str) {
 }
 
 async fn migrate(target: Target) {
-    let (db, _) = podium_store::open(Options::new(target)).await.expect("it can be migrated");
+    let db = Db::open(Options::new(target)).await.expect("it can be opened");
+    db.migrate(MIGRATIONS).await.expect("it can be migrated");
     db.close().await;
 }
 

@@ -20,6 +20,7 @@ use super::ending::Outcome;
 use super::names;
 use super::project::DeploymentFlags;
 use super::session::{Session, Target};
+use crate::typed::quoted;
 
 /// The variable that scripts of `podium completion` set; it names the shell.
 pub(crate) const VARIABLE: &str = "PODIUM_COMPLETE";
@@ -111,13 +112,6 @@ fn candidates(named: Named, typed: &OsStr, quotes: bool) -> Vec<CompletionCandid
     };
     let shown = |name: &String| if quotes { quoted(name) } else { name.clone() };
     found.iter().filter(fits).map(|name| CompletionCandidate::new(shown(name))).collect()
-}
-
-/// A name as a word of a shell.
-fn quoted(name: &str) -> String {
-    let is_plain =
-        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | '+' | ',' | '%');
-    name.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()
 }
 
 /// A word of a shell without its quotes.

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::contexts::{Context, Contexts};
-use super::ending::{Exit, Failed, Outcome};
+use super::ending::{Exit, Failed, Outcome, one_line};
 use super::names;
 use super::operator;
 use super::output::{Format, Listing, View};
@@ -351,6 +351,13 @@ impl Session {
     pub(crate) fn show(&self, item: &serde_json::Value, view: &View) -> Outcome {
         let mut printer = self.format.printer(view)?;
         Ok(printer.one(item)?)
+    }
+
+    /// Says why what a table shows is as it is; other formats have a field for that.
+    pub(crate) fn explain(&self, reason: &str) {
+        if self.format.is_table() && !reason.is_empty() {
+            eprintln!("{}", one_line(reason));
+        }
     }
 
     /// Shows a list that came as a whole.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use podium_api::enums::DeploymentStatus;
 use podium_app::{Config, Started};
 use podium_dataplane::local::{Local, Options, Stop, StoppableEnvironment, stoppable_environments};
 use podium_db::Error;
@@ -15,9 +16,12 @@ use super::data_dir::LOCAL;
 use super::operator_socket::is_served;
 use crate::failure::Failure;
 use crate::server::settings::Installation;
+use crate::typed;
 
 /// How often to look whether everything has stopped.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How often to look whether a server has noticed a start.
+const MOST_LOOKS: u32 = 50;
 /// How often a server that is about to start or has just ended is waited for, a second each.
 const TRIES: u32 = 10;
 
@@ -67,6 +71,8 @@ pub(crate) struct StartEnvironments {
 /// An environment and the name that people know it by.
 struct Named {
     name: String,
+    status: DeploymentStatus,
+    reason: String,
     environment: StoppableEnvironment,
 }
 
@@ -122,10 +128,11 @@ impl Chosen {
         db.close().await;
         let rows = rows.map_err(|error: Error| error.to_string())?;
         // Without a row it is about to be removed.
-        let named = environments
-            .into_iter()
-            .zip(rows)
-            .filter_map(|(environment, row)| Some(Named { name: row?.name, environment }));
+        let named = environments.into_iter().zip(rows).filter_map(|(environment, row)| {
+            let row = row?;
+            let reason = row.status_reason.to_string();
+            Some(Named { name: row.name, status: row.status, reason, environment })
+        });
         Ok(named.collect())
     }
 }
@@ -141,7 +148,7 @@ impl StopEnvironments {
             return Err("without a server `podium stop` stops them itself: leave out --no-wait".into());
         }
         let stop = if self.now { Stop::Now } else { Stop::Drain };
-        for Named { name, environment } in &found {
+        for Named { name, environment, .. } in &found {
             environment.mark(stop).map_err(|error| format!("{name} cannot be stopped: {error}"))?;
         }
         let names = names(&found);
@@ -152,11 +159,13 @@ impl StopEnvironments {
         match stop {
             Stop::Now => eprintln!("Stopping {names}."),
             Stop::Drain => eprintln!(
-                "Stopping {names}, once running tasks have finished. To end them: podium stop --now"
+                "Stopping {names}, once running tasks have finished. To end them: {}",
+                typed::again_with("--now")
             ),
         }
         self.wait(&found).await?;
-        eprintln!("Stopped {names}. To start again: podium start");
+        let start = typed::with_verb("start", &["--now", "--no-wait"]);
+        eprintln!("Stopped {names}. To start again: {start}");
         Ok(())
     }
 
@@ -209,20 +218,43 @@ impl StartEnvironments {
             eprintln!("Nothing is stopped on this machine.");
             return Ok(());
         }
-        for Named { name, environment } in &found {
+        for Named { name, environment, .. } in &found {
             environment.unmark().map_err(|error| format!("{name} cannot be started: {error}"))?;
         }
         let names = names(&found);
         match self.chosen.is_served() {
-            true => eprintln!("Starting {names}. To watch: podium top"),
+            true => {
+                self.until_noticed(&found).await?;
+                eprintln!("Starting {names}. To watch: podium top");
+            }
             false => eprintln!("The server is not running. It starts {names} when it does: podium serve"),
         }
         Ok(())
     }
 }
 
+impl StartEnvironments {
+    /// Waits until the server no longer says of any of them that it is stopped, so that whoever waits for it next waits for the
+    /// start.
+    async fn until_noticed(&self, found: &[Named]) -> Result<(), Failure> {
+        let is_as_before = |now: &Named| {
+            now.status == DeploymentStatus::Unhealthy
+                && found
+                    .iter()
+                    .any(|then| then.environment.id == now.environment.id && then.reason == now.reason)
+        };
+        for _ in 0..MOST_LOOKS {
+            if !self.chosen.find().await?.iter().any(is_as_before) {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+}
+
 fn are_at_rest(found: &[Named]) -> Result<bool, Failure> {
-    for Named { name, environment } in found {
+    for Named { name, environment, .. } in found {
         let is_at_rest = environment.is_at_rest();
         if !is_at_rest.map_err(|error| format!("the state of {name} cannot be read: {error}"))? {
             return Ok(false);

@@ -71,8 +71,8 @@ fn environments_of_this_machine_are_stopped_and_started_by_name() {
     let alone = "podium: without a server `podium stop` stops them itself: leave out --no-wait\n";
     assert_eq!(said(&["stop", "--no-wait"]), (Some(1), alone.into()));
     assert_eq!(said(&["start"]), (Some(0), "Nothing is stopped on this machine.\n".into()));
-    let stopped = "Stopping Reports, once running tasks have finished. To end them: podium stop --now\n\
-                   Stopped Reports. To start again: podium start\n";
+    let stopped = "Stopping Reports, once running tasks have finished. To end them: podium stop Reports --now\n\
+                   Stopped Reports. To start again: podium start Reports\n";
     assert_eq!(said(&["stop", "Reports"]), (Some(0), stopped.into()));
     assert!(place.join("stopped").exists());
     let started = "The server is not running. It starts Reports when it does: podium serve\n";

@@ -91,6 +91,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     let since = Timestamp::from_millis(now.millis() - DAY).to_string();
     let failed = [("states", "FAILED"), ("since", since.as_str()), ("limit", "20")];
     let failed = calls.get::<operations::List>(here, &failed).await?.operations;
+    let failed = without_mended(visit, failed, &since).await?;
     let mut attention = Vec::new();
     for of in &read {
         attention.extend(unhealthy(visit, of).await);
@@ -115,6 +116,26 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
         can_create: crate::pages::deployments::can_create(visit).await,
     };
     Answer::page(&page)
+}
+
+/// Leaves out what has succeeded since, on the same deployment or cluster; its deletion, too.
+async fn without_mended(
+    visit: &OrganizationVisit<'_>,
+    mut failed: Vec<Operation>,
+    since: &str,
+) -> Result<Vec<Operation>> {
+    let targets: Vec<String> = failed.iter().map(|of| of.target.id.to_string()).collect();
+    if targets.is_empty() {
+        return Ok(failed);
+    }
+    let mut asked = vec![("states", "SUCCEEDED"), ("since", since), ("limit", "100")];
+    asked.extend(targets.iter().map(|id| ("targetIds", id.as_str())));
+    let done = visit.calls().get::<operations::List>(visit.here(), &asked).await?.operations;
+    let is_mended = |of: &Operation| {
+        done.iter().any(|later| later.target.id == of.target.id && later.created_at > of.created_at)
+    };
+    failed.retain(|of| !is_mended(of));
+    Ok(failed)
 }
 
 async fn unhealthy(visit: &OrganizationVisit<'_>, of: &Deployment) -> Option<Attention> {

@@ -98,7 +98,7 @@ impl StoppableEnvironment {
 
 impl State {
     /// Whether none of its components runs.
-    fn is_at_rest(&self) -> bool {
+    pub(super) fn is_at_rest(&self) -> bool {
         self.starting.is_none() && !self.processes.values().any(|started| started.identity.is_alive())
     }
 

@@ -98,6 +98,12 @@ impl Handle {
         matches!(*self.orders.borrow(), Order::Remove(None)) || self.is_ending.load(Ordering::Relaxed)
     }
 
+    /// Whether its operator has stopped it, and it shows that already.
+    pub(super) fn is_stopped_by_operator(&self) -> bool {
+        let is_shown = || self.view.get().components.contains(&stopping::by_operator());
+        locked(&self.operator_stop).is_some() && is_shown()
+    }
+
     /// Why its environment must not run, if it must not.
     pub(super) fn stop_reason(&self) -> Option<UserText> {
         locked(&self.stop_reason).clone()
@@ -205,11 +211,15 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Starts to supervise an environment, from its saved state.
     pub(super) fn start(plane: &Arc<Plane>, id: DeploymentId, state: State, order: Order) -> Handle {
+        let place = plane.layout.environment(id);
+        let stop = Stop::read(&place);
+        // It has not changed only because this process starts.
+        let is_stopped = stop.is_some() && state.is_at_rest();
         let status = Status {
             generation: None,
             is_hibernating: state.is_hibernating,
-            rollout: Rollout::Underway,
-            components: Vec::new(),
+            rollout: if is_stopped { state.rollout_of_stopped() } else { Rollout::Underway },
+            components: if is_stopped { vec![stopping::by_operator()] } else { Vec::new() },
             running: state.running.clone(),
             note: None,
             progress: None,
@@ -217,13 +227,12 @@ impl Supervisor {
         };
         let view = Arc::new(View::new(id, plane.notifier.clone(), status));
         let (orders, received) = tokio::sync::watch::channel(order);
-        let place = plane.layout.environment(id);
         let state_file = Arc::new(StateFile::new(place.state(), &state));
         let force = Arc::new(Sender::new(false));
         let clean_ups = Arc::<CleanUps>::default();
         let generation = state.generation;
         let stop_reason = Arc::default();
-        let operator_stop = Arc::new(Mutex::new(Stop::read(&place)));
+        let operator_stop = Arc::new(Mutex::new(stop));
         let is_ending = Arc::<AtomicBool>::default();
         let mut supervisor = Self {
             plane: Arc::clone(plane),

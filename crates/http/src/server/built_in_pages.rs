@@ -25,7 +25,7 @@ impl Server {
         }
         let shared = &self.0;
         match page {
-            Page::OpenApi => shared.assets.openapi.answer(&parts.headers).await,
+            Page::OpenApi => shared.assets.openapi().answer(&parts.headers).await,
             Page::Keys => pages::json(shared.app.keys.load().jwks().to_string()),
             Page::Alive => pages::json(r#"{"status":"ok"}"#),
             Page::Ready => match shared.app.ready().await {

@@ -130,7 +130,12 @@ impl Clusters {
             Verb::List(listing) => session.list(Call::to::<api::List>(&organization), &VIEW, &listing).await,
             Verb::Get { cluster } => {
                 let path = session.cluster(&cluster).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+                let cluster = session.get::<api::Get>(&path).await?;
+                session.show(&cluster, &VIEW)?;
+                for detail in cluster["healthStatus"]["details"].as_array().into_iter().flatten() {
+                    session.explain(text(&detail["description"]));
+                }
+                Ok(())
             }
             Verb::Create { name, provider, region, kind, vpc, extra } => {
                 let body = extra.body::<api::Create>(

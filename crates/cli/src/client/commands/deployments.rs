@@ -180,7 +180,12 @@ impl Deployments {
             }
             Verb::Get(one) => {
                 let path = one.find(&session).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+                let deployment = session.get::<api::Get>(&path).await?;
+                session.show(&deployment, &VIEW)?;
+                if text(&deployment["status"]) != "HEALTHY" {
+                    session.explain(text(&deployment["statusReason"]));
+                }
+                Ok(())
             }
             Verb::Create(create) => {
                 let made = create.run(&session).await?;

@@ -23,6 +23,7 @@ use crate::client::progress::pause;
 use crate::client::project::DeploymentFlags;
 use crate::client::session::{Session, Setup, text};
 use crate::client::wait::Watch;
+use crate::typed;
 
 pub(crate) use report::lines as report_lines;
 pub(crate) use sending::send;
@@ -266,7 +267,7 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
         // A rollback is never strict.
         let is_strict = report::error_count(&report) > 0 && !deploy["rollbackFromId"].is_string();
         return Err(match is_strict {
-            true => failed.or_hint(how_to_go_live(session, &path).await),
+            true => failed.or_hint(&how_to_go_live(session, &path).await),
             false => failed,
         });
     }
@@ -280,19 +281,20 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
         broken => {
             let files = podium_api::counted(broken, "file");
             shout(&format!("Deploy {id} is live, but BROKEN: {files} cannot be imported."));
-            eprintln!("See podium deploy report {id}. To go back: podium deploy rollback");
+            let of = format!("--deployment {}", path.deployment_id);
+            eprintln!("See podium deploy report {id} {of}. To go back: podium deploy rollback {of}");
         }
     }
     session.show(&deploy, &VIEW)
 }
 
 /// What somebody can do whose deploy failed because of files that cannot be imported.
-async fn how_to_go_live(session: &Session, path: &OfDeployment) -> &'static str {
+async fn how_to_go_live(session: &Session, path: &OfDeployment) -> String {
     match session.get::<deployments::Get>(path).await {
         Ok(deployment) if deployment["isStrictDeployEnabled"] == true => {
-            "The deployment takes no other deploys while its isStrictDeployEnabled is true."
+            "The deployment takes no other deploys while its isStrictDeployEnabled is true.".to_owned()
         }
-        _ => "To go live all the same: podium deploy --no-strict",
+        _ => format!("To go live all the same: {}", typed::again_with("--no-strict")),
     }
 }
 

@@ -21,7 +21,7 @@ fn a_project_is_written_once_and_deployed() {
 
     let missing = desk.run(&["deploy", "hello"]);
     assert_eq!(missing.code, Some(3), "{}", missing.stderr);
-    assert!(missing.stderr.contains("podium deploy --create"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("podium deploy hello --create"), "{}", missing.stderr);
     let deployed = desk.run(&["deploy", "hello", "--create", "--description", "First", "--output", "json"]);
     assert_eq!(deployed.code, Some(0), "{}", deployed.stderr);
     assert!(
@@ -48,6 +48,26 @@ fn a_project_is_written_once_and_deployed() {
         (&first["id"], &first["dagTarballVersion"])
     );
     assert!(desk.shown(&["open", "hello", "--print"]).starts_with("http"));
+}
+
+#[test]
+fn another_folder_replaces_nothing_of_the_only_deployment_unasked() {
+    let desk = Desk::signed_in();
+    desk.shown(&["init", "hello"]);
+    desk.shown(&["deploy", "hello", "--create"]);
+    let guessed = desk.run(&["deploy"]);
+    assert_eq!(guessed.code, Some(2), "{}", guessed.stderr);
+    for told in
+        ["Files removed: .podiumignore, dags/hello.py", "Replace every file of the only deployment", "--yes"]
+    {
+        assert!(guessed.stderr.contains(told), "{told}: {}", guessed.stderr);
+    }
+    assert_eq!(
+        desk.shown(&["deploy", "list", "--deployment", "hello", "--columns", "status"]),
+        "STATUS\nDEPLOYED\n"
+    );
+    let named = desk.run(&["deploy", "--deployment", "hello"]);
+    assert_eq!(named.code, Some(0), "{}", named.stderr);
 }
 
 #[test]

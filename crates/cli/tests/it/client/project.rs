@@ -248,7 +248,8 @@ fn a_plan_of_a_deploy_says_what_the_file_changes() {
     create("asleep", &["--development"]);
     desk.shown(&["deployment", "hibernate", "asleep", "--wait"]);
     let asleep = desk.run(&["deploy", "hello", "--deployment", "asleep", "--plan"]);
-    let said = "podium: asleep hibernates, and would refuse the deploy\nTo wake it for this deploy: podium deploy --wake\n";
+    let said = "podium: asleep hibernates, and would refuse the deploy\n\
+                To wake it for this deploy: podium deploy hello --deployment asleep --plan --wake\n";
     assert_eq!((asleep.code, asleep.stderr.as_str()), (Some(1), said));
     let created = desk.run(&["deploy", "hello", "--deployment", "fresh", "--create", "--plan"]);
     assert_eq!(created.code, Some(0), "{}", created.stderr);

@@ -61,7 +61,7 @@ fn without_a_terminal_a_first_deploy_that_cannot_be_imported_fails() {
             "the deploy is strict, and files cannot be imported",
             "Broken: hello.py:1: ModuleNotFoundError: No module named 'nothing'",
             "Nothing of it is live: what ran before still runs.",
-            "To go live all the same: podium deploy --no-strict",
+            "To go live all the same: podium deploy hello --no-strict",
         ] {
             assert!(said.contains(told), "{told}: {said}");
         }

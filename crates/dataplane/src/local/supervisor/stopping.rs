@@ -8,12 +8,25 @@ use podium_domain::deployments::plan::{Component, Health, Rollout};
 use super::{Supervisor, locked};
 use crate::Environment;
 use crate::blocking::blocking;
+use crate::local::state::State;
 use crate::local::stops::Stop;
 use crate::local::trees::clear;
 
 /// Why an environment does not run that its operator has stopped.
 const BY_OPERATOR: &str =
     "the operator of its machine stopped it with `podium stop`. It starts again with `podium start`";
+
+/// What stands for the components of an environment that its operator has stopped.
+pub(super) fn by_operator() -> Component {
+    Component { name: "environment".into(), health: Health::Down(BY_OPERATOR.into()) }
+}
+
+impl State {
+    /// What was wanted of a stopped environment meanwhile goes on waiting.
+    pub(super) fn rollout_of_stopped(&self) -> Rollout {
+        if self.settled_generation == self.generation { Rollout::Done } else { Rollout::Underway }
+    }
+}
 
 impl Supervisor {
     /// Why the environment must not run, if it must not.
@@ -42,6 +55,7 @@ impl Supervisor {
             status.web_port = None;
         });
     }
+
     /// Stops the environment if its operator has ordered that, once its running tasks have finished; returns whether it
     /// must not run.
     pub(super) async fn stop_if_ordered(&mut self, environment: Option<&Environment>) -> bool {
@@ -65,13 +79,10 @@ impl Supervisor {
         self.end_drain().await;
         self.state.running = self.state.live().clone();
         self.save_state().await;
-        let is_settled = self.state.settled_generation == self.state.generation;
-        let running = self.state.running.clone();
+        let (rollout, running) = (self.state.rollout_of_stopped(), self.state.running.clone());
         self.view.change(|status| {
-            // What was wanted meanwhile goes on waiting.
-            status.rollout = if is_settled { Rollout::Done } else { Rollout::Underway };
-            let health = Health::Down(BY_OPERATOR.into());
-            status.components = vec![Component { name: "environment".into(), health }];
+            status.rollout = rollout;
+            status.components = vec![by_operator()];
             status.running = running;
             status.web_port = None;
         });

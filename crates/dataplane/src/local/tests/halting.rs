@@ -46,8 +46,11 @@ async fn a_stopped_environment_stays_stopped_until_it_is_started() {
     // After a restart, and after one without a desired state yet.
     drop(plane);
     let plane = fixture.open();
-    fixture.until(&plane, is_stopped).await;
-    plane.apply(&fixture.environment(1)).await.unwrap();
+    for _ in 0..2 {
+        let seen = plane.observe(&fixture.at()).await.unwrap().expect("it is there");
+        assert!(is_stopped(&seen) && seen.rollout == Rollout::Done, "{seen:?}: a restart changes nothing");
+        plane.apply(&fixture.environment(1)).await.unwrap();
+    }
     fixture.until(&plane, |seen| seen.generation == 1 && is_stopped(seen)).await;
     // A change is accepted, and waits.
     plane.apply(&fixture.environment(2)).await.unwrap();

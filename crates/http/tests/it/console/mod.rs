@@ -100,6 +100,21 @@ on_both_engines! {
         }
     }
 
+    async fn the_overview_forgets_a_failure_once_the_same_has_succeeded_or_is_gone(app) {
+        let person = Person::new(&app, &app.owner).await;
+        deployment(&app, "nightly").await;
+        app.plane.script().refuse_clusters("There are no clusters here.");
+        let id = app.new_cluster("East", json!({})).await;
+        app.settle().await;
+        let page = person.page("").await;
+        assert!(page.contains("There are no clusters here."), "{page}");
+        app.advance(std::time::Duration::from_secs(1));
+        app.delete(&app.owner, &app.path(&format!("/clusters/{id}"))).await;
+        app.settle().await;
+        let page = person.page("").await;
+        assert!(!page.contains("There are no clusters here."), "{page}");
+    }
+
     async fn a_page_names_the_event_after_which_it_follows(app) {
         app.workspace("Before").await;
         settled(&app).await;

@@ -60,6 +60,8 @@ struct Comparison {
     dags: Option<Affected>,
     /// What people should know about it, a line each.
     notes: Vec<String>,
+    /// Whether there are files that run, and none of them is left.
+    replaces_all: bool,
 }
 
 /// Shows what a deploy of these files would change.
@@ -76,17 +78,19 @@ pub(super) async fn show(session: &Session, path: OfDeployment, files: &[File]) 
     Ok(())
 }
 
-/// Says what a deploy of these files changes. If that cannot be found out, the deploy goes on without it.
-pub(super) async fn tell(session: &Session, path: OfDeployment, files: &[File]) {
+/// Says what a deploy of these files changes, and returns whether it keeps no file of those that run. If that cannot be found
+/// out, the deploy goes on without it.
+pub(super) async fn tell(session: &Session, path: OfDeployment, files: &[File]) -> bool {
     let reason = match timeout(LONGEST, compare(session, path, files)).await {
         Ok(Ok(compared)) => {
             compared.notes.iter().chain(&compared.lines()).for_each(|line| eprintln!("{line}"));
-            return;
+            return compared.replaces_all;
         }
         Ok(Err(failed)) => failed.reason(),
         Err(_) => format!("it took longer than {} s", LONGEST.as_secs()),
     };
     eprintln!("What differs from what runs is unknown: {}.", reason.trim_end_matches('.'));
+    false
 }
 
 async fn compare(session: &Session, path: OfDeployment, files: &[File]) -> Outcome<Comparison> {
@@ -97,7 +101,8 @@ async fn compare(session: &Session, path: OfDeployment, files: &[File]) -> Outco
             count => format!("Nothing was deployed yet: all {count} files are new."),
         }];
         let files = Differences { added, ..Differences::default() };
-        return Ok(Comparison { deploy_id: None, files, dags: Some(Affected::default()), notes });
+        let dags = Some(Affected::default());
+        return Ok(Comparison { deploy_id: None, files, dags, notes, replaces_all: false });
     };
     let mut notes = Vec::new();
     let known = deployed.files.len() as u64;
@@ -116,7 +121,8 @@ async fn compare(session: &Session, path: OfDeployment, files: &[File]) -> Outco
     if differences == Differences::default() {
         notes.push("Nothing differs from what runs.".to_owned());
     }
-    Ok(Comparison { deploy_id: Some(deployed.deploy_id), files: differences, dags, notes })
+    let replaces_all = known > 0 && differences.removed.len() as u64 == known;
+    Ok(Comparison { deploy_id: Some(deployed.deploy_id), files: differences, dags, notes, replaces_all })
 }
 
 /// The files of the newest deploy with DAGs that was put into effect.
@@ -248,6 +254,7 @@ mod tests {
             files: Differences { added: many, removed: names(&["old.py"]), ..Differences::default() },
             dags: Some(Affected { removed: names(&["old"]), ..Affected::default() }),
             notes: Vec::new(),
+            replaces_all: false,
         };
         let lines = comparison.lines();
         assert!(lines[0].starts_with("Files added: 000\u{fffd} , 001\u{fffd} , "), "{}", lines[0]);

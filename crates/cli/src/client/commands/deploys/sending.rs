@@ -17,6 +17,7 @@ use crate::client::progress::moving;
 use crate::client::project::{FILE, Project, settings};
 use crate::client::session::{Session, Setup, text};
 use crate::terminal;
+use crate::typed;
 
 #[derive(Args)]
 pub(super) struct New {
@@ -80,7 +81,11 @@ impl New {
             }
         };
         unable::tell(&self.folder, &files);
-        diff::tell(&session, path, &files).await;
+        let replaces_all = diff::tell(&session, path, &files).await;
+        if replaces_all && !self.names_deployment()? {
+            let folder = self.folder.display();
+            session.agree(&format!("Replace every file of the only deployment with those in {folder}?"))?;
+        }
         let runtime = Project::read(&self.folder)?.apply(&session, &self.folder, &path).await?;
         let described = json!({
             "description": self.description, "git": git, "platformRuntimeVersion": runtime,
@@ -88,6 +93,11 @@ impl New {
         let modes = Modes { strict: self.is_strict(), wake: self.wake };
         let finalized = hand_over(&session, path, &files, described, modes).await?;
         follow(&session, path, &finalized).await
+    }
+
+    /// Whether somebody has said which deployment this is for, and it was not taken because it is the only one.
+    fn names_deployment(&self) -> Outcome<bool> {
+        Ok(self.which.deployment.is_some() || Project::read(&self.folder)?.deployment.is_some())
     }
 
     /// Whether what cannot be imported stays off: as told, or else if nobody watches.
@@ -101,7 +111,7 @@ impl New {
         let deployment = session.get::<deployments::Get>(&path).await?;
         if text(&deployment["status"]) == "HIBERNATING" && !self.wake {
             let message = format!("{} hibernates, and would refuse the deploy", text(&deployment["name"]));
-            return Err(Failed::because(message).hint(WAKE));
+            return Err(Failed::because(message).hint(how_to_wake()));
         }
         let settings = Project::read(&self.folder)?.planned(session, &self.folder, &path).await?;
         unable::tell(&self.folder, files);
@@ -123,7 +133,8 @@ impl New {
         if !self.create {
             return found.map_err(|failed| match failed.reason().starts_with("there is no deployment") {
                 true => {
-                    failed.or_hint(&format!("To create it: podium deploy --create. Its name is in {FILE}."))
+                    let again = typed::again_with("--create");
+                    failed.or_hint(&format!("To create it: {again}. Its name is in {FILE}."))
                 }
                 false => failed,
             });
@@ -159,7 +170,9 @@ pub(crate) async fn send(
 }
 
 /// What to do about a deployment that hibernates.
-const WAKE: &str = "To wake it for this deploy: podium deploy --wake";
+fn how_to_wake() -> String {
+    format!("To wake it for this deploy: {}", typed::again_with("--wake"))
+}
 
 /// How a deploy is made.
 #[derive(Clone, Copy, Default)]
@@ -191,7 +204,7 @@ async fn hand_over(
     }
     let deploy = session.post::<api::Create>(&path, &body).await.map_err(|failed| {
         match failed.reason().contains("hibernat") {
-            true => failed.hint(WAKE),
+            true => failed.hint(how_to_wake()),
             false => failed,
         }
     })?;
