@@ -264,7 +264,7 @@ class Palette {
 
 const KEYS = [
   ["Ctrl K", "go to anything"], ["g o", "overview"], ["g d", "deployments"], ["g l", "operations"], ["g a", "audit log"],
-  ["/", "search on this page"], ["j  k", "next and previous row"], ["Enter", "open the row"], ["?", "show these keys"], ["Esc", "close what is on top"],
+  ["/", "search on this page"], ["j  k", "next and previous row"], ["Enter", "open the row"], ["?", "show these keys"], ["Esc", "close the dialog"],
 ];
 
 function helpOnKeys() {

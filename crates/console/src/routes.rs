@@ -63,7 +63,7 @@ async fn last_event(visit: &OrganizationVisit<'_>) -> Result<Option<String>> {
 }
 
 fn nothing() -> Problem {
-    Problem::new(404, "There is nothing at this address.")
+    Problem::new(404, "There is no page at this address.")
 }
 
 /// The first organization of the person.
@@ -72,7 +72,7 @@ async fn home(visit: &Visit<'_>) -> Result {
     let found = visit.calls.get::<organizations::List>((), &query).await?;
     let first = found.organizations.first();
     let first =
-        first.ok_or_else(|| Problem::new(404, "You are in no organization: accept an invite first."))?;
+        first.ok_or_else(|| Problem::new(404, "You belong to no organization: accept an invite first."))?;
     Answer::redirect(format!("{ROOT}/{}", first.id))
 }
 

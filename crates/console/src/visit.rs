@@ -102,5 +102,5 @@ impl OrganizationVisit<'_> {
 
 /// An id of a path; one that is none is not found, like any other that is unknown.
 pub(crate) fn id<I: TypedId>(text: &str) -> Result<I> {
-    text.parse::<Id>().map(I::from_raw).map_err(|_| Problem::new(404, "There is nothing at this address."))
+    text.parse::<Id>().map(I::from_raw).map_err(|_| Problem::new(404, "There is no page at this address."))
 }

@@ -79,7 +79,7 @@ fn tells(of: &Alert) -> String {
         count => Some(format!("{count} addresses")),
     };
     let hooks =
-        if hooks > 0 { podium_api::counted(hooks, "webhook") } else { "webhooks that ask for it".to_owned() };
+        if hooks > 0 { podium_api::counted(hooks, "webhook") } else { "subscribed webhooks".to_owned() };
     mails.into_iter().chain([hooks]).collect::<Vec<_>>().join(", ")
 }
 
@@ -112,16 +112,16 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let may_create = visit.calls().may::<alerts::Create>(visit.here()).await;
     ListPage {
         shell: visit.shell("Alerts").await?.live(""),
-        lead: "Somebody is told when something needs them, and when it is over.",
+        lead: "Alerts tell people when something needs attention, and when it is over.",
         action: may_create.then(|| ("Create alert", visit.link("/alerts/new"))),
         filters: Vec::new(),
         table: Table {
-            columns: vec!["Name", "State", "Tells when", "Where", "Whom"],
+            columns: vec!["Name", "State", "Condition", "Where", "Notifies"],
             pager: Pager::new(visit, rows.len(), found.total_count),
             rows,
             empty: Empty {
                 title: "No alerts",
-                text: "Create one to be told when a deployment stays unhealthy or a run fails, by mail or in a chat.",
+                text: "Create one to be notified by mail or in a chat when a deployment stays unhealthy or a run fails.",
                 command: String::new(),
             },
         },
@@ -142,7 +142,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         ..Form::default()
     };
     let form = form.after(visit.form(), problem);
-    let lead = "It needs a mail address or a webhook to tell, and begins with what happens from now on.";
+    let lead = "An alert needs a mail address or a webhook to notify. It covers events from now on.";
     let shell = visit.shell("Create an alert").await?.below("Alerts", visit.link("/alerts"));
     FormPage { shell, lead: lead.to_owned(), form }.answer()
 }
@@ -174,7 +174,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Op
         shown.extend(places.webhook_field(Some(&of)));
         shown.push(
             Field::check("isEnabled", "Watch", of.is_enabled)
-                .hint("Switched off, it closes what it has found and tells nobody."),
+                .hint("When switched off, the alert closes its firings and notifies nobody."),
         );
         shown.push(Field::hidden("version", version));
         let more = places.place_fields(Some(&of));
@@ -187,8 +187,8 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Op
         }
     });
     let facts = [
-        ("Tells when", watches_for(of.kind).to_owned()),
-        ("How much", threshold(&of)),
+        ("Condition", watches_for(of.kind).to_owned()),
+        ("Threshold", threshold(&of)),
         ("Where", places.names(&of)),
         ("Mails to", of.mail_addresses.join(", ")),
         ("Webhooks", places.webhook_names(&of)),
@@ -210,8 +210,8 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Op
             pager: Pager::new(visit, rows.len(), found.total_count),
             rows,
             empty: Empty {
-                title: "Nothing found",
-                text: "What it finds is listed here.",
+                title: "No firings",
+                text: "The firings of this alert are listed here.",
                 command: String::new(),
             },
         },

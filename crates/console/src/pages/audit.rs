@@ -31,7 +31,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     });
     ListPage {
         shell: visit.shell("Audit log").await?,
-        lead: "Every change and every refused attempt, with who made it and from where. The newest 500 are shown; the export has all of this time.",
+        lead: "Every change and every refused attempt, with who made it and from where. The newest 500 records are shown; the export has all records of this time range.",
         action: Some(("Export", visit.link(&format!("/audit/export?{asked}")))),
         filters: vec![Filter { name: "hours", label: "Time", choices: choices.collect() }],
         table: Table {
@@ -39,8 +39,8 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
             rows,
             pager: None,
             empty: Empty {
-                title: "Nothing",
-                text: "Nobody changed anything in this time.",
+                title: "No records",
+                text: "Nobody changed anything in this time range.",
                 command: String::new(),
             },
         },

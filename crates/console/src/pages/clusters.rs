@@ -54,7 +54,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let may_create = visit.calls().may::<clusters::Create>(visit.here()).await;
     ListPage {
         shell: visit.shell("Clusters").await?.live(""),
-        lead: "Where deployments run that do not share infrastructure.",
+        lead: "Deployments that do not share infrastructure run on clusters.",
         action: may_create.then(|| ("Create cluster", visit.link("/clusters/new"))),
         filters: Vec::new(),
         table: Table {
@@ -63,7 +63,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
             rows,
             empty: Empty {
                 title: "No clusters",
-                text: "Deployments run on shared infrastructure. Create a cluster for those that must not.",
+                text: "Deployments run on shared infrastructure. Create a cluster for deployments that must not share it.",
                 command: String::new(),
             },
         },
@@ -75,7 +75,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 fn runs_on(of: &Cluster) -> &'static str {
     match of.data_plane {
         Some(PlaneKind::Local) => "the machine of the server: this cluster is only a name",
-        Some(PlaneKind::Simulated) => "nothing: they are simulated",
+        Some(PlaneKind::Simulated) => "nothing: the deployments are simulated",
         Some(PlaneKind::Kubernetes) => "Kubernetes",
         None => "",
     }

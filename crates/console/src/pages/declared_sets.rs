@@ -23,7 +23,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let rows: Vec<Row> = found.declared_sets.iter().map(row).collect();
     ListPage {
         shell: visit.shell("Declared sets").await?.live(""),
-        lead: "Resources that files declare. Whoever applies the files again changes them back, so change the files instead.",
+        lead: "Resources that are declared in files. Applying the files again undoes changes made elsewhere, so change the files instead.",
         action: None,
         filters: Vec::new(),
         table: Table {

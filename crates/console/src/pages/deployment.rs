@@ -81,7 +81,7 @@ impl Head {
         let can_sleep = may_update && of.is_development_mode == Some(true);
         let sleeps = of.status == DeploymentStatus::Hibernating;
         let actions = match (can_sleep, sleeps) {
-            (true, true) => vec![("Wake it up", format!("{href}/wake"))],
+            (true, true) => vec![("Wake up", format!("{href}/wake"))],
             (true, false) => vec![("Hibernate", format!("{href}/hibernate"))],
             (false, _) => Vec::new(),
         };

@@ -98,7 +98,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
     let form = form(visit).await?;
     let form = form.after(visit.form(), problem);
-    let lead = "A name and a workspace are enough. It runs the newest stable Apache Airflow, and you can change everything later.";
+    let lead = "A name and a workspace are enough. The deployment runs the newest stable Apache Airflow, and you can change everything later.";
     let shell = visit.shell("Create a deployment").await?.below("Deployments", visit.link("/deployments"));
     FormPage { shell, lead: lead.to_owned(), form }.answer()
 }
@@ -115,7 +115,7 @@ async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
         let named = releases.map(|of| {
             (of.version.clone(), format!("{} (Airflow {}, {})", of.version, of.airflow_version, of.channel))
         });
-        let newest = (String::new(), "The newest stable one".to_owned());
+        let newest = (String::new(), "The newest stable runtime".to_owned());
         more.push(Field::choice("platformRuntimeVersion", "Runtime", std::iter::once(newest).chain(named)));
         let executors = options.executors.into_iter().map(|of| (of.clone(), view::words(&of)));
         more.push(Field::choice(
@@ -136,7 +136,7 @@ async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
     }
     more.push(
         Field::check("isDevelopmentMode", "For development", false)
-            .hint("It may hibernate, by hand or on a schedule."),
+            .hint("The deployment may hibernate, by hand or on a schedule."),
     );
     more.push(Field::text("description", "Description"));
     Ok(Form {

@@ -74,7 +74,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 fn row(visit: &OrganizationVisit<'_>, of: &EnvironmentObject) -> Row {
     let links = match (of.auto_link_deployments, of.links.len()) {
         (true, _) => "every deployment".to_owned(),
-        (false, 0) => "nothing yet".to_owned(),
+        (false, 0) => "no deployments yet".to_owned(),
         (false, count) => podium_api::counted(u64::try_from(count).unwrap_or_default(), "deployment"),
     };
     let key = match of.id {
@@ -136,7 +136,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
             Field::text("objectKey", "Key")
                 .required()
                 .hint("The name of the variable, or the id of the connection."),
-            Field::text("value", "Value").of(FieldKind::Area).hint("Of a variable."),
+            Field::text("value", "Value").of(FieldKind::Area).hint("For variables."),
             Field::check("isSecret", "Secret", false).hint("Encrypted, and never shown again."),
             Field::check("autoLinkDeployments", "Link to every deployment of the workspace", true),
         ],
@@ -280,10 +280,10 @@ fn edit_form(href: &str, of: &EnvironmentObject, version: String) -> Form {
         Field::hidden("version", version),
     ];
     fields.extend(variable.map(|variable| match variable.is_secret {
-        true => Field::text("value", "New value").of(FieldKind::Password).hint("Empty keeps the one it has."),
+        true => Field::text("value", "New value").of(FieldKind::Password).hint("Unchanged if empty."),
         false => Field::text("value", "Value").of(FieldKind::Area).value(variable.value.clone()),
     }));
-    let all = "Every deployment of the workspace, those that are created later too";
+    let all = "Every deployment of the workspace, including later ones";
     fields.push(Field::check("autoLinkDeployments", all, of.auto_link_deployments));
     Form { action: href.to_owned(), fields, submit: "Save the object".to_owned(), ..Form::default() }
 }

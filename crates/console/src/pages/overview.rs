@@ -188,7 +188,7 @@ fn expiring(visit: &OrganizationVisit<'_>, of: &tokens::ApiToken) -> Option<Atte
         status: view::status(view::Tone::Warning, if is_over { "Expired" } else { "Expires soon" }),
         name: format!("Token {}", of.name),
         since: view::time(ends, visit.visit.now),
-        why: "Whatever uses it stops working then.".to_owned(),
+        why: "Programs that use it stop working then.".to_owned(),
         action: ("Rotate it", href.clone()),
         href,
     })

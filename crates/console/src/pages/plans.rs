@@ -92,7 +92,7 @@ fn part(outcome: PlannedOutcome, title: Option<String>) -> PlanPart {
     let is_told = |path: &str| !path.ends_with("At") && !path.starts_with("updatedBy");
     let changes = outcome.changes.into_iter().filter(|change| is_told(&change.path));
     let changes = changes.map(|change| match (change.path.is_empty(), &change.to) {
-        (true, None) => ("everything".to_owned(), Some("there".to_owned()), Some("deleted".to_owned())),
+        (true, None) => ("everything".to_owned(), Some("exists".to_owned()), Some("deleted".to_owned())),
         _ => (change.path, change.from.as_ref().map(text), change.to.as_ref().map(text)),
     });
     let effects = outcome.effects.into_iter().map(|effect| (effect.message, effect.names));

@@ -81,7 +81,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let may_create = visit.is_owner().await;
     ListPage {
         shell: visit.shell("Roles").await?.live(""),
-        lead: "What people, teams and tokens can be given.",
+        lead: "Roles are given to people, teams and tokens.",
         action: may_create.then(|| ("Create role", visit.link("/roles/new"))),
         filters: Vec::new(),
         table: Table {

@@ -16,7 +16,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>
         action: visit.link("/settings"),
         fields: vec![
             Field::text("name", "Name").required().value(of.name),
-            Field::text("billingEmail", "Contact for bills")
+            Field::text("billingEmail", "Billing contact")
                 .of(FieldKind::Email)
                 .value(of.billing_email.unwrap_or_default()),
             Field::hidden("version", read.etag.unwrap_or_default()),

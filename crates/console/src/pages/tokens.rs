@@ -49,16 +49,16 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let rows: Vec<Row> = found.tokens.iter().map(|of| row(visit, of)).collect();
     ListPage {
         shell: visit.shell("API tokens").await?.live(""),
-        lead: "Programs act with tokens: CI jobs, scripts, other services.",
+        lead: "Programs such as CI jobs, scripts and other services use tokens.",
         action: visit.is_owner().await.then(|| ("Create token", visit.link("/tokens/new"))),
         filters: Vec::new(),
         table: Table {
-            columns: vec!["Name", "Can", "Expires", "Last used", "Created by"],
+            columns: vec!["Name", "Roles", "Expires", "Last used", "Created by"],
             pager: Pager::new(visit, rows.len(), found.total_count),
             rows,
             empty: Empty {
                 title: "No tokens",
-                text: "Create one for each program, so that it can be revoked alone.",
+                text: "Create one for each program, so that you can revoke each on its own.",
                 command: String::new(),
             },
         },
@@ -93,7 +93,7 @@ fn abilities(of: &ApiToken) -> String {
         format!("{} of {}", view::words(&role.role), view::words(role.entity_type.as_str()).to_lowercase())
     });
     let roles: Vec<String> = roles.collect();
-    if roles.is_empty() { "nothing".to_owned() } else { roles.join(", ") }
+    if roles.is_empty() { "none".to_owned() } else { roles.join(", ") }
 }
 
 /// The form that creates one.
@@ -107,10 +107,15 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
     let form = Form {
         action: visit.link("/tokens"),
         fields: vec![
-            Field::text("name", "Name").required().hint("What uses it, such as “deploys from CI”."),
+            Field::text("name", "Name").required().hint("What the token is for, such as “deploys from CI”."),
             Field::choice("entityId", "Where", std::iter::once(whole).chain(spaces)).value(first),
-            Field::choice("role", "Role", roles).value("WORKSPACE_OPERATOR").hint("A role of the organization goes with the whole organization, one of a workspace with a workspace."),
-            Field::text("tokenExpiryPeriodInDays", "Expires after, in days").of(FieldKind::Number).value("90").hint("Empty means never."),
+            Field::choice("role", "Role", roles)
+                .value("WORKSPACE_OPERATOR")
+                .hint("Organization roles need the whole organization, workspace roles a workspace."),
+            Field::text("tokenExpiryPeriodInDays", "Expires after, in days")
+                .of(FieldKind::Number)
+                .value("90")
+                .hint("Empty means never."),
             Field::text("description", "Description"),
         ],
         submit: "Create token".to_owned(),
@@ -172,7 +177,7 @@ pub(crate) async fn show(
     let href = visit.link(&format!("/tokens/{token_id}"));
     let facts = [
         ("Ends with", of.short_token.clone()),
-        ("Can", abilities(&of)),
+        ("Roles", abilities(&of)),
         ("Description", of.description.clone()),
         ("Created by", view::subject(of.created_by.as_ref())),
     ];

@@ -41,8 +41,8 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
             pager: Pager::new(visit, rows.len(), found.total_count),
             rows,
             empty: Empty {
-                title: "Nobody",
-                text: "Nobody is here that you can see.",
+                title: "No users",
+                text: "There are no users that you can see.",
                 command: String::new(),
             },
         },

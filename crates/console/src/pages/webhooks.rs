@@ -95,7 +95,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
             rows,
             empty: Empty {
                 title: "No webhooks",
-                text: "Create one to tell a chat, a pager or a program of yours what happens here.",
+                text: "Create one to send events to a chat, a pager or your own program.",
                 command: String::new(),
             },
         },
@@ -108,7 +108,7 @@ fn fields() -> Vec<Field> {
         Field::text("name", "Name").required(),
         Field::text("url", "Address").required().hint("An https URL. Events are sent to it with POST."),
         Field::text("eventTypes", "Events").of(FieldKind::Area).hint(
-            "One type on each line, such as podium.deploy.failed, or the beginning of some, such as podium.deployment.*. All events if it is empty.",
+            "One type on each line, such as podium.deploy.failed, or a prefix of types, such as podium.deployment.*. All events if empty.",
         ),
         Field::text("description", "Description"),
     ]

@@ -33,7 +33,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
             rows,
             empty: Empty {
                 title: "No workspaces",
-                text: "You are in no workspace yet: ask an owner to add you.",
+                text: "You are not in any workspace yet: ask an owner to add you.",
                 command: String::new(),
             },
         },
@@ -68,7 +68,7 @@ fn fields(name: &str, description: &str, is_enforced: bool) -> Vec<Field> {
         Field::text("name", "Name").required().value(name),
         Field::text("description", "Description").value(description),
         Field::check("cicdEnforcedDefault", "Only API tokens may deploy", is_enforced)
-            .hint("The default for deployments that are created in it."),
+            .hint("The default for new deployments in this workspace."),
     ]
 }
 
@@ -160,7 +160,7 @@ pub(crate) async fn ask_to_delete(
     };
     let shell =
         visit.shell(format!("Delete {}", of.name)).await?.below("Workspaces", visit.link("/workspaces"));
-    let lead = "Its deployments must be deleted or moved first. Roles and environment objects in it are deleted along.".to_owned();
+    let lead = "Its deployments must be deleted or moved first. Roles and environment objects in it are deleted with it.".to_owned();
     FormPage { shell, lead, form }.answer()
 }
 

@@ -29,7 +29,8 @@ const DECISION_PAGE: &str = include_str!("../pages/device-decision.html");
 const LARGEST_FORM: usize = 4 * 1024;
 /// What the token of the form is signed for.
 const FORM: &str = "device sign-in form";
-const NO_SUCH_CODE: &str = "No terminal waits with this code: it was mistyped, has expired, or was used.";
+const NO_SUCH_CODE: &str =
+    "No terminal is waiting with this code: it was mistyped, has expired, or was used.";
 const OTHER_FORM: &str =
     "This form was made for another session or another code: open its page again, and send it from there.";
 const NO_PERSON: &str = "You are signed in with an API token, which is no person: sign in as the user that the terminal is \

@@ -173,9 +173,9 @@ impl FrontDoor {
         if inbound.parts.method == Method::HEAD {
             // HEAD does not use the code up.
             return Ok(notice::page(
-                "A way in",
+                "Open an environment",
                 "This link opens an environment and works once.",
-                ("Go on", &home),
+                ("Continue", &home),
             ));
         }
         if inbound.parts.method != Method::GET {

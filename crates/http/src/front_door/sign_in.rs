@@ -4,8 +4,8 @@ use http::header::SET_COOKIE;
 use http::{HeaderValue, Method, Response, StatusCode};
 use podium_api::Endpoint;
 use podium_api::auth::{SignIn, SignInRequest};
-use podium_app::Error;
 use podium_app::front_door::Environments;
+use podium_app::{Error, Unauthenticated};
 
 use super::cookies::SameSite;
 use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, redirect};
@@ -19,6 +19,8 @@ pub(crate) const PATH: &str = "/sign-in";
 const PAGE: &str = include_str!("../pages/sign-in.html");
 /// Name and password take at most 15 KiB with every byte escaped; the rest is for the path to return to.
 const LARGEST_FORM: usize = 32 * 1024;
+/// What the page says of a wrong password, with the labels of its fields.
+const WRONG_PASSWORD: &str = "The e-mail address or password is wrong.";
 /// Why browsers cannot sign in, and what to do about it.
 pub(super) const NOT_PRIVATE: &str = "Browsers cannot sign in here: this address is reached without encryption, so others \
     on the way could read the session. The operator can serve TLS (`--tls-cert` and `--tls-key`, or a proxy that does, with \
@@ -87,8 +89,10 @@ impl FrontDoor {
         let begun = match begun {
             Ok(begun) => begun,
             Err(error @ (Error::Unauthenticated(_) | Error::TooMany { .. } | Error::Refused(_))) => {
+                let is_password = matches!(error, Error::Unauthenticated(Unauthenticated::Password));
                 let failure = Failure::from(error);
-                let mut page = self.form(&form.to, failure.message());
+                let problem = if is_password { WRONG_PASSWORD } else { failure.message() };
+                let mut page = self.form(&form.to, problem);
                 *page.status_mut() = failure.status;
                 return Ok(page);
             }

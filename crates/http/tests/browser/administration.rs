@@ -27,7 +27,7 @@ fn somebody_is_invited_accepts_and_signs_in() {
     other.type_into("//input[@name='fullName']", "Ada");
     other.type_into("//input[@name='password']", "correct horse battery");
     other.click("//button");
-    other.wait_for_text("You are in.");
+    other.wait_for_text("Your account is ready.");
     other.open(&site.page("/account"));
     other.type_into("//input[@name='username']", "ada@example.test");
     other.type_into("//input[@name='password']", "correct horse battery");

@@ -73,7 +73,7 @@ fn dags_come_in_after_the_page_and_are_started_and_paused() {
     site.settle();
     let browser = site.browser();
     browser.open(&site.page(&format!("/deployments/{id}/dags")));
-    browser.wait_for_text("Airflow cannot be asked now");
+    browser.wait_for_text("Airflow is not available now");
 
     let environment = site.airflow(id);
     browser.open(&site.page(&format!("/deployments/{id}/dags?state=ACTIVE")));
@@ -94,7 +94,7 @@ fn dags_come_in_after_the_page_and_are_started_and_paused() {
     let paused = json!({ "dag_id": "sales", "is_paused": true, "description": "<b>asleep</b>" });
     environment.answer_at("/dags", 200, &json!({ "dags": [paused], "total_entries": 1 }));
     browser.click("//button[@aria-label='Pause sales']");
-    browser.wait_for_text("Paused: no more runs begin.");
+    browser.wait_for_text("The DAG is paused: no more runs begin.");
     browser.wait_for_text("<b>asleep</b>");
     assert_eq!(browser.count("//button[@aria-label='Unpause sales']"), 1);
 

@@ -44,13 +44,13 @@ fn a_deployment_from_its_creation_to_a_rollback() {
 
     browser.click("//nav[@class='tabs']/a[contains(., 'Deploys')]");
     browser.click("//form//button[.='Compare']");
-    browser.wait_for_text("What differs");
+    browser.wait_for_text("Differences");
     browser.wait_for_text("the first");
     browser.wait_for_text("the second");
 
     browser.click("//nav[@class='tabs']/a[contains(., 'Deploys')]");
     browser.click(&format!("//a[.='{first}']"));
-    browser.click("//button[contains(., 'Roll back to this')]");
+    browser.click("//button[contains(., 'Roll back to this deploy')]");
     browser.wait_for_text("What this change does");
     let running = || site.read(&format!("/deployments/{id}"))["dagTarballVersion"].clone();
     assert_eq!(running(), second.as_str(), "nothing has changed yet");
@@ -82,10 +82,10 @@ fn logs_are_narrowed_by_drawing_and_followed() {
     browser.wait("the lines are counted", |browser| browser.count(chart) == 1);
     browser.draw(chart, (200, 300));
     browser.wait("a part of the time", |browser| browser.url().contains("from="));
-    browser.wait_for_text("of a part of the time");
+    browser.wait_for_text("in a part of the time range");
     let part = lines(&browser);
     assert!(part > 0 && part < all, "{part} of {all} lines");
-    browser.click("//a[.='Back to the newest']");
+    browser.click("//a[.='Back to the newest lines']");
     browser.wait("all of it", |browser| lines(browser) == all);
 
     site.deploy(id, "the next", &[("dags/orders.py", b"1")]);

@@ -44,7 +44,7 @@ pub(super) fn a_person_works_at_the_console() {
     browser.wait("the DAG", |browser| browser.count("//tr[@id='dag-hello']//button") == 2);
     if browser.count("//button[@aria-label='Unpause hello']") == 1 {
         browser.click("//button[@aria-label='Unpause hello']");
-        browser.wait_for_text("The DAG runs by its schedule again.");
+        browser.wait_for_text("The DAG runs on its schedule again.");
     }
     browser.click("//button[@aria-label='Trigger hello']");
     browser.wait_for_text("A run was queued.");
@@ -65,7 +65,7 @@ pub(super) fn a_person_works_at_the_console() {
     world.say("one goes back to what ran before, and sees first what that does");
     browser.open(&format!("{here}/deploys"));
     browser.click(&format!("//a[contains(@href, '/deploys/{first}')]"));
-    browser.click("//button[contains(., 'Roll back to this')]");
+    browser.click("//button[contains(., 'Roll back to this deploy')]");
     browser.wait_for_text("What this change does");
     browser.click("//button[contains(., 'Roll back')]");
     browser.wait("the deployment", |browser| browser.url().starts_with(&here));

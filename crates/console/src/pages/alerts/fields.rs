@@ -60,7 +60,7 @@ impl Places {
     pub(super) fn webhook_field(&self, of: Option<&Alert>) -> Option<Field> {
         let chosen: Vec<String> =
             of.map(|of| of.webhook_ids.iter().map(ToString::to_string).collect()).unwrap_or_default();
-        let hint = "Only these get its events. With none, all that ask for such events do.";
+        let hint = "Only these webhooks get the alert's events. If none is chosen, all subscribed ones do.";
         checks("webhookIds", "Webhooks", &self.webhooks, &chosen, hint)
     }
 
@@ -68,8 +68,8 @@ impl Places {
     pub(super) fn place_fields(&self, of: Option<&Alert>) -> Vec<Field> {
         let chosen: Vec<String> =
             of.map(|of| of.workspace_ids.iter().map(ToString::to_string).collect()).unwrap_or_default();
-        let all = "Nothing chosen means everywhere.";
-        let some = "The first 50 by name are shown: choose the workspace of others, or use podium alert.";
+        let all = "If nothing is chosen, the alert looks everywhere.";
+        let some = "The first 50 by name are shown: for others, choose their workspace, or use podium alert.";
         let workspaces = checks("workspaceIds", "Only in these workspaces", &self.workspaces, &chosen, all);
         let hint = if self.has_more { some } else { all };
         let deployments =
@@ -136,10 +136,10 @@ pub(super) fn new(visit: &OrganizationVisit<'_>) -> Vec<Field> {
     let kind = visit.query().opt("kind").unwrap_or(AlertKind::DeploymentUnhealthy.as_str());
     vec![
         Field::text("name", "Name").required(),
-        Field::choice("kind", "Tell when", kinds).value(kind),
-        after_minutes().hint("For unhealthy deployments (5 if it is empty) and slow runs."),
-        days_before().hint("For tokens: 7 if it is empty."),
-        dag().hint("For runs: all DAGs if it is empty."),
+        Field::choice("kind", "Condition", kinds).value(kind),
+        after_minutes().hint("For unhealthy deployments (5 if empty) and slow runs."),
+        days_before().hint("For tokens: 7 if empty."),
+        dag().hint("For runs: all DAGs if empty."),
         mails(),
         Field::text("description", "Description"),
     ]
@@ -154,7 +154,7 @@ pub(super) fn of(alert: &Alert) -> Vec<Field> {
     fields.extend(has.contains(&"daysBefore").then(|| days_before().value(number(alert.days_before))));
     fields.extend(
         has.contains(&"dagId")
-            .then(|| dag().value(alert.dag_id.clone().unwrap_or_default()).hint("All if it is empty.")),
+            .then(|| dag().value(alert.dag_id.clone().unwrap_or_default()).hint("All DAGs if empty.")),
     );
     fields.push(mails().value(alert.mail_addresses.join("\n")));
     fields.push(Field::text("description", "Description").value(&*alert.description));

@@ -47,16 +47,16 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         ],
         more: vec![
             Field::text("vpcSubnetRange", "Network")
-                .hint("The addresses of the cluster, such as 172.20.0.0/20. Empty takes the usual ones."),
+                .hint("The addresses of the cluster, such as 172.20.0.0/20. The default range if empty."),
             Field::text("dbInstanceType", "Database")
-                .hint("The machine of its database. Empty takes the usual one."),
+                .hint("The machine type of the cluster's database. The default type if empty."),
         ],
         submit: "Create cluster".to_owned(),
         cancel: visit.link("/clusters"),
         ..Form::default()
     };
     let form = form.after(visit.form(), problem);
-    let lead = "A cluster is infrastructure of its own for deployments that must not share any.".to_owned();
+    let lead = "A cluster is separate infrastructure for deployments that must not share any.".to_owned();
     let shell = visit.shell("Create a cluster").await?.below("Clusters", visit.link("/clusters"));
     FormPage { shell, lead, form }.answer()
 }
@@ -67,7 +67,7 @@ pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let (provider, region) = sent.get("region").split_once('/').unwrap_or_default();
     let providers = providers(visit).await?;
     let Some(of) = providers.iter().find(|of| of.provider.as_str() == provider) else {
-        let field = podium_api::FieldError::new("region", "value", "is not one of these");
+        let field = podium_api::FieldError::new("region", "value", "is not one of the offered regions");
         let message = "The cluster was not created.".to_owned();
         return new(visit, Some(Problem { status: 400, message, fields: vec![field] })).await;
     };

@@ -138,7 +138,7 @@ async fn ask(visit: &OrganizationVisit<'_>, of: &Deployment, href: &str) -> List
         Ok(listed) => listed,
         Err(problem) => {
             let may_see = Airflow::of(visit, of).shows_dags().await;
-            let title = if may_see { "Airflow cannot be asked now" } else { "You may not see its DAGs" };
+            let title = if may_see { "Airflow is not available now" } else { "You may not see the DAGs" };
             Listed { problem: Some((title, problem.message)), ..Listed::default() }
         }
     }
@@ -177,7 +177,7 @@ async fn list(visit: &OrganizationVisit<'_>, of: &Deployment, href: &str) -> Res
     };
     let (found, without_runs) = match found {
         Ok(Found { runs, is_whole: true }) => (runs, "no runs"),
-        Ok(Found { runs, is_whole: false }) if may_see_runs => (runs, "none of late"),
+        Ok(Found { runs, is_whole: false }) if may_see_runs => (runs, "no recent runs"),
         Ok(Found { runs, .. }) => (runs, "not shown"),
         Err(problem) => {
             notes.extend(noted("The runs are not shown", &problem));

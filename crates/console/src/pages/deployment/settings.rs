@@ -76,20 +76,18 @@ fn form(href: &str, of: &Deployment) -> Form {
         Field::text("drainGraceSeconds", "Wait for running tasks, in seconds")
             .of(FieldKind::Number)
             .value(of.drain_grace_seconds.map(|seconds| seconds.to_string()).unwrap_or_default())
-            .hint("How long a change waits before it restarts what runs tasks. Ten minutes if it is empty."),
+            .hint("How long a change waits before it restarts task processes. Ten minutes if empty."),
     );
     fields.push(
         Field::text("historyRetentionDays", "Keep history, in days")
             .of(FieldKind::Number)
             .value(of.history_retention_days.map(|days| days.to_string()).unwrap_or_default())
-            .hint(
-                "Older DAG runs, their tasks and logs are removed. Everything is kept if it is 0 or empty.",
-            ),
+            .hint("Older DAG runs, their tasks and logs are removed. Everything is kept if 0 or empty."),
     );
     fields.push(
         Field::text("cleanUpCron", "Remove older history at")
             .value(of.clean_up_cron.clone().unwrap_or_default())
-            .hint("A cron expression in UTC, such as 30 3 * * 0. Every night at three if it is empty."),
+            .hint("A cron expression in UTC, such as 30 3 * * 0. Every night at three if empty."),
     );
     fields.push(
         Field::text("contactEmails", "Contacts")

@@ -39,7 +39,7 @@ pub(crate) async fn plan(visit: &OrganizationVisit<'_>) -> Result {
     };
     let chosen: Vec<&str> = sent.all("ids").take(MOST + 1).collect();
     if chosen.is_empty() {
-        return Err(Problem::new(400, "No deployment is chosen: go back, and mark some."));
+        return Err(Problem::new(400, "No deployment is selected: go back, and select some."));
     }
     if chosen.len() > MOST {
         return Err(Problem::new(400, format!("At most {MOST} deployments are changed at once.")));
@@ -54,7 +54,7 @@ pub(crate) async fn plan(visit: &OrganizationVisit<'_>) -> Result {
     };
     let calls: Vec<_> = read.map(call).collect();
     if calls.len() < chosen.len() {
-        return Err(Problem::new(404, "Some of these deployments are gone: go back, and choose again."));
+        return Err(Problem::new(404, "Some of these deployments are gone: go back, and select again."));
     }
     let count = podium_api::counted(u64::try_from(calls.len()).unwrap_or_default(), "deployment");
     let (back, then) = (visit.link("/deployments"), visit.link("/deployments?done=applied"));

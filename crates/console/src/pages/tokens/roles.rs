@@ -79,7 +79,7 @@ impl RolesForm {
             if !(has_one && role.entity_type == primary) {
                 choices.push(Choice {
                     value: String::new(),
-                    label: "None: take it away".to_owned(),
+                    label: "None: remove this role".to_owned(),
                     is_chosen: false,
                 });
             }

@@ -24,7 +24,7 @@ on_both_engines! {
         let others = [browser(&person, &ada.token, FIREFOX).await, browser(&person, &ada.token, FIREFOX).await];
         let page = person.page("/account").await;
         assert_eq!(page.matches("This session").count(), 1);
-        assert_eq!(page.matches("This browser signed in with it").count(), 1, "that button would sign out: {page}");
+        assert_eq!(page.matches("This browser signed in with this token").count(), 1, "that button would sign out: {page}");
         assert_eq!(page.matches("Firefox on Linux</td>").count() + page.matches("Firefox on Linux<span").count(), 2, "{page}");
         let listed = app.get(&ada, "/v1/auth/sessions").await.ok();
         let of_firefox = listed["sessions"].as_array().unwrap().iter().find(|session| session["userAgent"] == FIREFOX).unwrap();

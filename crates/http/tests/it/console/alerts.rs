@@ -20,7 +20,7 @@ on_both_engines! {
         assert!(wrong.code() == 400 && wrong.text().contains("id=\"afterMinutes-wrong\""), "{}", wrong.text());
         assert!(wrong.text().contains(&format!("value=\"{hook}\" checked")), "what was chosen is kept: {}", wrong.text());
         let made = person.sent("/alerts", &format!("name=slow&kind=DAG_RUN_TOO_SLOW&webhookIds={hook}&afterMinutes=60&dagId=load&deploymentIds={id}")).await;
-        for text in ["Created.", "after 60 min, only load", "nightly", "pager", "Nothing found"] {
+        for text in ["Created.", "after 60 min, only load", "nightly", "pager", "No firings"] {
             assert!(made.contains(text), "{text}: {made}");
         }
         let stored = async || app.get(&app.owner, &app.path("/alerts")).await.ok()["alerts"][0].clone();
@@ -52,7 +52,7 @@ on_both_engines! {
         let person = Person::new(&app, &app.owner).await;
         let page = person.page(&format!("/alerts/{alert}")).await;
         assert!(page.contains("Firing") && page.contains(&format!("/deployments/{id}\">nightly")), "{page}");
-        assert!(person.page(&format!("/alerts/{alert}?state=RESOLVED")).await.contains("Nothing found"));
+        assert!(person.page(&format!("/alerts/{alert}?state=RESOLVED")).await.contains("No firings"));
         let reads = ["organization.get", "organization.alerts.get"];
         let reader = app.holder_of_all("reader", reads.into_iter().map(Permission::known).collect(), On::Organization).await;
         let reader = Person::new(&app, &reader).await;
@@ -82,7 +82,7 @@ on_both_engines! {
         assert!(person.sent(&format!("{here}/roles"), &form).await.contains("Saved."));
         assert_eq!(person.send(&format!("{here}/roles"), &form).await.code(), 412);
         let page = person.page(&here).await;
-        assert!(page.contains("Workspace One") && page.contains("take it away") && page.contains("on Two") && !page.contains("Workspace owner on One"), "{page}");
+        assert!(page.contains("Workspace One") && page.contains("remove this role") && page.contains("on Two") && !page.contains("Workspace owner on One"), "{page}");
         let roles = app.get(&app.owner, &app.path(&here)).await.ok()["roles"].clone();
         assert_eq!(roles.as_array().unwrap().len(), 2, "{roles}");
         let nonsense = format!("roles=nonsense&{}", encoded("WORKSPACE", two.as_str(), "WORKSPACE_OWNER"));

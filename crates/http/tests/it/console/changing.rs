@@ -24,7 +24,7 @@ on_both_engines! {
         assert!(!page.contains(&first) && page.contains("podium.webhook.*"), "{page}");
         let rotated = person.send(&format!("{here}/rotate"), "").await.text();
         assert_ne!(secret(&rotated), first);
-        assert!(person.sent(&format!("{here}/test"), "").await.contains("Sent. What came of it is below."));
+        assert!(person.sent(&format!("{here}/test"), "").await.contains("Sent. The result is below."));
         app.settle().await;
         assert!(person.page(&here).await.contains("Delivered"));
         let again = person.page(&here).await;
@@ -49,7 +49,7 @@ on_both_engines! {
         let object = app.post(&app.owner, &app.path("/environment-objects"), body).await.ok();
         let here = format!("/environment/{}", object["id"].as_str().unwrap());
         let page = person.page(&here).await;
-        assert!(page.contains("nothing yet") && !page.contains("kept"), "{page}");
+        assert!(page.contains("no deployments yet") && !page.contains("kept"), "{page}");
         assert!(person.sent(&here, &format!("description=shared&value=&links={id}")).await.contains("Saved."));
         let read = app.get(&app.owner, &app.path(&format!("/environment-objects/{}", object["id"].as_str().unwrap()))).await.ok();
         assert_eq!((&read["links"][0]["scopeEntityId"], &read["description"]), (&json!(id), &json!("shared")));
@@ -117,7 +117,7 @@ on_both_engines! {
         let status = async |id: &str| app.get(&app.owner, &app.path(&format!("/deployments/{id}"))).await.ok()["status"].clone();
         assert_eq!((status(&ids[0]).await, status(&ids[1]).await, status(&ids[2]).await), (json!("HIBERNATING"), json!("HIBERNATING"), json!("HEALTHY")));
         let plan = person.send("/deployments/bulk", &format!("action=delete&ids={}&ids={}", ids[0], ids[2])).await.text();
-        assert!(plan.contains("Delete 2 deployments") && plan.contains("Type delete to go on"), "{plan}");
+        assert!(plan.contains("Delete 2 deployments") && plan.contains("Type delete to continue"), "{plan}");
         assert_eq!(app.get(&app.owner, &app.path("/deployments")).await.ok()["totalCount"], 3, "nothing has happened yet");
         person.sent("/plans/apply", &format!("plan={}&then={}", field(&plan, "plan"), field(&plan, "then"))).await;
         assert_eq!(app.get(&app.owner, &app.path("/deployments")).await.ok()["totalCount"], 1);

@@ -129,7 +129,7 @@ on_both_engines! {
         let sent = flying.environment.seen();
         assert_eq!(sent[0]["body"], json!(r#"{"conf":{},"logical_date":null}"#));
         assert!(sent[0]["target"].as_str().unwrap().ends_with("/api/v2/dags/load/dagRuns"), "{sent:?}");
-        assert!(person.sent(&format!("{}?dag=load", flying.at("pause")), "at=now%3D1").await.contains("Paused: no more runs begin."));
+        assert!(person.sent(&format!("{}?dag=load", flying.at("pause")), "at=now%3D1").await.contains("The DAG is paused: no more runs begin."));
         let sent = flying.environment.seen();
         assert_eq!((&sent[0]["method"], &sent[0]["body"]), (&json!("PATCH"), &json!(r#"{"is_paused":true}"#)));
         assert!(sent[0]["target"].as_str().unwrap().ends_with("/dags/load?update_mask=is_paused"), "{sent:?}");
@@ -160,7 +160,7 @@ on_both_engines! {
         let home = accessor.page(&format!("/deployments/{}", flying.id)).await;
         assert!(!home.contains("/dags\""), "who may not see DAGs has no tab: {home}");
         let refused = accessor.page(&flying.tab()).await;
-        assert!(refused.contains("You may not see its DAGs") && !refused.contains("load"), "{refused}");
+        assert!(refused.contains("You may not see the DAGs") && !refused.contains("load"), "{refused}");
         assert_eq!(accessor.send(&format!("{}?dag=load", flying.at("trigger")), "").await.code(), 403);
         assert!(flying.seen().is_empty());
         let nobody = Person::new(&app, &app.member("nobody").await).await;
@@ -203,7 +203,7 @@ on_both_engines! {
         for (status, body) in [(200, json!("x".repeat(3_000_000))), (200, json!({ "dags": "none" })), (500, json!({ "detail": SCRIPT })), (403, json!({})), (302, json!({}))] {
             flying.environment.answer_at("/dags", status, &body);
             let page = person.page(&flying.tab()).await;
-            assert!(page.contains("Airflow cannot be asked now") || page.contains("You may not see its DAGs"), "{status}: {page}");
+            assert!(page.contains("Airflow is not available now") || page.contains("You may not see the DAGs"), "{status}: {page}");
             assert!(!page.contains("<script>alert") && page.len() < 30_000, "{status}: {page}");
         }
         flying.environment.answer_at("/dags", 200, &json!({ "dags": [dag("load", &[])], "total_entries": u64::MAX }));
@@ -227,7 +227,7 @@ on_both_engines! {
         assert!(page.contains(&last), "{page}");
         flying.environment.answer_at("/dags", 200, &json!({ "dags": [], "total_entries": 0 }));
         let page = person.page(&format!("{}&offset=500", flying.tab())).await;
-        assert!(page.contains("Airflow knows none yet") && !page.contains("Go to the last page"), "{page}");
+        assert!(page.contains("Airflow has found no DAGs yet") && !page.contains("Go to the last page"), "{page}");
         for name in ["one", "two"] {
             app.workspace(name).await;
         }
@@ -240,7 +240,7 @@ on_both_engines! {
         let person = Person::new(&app, &app.owner).await;
         let other = deployment(&app, "other").await["id"].as_str().unwrap().to_owned();
         let page = person.page(&format!("/deployments/{other}/dags?now=1")).await;
-        assert!(page.contains("Airflow cannot be asked now") && page.contains("try again once it is HEALTHY"), "{page}");
+        assert!(page.contains("Airflow is not available now") && page.contains("try again once it is HEALTHY"), "{page}");
         app.settle().await;
         let page = person.page(&format!("/deployments/{other}/dags?now=1")).await;
         assert!(page.contains("it may be starting or restarting"), "{page}");

@@ -60,7 +60,7 @@ on_both_engines! {
         };
         let (differs, page) = compare(&ids[0], &ids[2]).await;
         assert_eq!(differs, ["", "a.py", "b.py"], "{page}");
-        assert!(page.contains("2 rollouts together") && page.contains("number 0") && page.contains("number 2"), "{page}");
+        assert!(page.contains("2 rollouts combined") && page.contains("number 0") && page.contains("number 2"), "{page}");
         assert_eq!(compare(&ids[2], &ids[0]).await.0, ["b.py", "a.py", ""], "backwards");
         assert_eq!(compare(&ids[1], &ids[2]).await.0, ["", "", "b.py c.py"]);
         assert!(compare(&ids[1], &ids[1]).await.1.contains("Both are the same deploy."));
@@ -79,7 +79,7 @@ on_both_engines! {
         let (_, page) = compare(newest["deploys"][0]["id"].as_str().unwrap(), waiting["id"].as_str().unwrap()).await;
         assert!(page.contains("there is nothing to compare"), "{page}");
         let page = person.page(&format!("/deployments/{id}/deploys/{}", ids[0])).await;
-        assert!(page.contains("Roll back to this…"), "{page}");
+        assert!(page.contains("Roll back to this deploy…"), "{page}");
         assert!(page.contains("Airflow had not read every file of this version in time"), "{page}");
         let page = person.page(&format!("/deployments/{id}/deploys/{}", ids[1])).await;
         assert!(!page.contains("Airflow had not read"), "{page}");

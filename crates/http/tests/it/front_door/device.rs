@@ -164,7 +164,7 @@ on_both_engines! {
         }
         assert_eq!(decide(&app, &cookie, waiting.form(&token, "APPROVE")).await.code(), 404);
         let page = visit(&app, &waiting.page(), &cookie).await;
-        assert!(page.code() == 404 && page.text().contains("No terminal waits with this code"), "{}", page.text());
+        assert!(page.code() == 404 && page.text().contains("No terminal is waiting with this code"), "{}", page.text());
         app.advance(Duration::from_secs(1));
         podium_app::maintenance::once(&app.app).await.unwrap();
         let (system, far) = (app.system, app.world.now() + Duration::from_hours(1));

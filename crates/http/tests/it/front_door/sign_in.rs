@@ -94,7 +94,7 @@ on_both_engines! {
     async fn errors_are_shown_on_the_page(app) {
         let wrong = send(&app, "username=owner%40localhost&password=nonsense&to=/x").await;
         assert_eq!(wrong.code(), 401);
-        assert!(wrong.text().contains("The username or password is wrong."));
+        assert!(wrong.text().contains("The e-mail address or password is wrong."));
         assert!(wrong.text().contains(r#"value="/x""#) && !wrong.text().contains("nonsense"));
         let broken = send(&app, "token=a.b.c").await;
         assert_eq!(broken.code(), 401);

@@ -257,7 +257,7 @@ async fn compare(
     let (Some(from), Some(to)) = (place(newest_first[from].id), place(newest_first[to].id)) else {
         return Err(Problem::new(
             400,
-            "One of them never ran here, or its rollout has not ended: there is nothing to compare.",
+            "One of these deploys never ran here, or its rollout has not ended: there is nothing to compare.",
         ));
     };
     let steps = &ran[from.min(to) + 1..=from.max(to)];
