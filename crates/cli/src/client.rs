@@ -60,13 +60,13 @@ pub(crate) enum Command {
     /// Apache Airflow environments.
     #[command(alias = "deployments")]
     Deployment(Box<deployments::Deployments>),
-    /// Connections, variables and metrics exports that deployments are given.
+    /// Connections, variables and metrics exports for deployments.
     #[command(alias = "environment-object")]
     Env(Box<environment_objects::EnvironmentObjects>),
-    /// Changes that take time: what they are doing, and how they ended.
+    /// Changes that take time: their progress and results.
     #[command(alias = "operations")]
     Operation(operations::Operations),
-    /// What happened in the organization.
+    /// Events of the organization.
     #[command(alias = "events")]
     Event(events::Events),
     /// DAGs of a deployment.
@@ -75,7 +75,7 @@ pub(crate) enum Command {
     /// Runs of DAGs.
     #[command(alias = "runs")]
     Run(dag_runs::Runs),
-    /// Where an organization's deployments live together.
+    /// Workspaces, which group deployments.
     #[command(alias = "workspaces")]
     Workspace(workspaces::Workspaces),
     /// Clusters that deployments run on.
@@ -84,7 +84,7 @@ pub(crate) enum Command {
     /// The organizations that you belong to.
     #[command(alias = "organizations")]
     Organization(organizations::Organizations),
-    /// People of the organization, and their roles.
+    /// Users of the organization, and their roles.
     #[command(alias = "users")]
     User(users::Users),
     /// Invites to the organization.
@@ -93,19 +93,19 @@ pub(crate) enum Command {
     /// Teams of users, and their roles.
     #[command(alias = "teams")]
     Team(teams::Teams),
-    /// Custom roles, and what they are made of.
+    /// Custom roles, and their permissions.
     #[command(alias = "roles")]
     Role(roles::Roles),
     /// API tokens, and tokens of remote agents.
     #[command(alias = "tokens")]
     Token(tokens::Tokens),
-    /// What is signed in as you.
+    /// Your sessions.
     #[command(alias = "sessions")]
     Session(user_sessions::Sessions),
-    /// Where events of the organization are sent.
+    /// Webhooks, which receive events of the organization.
     #[command(alias = "webhooks")]
     Webhook(Box<webhooks::Webhooks>),
-    /// What people are told about.
+    /// Alert rules.
     #[command(alias = "alerts")]
     Alert(Box<alerts::Alerts>),
     /// The audit log.

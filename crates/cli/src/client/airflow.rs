@@ -40,7 +40,7 @@ pub(crate) struct Airflow<'a> {
 
 impl AirflowFlags {
     pub(crate) async fn find<'a>(&self, session: &'a Session) -> Outcome<Airflow<'a>> {
-        session.never_plans("What happens in Airflow is not part of plans.")?;
+        session.never_plans("Plans do not cover changes in Airflow.")?;
         let path = self.flags.find(session, self.deployment.as_deref(), Path::new(".")).await?;
         Airflow::of(session, &path).await
     }

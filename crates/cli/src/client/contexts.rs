@@ -59,7 +59,7 @@ impl Contexts {
     pub(crate) fn named(&self, name: &str) -> Outcome<&Context> {
         self.contexts.get(name).ok_or_else(|| {
             let names: Vec<&str> = self.contexts.keys().map(String::as_str).collect();
-            let known = if names.is_empty() { "there are none".into() } else { names.join(", ") };
+            let known = if names.is_empty() { "none".into() } else { names.join(", ") };
             Failed::new(super::ending::Exit::NotFound, format!("there is no context named {name:?}"))
                 .hint(format!("Contexts: {known}"))
         })

@@ -120,7 +120,7 @@ impl Edited {
     pub(crate) fn told(self, what: &str) -> Value {
         match self.differs {
             true => eprintln!("Changed {what}."),
-            false => eprintln!("Nothing was changed: {what} is so already."),
+            false => eprintln!("Nothing was changed: {what} already had these values."),
         }
         self.now
     }

@@ -162,9 +162,7 @@ impl From<ErrorBody> for Failed {
             fields.iter().map(|field| format!("{}: {}", field.field, field.message)).collect();
         let mut failed = match (is_said, details.len()) {
             (true, 1) => Self::new(exit, body.message),
-            (true, count @ 2..) => {
-                Self::new(exit, format!("{count} fields are not as they must be")).details(details)
-            }
+            (true, count @ 2..) => Self::new(exit, format!("{count} fields are invalid")).details(details),
             _ => Self::new(exit, body.message).details(details),
         };
         failed.status = Some(body.status_code);
@@ -173,7 +171,7 @@ impl From<ErrorBody> for Failed {
         }
         match body.status_code {
             401 if has_own_token() => {
-                failed.hint("The token is the one in PODIUM_TOKEN: set it to one of this server.")
+                failed.hint("The token comes from PODIUM_TOKEN: set it to a token of this server.")
             }
             401 => failed.hint("Sign in again: podium login"),
             429 => failed.hint("Too many requests: try again in a moment."),
@@ -256,7 +254,7 @@ mod tests {
             status_code: 400,
             field_errors: Some(vec![field("region"), field("name")]),
         };
-        let said = "podium: 2 fields are not as they must be\n  region: is required\n  name: is required\n";
+        let said = "podium: 2 fields are invalid\n  region: is required\n  name: is required\n";
         assert_eq!(Failed::from(body).text(), said);
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct Extra {
     /// Any other field of the API, such as schedulerSize=MEDIUM or scheduler.replicas=2; the value is JSON, or else text.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// File with fields of the API (YAML or JSON); - is standard input. Other flags win over it.
+    /// File with fields of the API (YAML or JSON); - is standard input. Other flags win over the file.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -84,7 +84,7 @@ pub(crate) fn set(body: &mut Value, assignment: &str) -> Outcome {
             *place = Value::Object(Map::new());
         }
         let Value::Object(fields) = place else {
-            return Err(wrong("sets a member of something that has none"));
+            return Err(wrong("sets a field of a value that has no fields"));
         };
         place = fields.entry(name).or_insert(Value::Null);
     }
@@ -134,7 +134,7 @@ fn in_words(message: &str) -> String {
     const WORDS: [(&str, &str); 4] = [
         ("expected sequence start", "this must be a list, such as [a, b]"),
         ("expected mapping start", "this must have fields, such as name: value"),
-        ("expected string scalar", "this must be a text"),
+        ("expected string scalar", "this must be text"),
         (", set DuplicateKeyPolicy in Options if acceptable", ""),
     ];
     WORDS.iter().fold(message.to_owned(), |message, (jargon, plain)| message.replace(jargon, plain))

@@ -130,7 +130,7 @@ impl Session {
                 // With the deployment that it deletes, a caller may lose the right to see the operation.
                 Err(failed) if failed.exit == Exit::NotFound => {
                     let id = path.operation_id;
-                    beside(|| eprintln!("The operation {id} goes on; you may not see it any more."));
+                    beside(|| eprintln!("The operation {id} continues, but you can no longer see it."));
                 }
                 Err(failed) => return Err(failed),
             }
@@ -247,7 +247,7 @@ pub(crate) fn failure(operation: &Value) -> Option<Failed> {
         }
         "CANCELLED" => {
             let failed = Failed::new(Exit::OperationFailed, format!("{} was cancelled", what(operation)));
-            Some(failed.hint("What was wanted before is wanted again."))
+            Some(failed.hint("The previous settings were restored."))
         }
         _ => None,
     }

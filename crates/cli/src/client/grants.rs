@@ -18,10 +18,10 @@ pub(crate) struct RoleChanges {
     /// Role on a deployment, such as nightly=admin.
     #[arg(long, value_name = "DEPLOYMENT=ROLE")]
     deployment_role: Vec<String>,
-    /// Workspace whose role is taken away.
+    /// Workspace whose role to remove.
     #[arg(long, value_name = "WORKSPACE")]
     remove_workspace_role: Vec<String>,
-    /// Deployment whose role is taken away.
+    /// Deployment whose role to remove.
     #[arg(long, value_name = "DEPLOYMENT")]
     remove_deployment_role: Vec<String>,
 }

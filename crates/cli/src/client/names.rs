@@ -115,7 +115,7 @@ impl Session {
         let failed = Failed::new(Exit::NotFound, format!("there is no {} called {text:?}", kind.noun));
         Ok(match most_alike(&names, text) {
             Some(name) => failed.hint(format!("Did you mean {name:?}?")),
-            None => failed.hint(format!("Those that there are: podium {}", kind.command())),
+            None => failed.hint(format!("List them: podium {}", kind.command())),
         })
     }
 

@@ -14,18 +14,18 @@ use super::table;
 /// A format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people.
+    /// Table for people.
     #[default]
     Table,
-    /// For people, with more columns.
+    /// Table for people, with more columns.
     Wide,
-    /// As on the wire; a list is an array.
+    /// JSON as in the API; a list is an array.
     Json,
-    /// The same as YAML.
+    /// The same in YAML.
     Yaml,
-    /// Only the name, one on each line.
+    /// Only names, one on each line.
     Name,
-    /// As on the wire, one on each line.
+    /// JSON as in the API, one item on each line.
     Jsonl,
 }
 
@@ -197,7 +197,7 @@ impl<W: Write> Printer<W> {
     /// Ends a list.
     pub(crate) fn finish(&mut self) -> std::io::Result<()> {
         match (self.output, self.count) {
-            (Output::Table | Output::Wide, 0) => eprintln!("There are none."),
+            (Output::Table | Output::Wide, 0) => eprintln!("No results."),
             (Output::Json | Output::Yaml, 0) => writeln!(self.out, "[]")?,
             (Output::Json, _) => writeln!(self.out, "\n]")?,
             _ => self.tell_unseen(),
@@ -208,7 +208,7 @@ impl<W: Write> Printer<W> {
     /// Says which of the wanted fields nothing has: they may be misspelt.
     fn tell_unseen(&self) {
         for field in &self.unseen {
-            eprintln!("Nothing here has the field {}. All fields: --output json", one_line(field));
+            eprintln!("No item has the field {}. To see all fields: --output json", one_line(field));
         }
     }
 

@@ -63,7 +63,7 @@ struct NoName;
 impl std::fmt::Display for NoName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(
-            "a variable is named here without its value: letters, digits, `_`, `.` and `-`, such as API_KEY",
+            "name variables here without their values: letters, digits, `_`, `.` and `-`, such as API_KEY",
         )
     }
 }
@@ -95,7 +95,7 @@ impl Project {
         let Some(text) = text_of(&path)? else { return Ok(Self::default()) };
         let project: Self = serde_saphyr::from_str(&text).map_err(|error| {
             Failed::usage(yaml_problem(&path.display(), &error)).hint(
-                "It may hold workspace, deployment, runtime, queues, variables and links: see docs/guide/project.md",
+                "The file may hold workspace, deployment, runtime, queues, variables and links: see docs/guide/project.md",
             )
         })?;
         let counts = [
@@ -104,7 +104,7 @@ impl Project {
         ];
         match counts.iter().find(|(_, count)| *count > MOST_ITEMS) {
             Some((field, count)) => Err(Failed::usage(format!(
-                "{}: {field} has {count} items, and may have {MOST_ITEMS}",
+                "{}: {field} has {count} items, but may have at most {MOST_ITEMS}",
                 path.display()
             ))),
             None => Ok(project),
@@ -136,7 +136,7 @@ fn text_of(path: &Path) -> Outcome<Option<String>> {
 /// Which deployment a command is about, where its argument does not say.
 #[derive(Args, Clone, Default)]
 pub(crate) struct DeploymentFlags {
-    /// Workspace of the deployment, where others have the same name.
+    /// Workspace of the deployment, if others have the same name.
     #[arg(long, env = "PODIUM_WORKSPACE")]
     pub(crate) workspace: Option<String>,
 }
@@ -163,7 +163,7 @@ impl DeploymentFlags {
                     .hint("Create one: podium deployment create NAME"))
             }
             several => Err(Failed::usage(format!(
-                "name the deployment: there is no {FILE} here, and there are several"
+                "name the deployment: there is no {FILE} here, and there are several deployments"
             ))
             .details(several.iter().map(|item| text(&item["name"]).to_owned()))
             .hint("Give --deployment NAME, or write `deployment: NAME` to podium.yaml.")),
@@ -209,7 +209,7 @@ mod tests {
             ("queues:\n  - name: default\n    maxWorkerCount: many\n", "./podium.yaml:3:21: "),
             (
                 "variables:\n  - API_KEY=hidden\n",
-                "./podium.yaml:2:5: a variable is named here without its value",
+                "./podium.yaml:2:5: name variables here without their values",
             ),
             ("variables:\n  - API_KEY: hidden\n", "./podium.yaml:2:5: "),
             ("variables:\n  API_KEY: hidden\n", "./podium.yaml:2:3: "),
@@ -227,7 +227,7 @@ mod tests {
         let long = format!("# {}\n", "x".repeat(MOST_BYTES as usize));
         assert!(read(&long).unwrap_err().contains("is larger than"));
         let many = format!("variables: [{}]\n", vec!["A"; MOST_ITEMS + 1].join(", "));
-        assert!(read(&many).unwrap_err().ends_with("variables has 1001 items, and may have 1000"));
+        assert!(read(&many).unwrap_err().ends_with("variables has 1001 items, but may have at most 1000"));
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(FILE)).unwrap();
         assert!(Project::read(folder.path()).unwrap_err().reason().ends_with("it is not a file"));

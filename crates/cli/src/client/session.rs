@@ -33,8 +33,8 @@ pub(crate) struct Target {
     /// URL of the server, instead of a context; set PODIUM_TOKEN to a token for it.
     #[arg(long, global = true, env = "PODIUM_URL", value_name = "URL")]
     url: Option<String>,
-    /// Data directory of a server on this machine, whose socket is used as its operator. Without a context it is also
-    /// looked for in PODIUM_DATA_DIR and ./podium-data.
+    /// Data directory of a server on this machine, to act as its operator through its socket. Without a context,
+    /// PODIUM_DATA_DIR and ./podium-data are tried too.
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Organization, by name or id; needed only if you belong to several.
@@ -66,7 +66,7 @@ struct Changes {
     /// Show what would change, and stop.
     #[arg(long, global = true)]
     plan: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long, short, global = true)]
     yes: bool,
     #[command(flatten)]
@@ -254,7 +254,7 @@ fn not_signed_in(contexts: &Contexts, has_token: bool) -> Failed {
     let hint = match contexts.contexts.keys().next() {
         _ if has_token => "PODIUM_TOKEN is set, but no server to use it for: set PODIUM_URL too, or give --url.".into(),
         Some(first) => format!(
-            "No context is the current one: podium context use {first}. Those that there are: podium context list"
+            "No context is current: podium context use {first}. List contexts: podium context list"
         ),
         None if std::fs::File::open(&token).is_ok() => format!(
             "The server with its data in {} is not running: podium serve. If it is, sign in as its owner: podium login \
@@ -324,14 +324,14 @@ impl Session {
         let id = |item: &serde_json::Value| item["id"].as_str().and_then(|id| id.parse().ok());
         match found.as_slice() {
             [] => Err(Failed::new(Exit::NotFound, "you belong to no organization")
-                .hint("Ask an owner for an invite, or accept the one that you got.")),
+                .hint("Ask an owner for an invite, or accept the invite that you received.")),
             [only] => id(only).ok_or_else(|| Failed::because("the server's answer has no organization id")),
             several => {
                 Err(Failed::usage("you belong to several organizations: choose one with --organization")
                     .details(
                         several.iter().map(|item| format!("{}  {}", text(&item["id"]), text(&item["name"]))),
                     )
-                    .hint("To keep it: podium context use CONTEXT --organization NAME"))
+                    .hint("To keep the choice: podium context use CONTEXT --organization ID"))
             }
         }
     }

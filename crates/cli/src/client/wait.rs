@@ -18,10 +18,10 @@ pub(crate) struct Wait {
     /// Follow a change until it is done: the default on a terminal, and for podium deploy.
     #[arg(long, global = true, overrides_with = "no_wait")]
     wait: bool,
-    /// Do not follow it.
+    /// Do not follow the change.
     #[arg(long, global = true)]
     no_wait: bool,
-    /// Longest time to follow it, such as 90s, 30m or 2h. After that it goes on, unwatched.
+    /// Longest time to follow a change, such as 90s, 30m or 2h. After that the change continues, unwatched.
     #[arg(long, global = true, default_value = "30m", value_parser = duration, value_name = "TIME")]
     timeout: Duration,
 }
@@ -97,7 +97,7 @@ impl Watch {
         let again = &self.last.borrow().1;
         match again.is_empty() {
             true => failed,
-            false => failed.hint(format!("What was started goes on where the server runs. {again}")),
+            false => failed.hint(format!("The work continues on the server. {again}")),
         }
     }
 
@@ -121,7 +121,7 @@ impl Watch {
     fn leave(&self) -> Failed {
         let (stands, again) = self.last.take();
         match stands.is_empty() {
-            true => Failed::new(Exit::OperationFailed, "what was started goes on"),
+            true => Failed::new(Exit::OperationFailed, "the work goes on"),
             false => {
                 Failed::new(Exit::OperationFailed, format!("{}; it goes on", one_line(&stands))).hint(again)
             }
@@ -167,8 +167,8 @@ mod tests {
             "UPDATE of nightly is still RUNNING".into(),
             "To follow it again: podium operation follow c1".into(),
         );
-        let told = "podium: nobody listens\nWhat was started goes on where the server runs. To follow it again: podium \
-                    operation follow c1\n";
+        let told = "podium: nobody listens\n\
+                    The work continues on the server. To follow it again: podium operation follow c1\n";
         assert_eq!(watch.ask(gone).await.unwrap_err().text(), told);
         let silent = async || std::future::pending::<Outcome>().await;
         let failed = Watch { patience: Duration::ZERO, ..Watch::new() }.ask(silent).await.unwrap_err();

@@ -83,9 +83,9 @@ enum Kind {
 enum EnvironmentNetwork {
     /// One for each environment if that works, otherwise this machine's.
     Auto,
-    /// One for each environment, or they do not run.
+    /// One for each environment; without its own network, an environment does not run.
     Own,
-    /// This machine's.
+    /// This machine's network.
     Shared,
 }
 

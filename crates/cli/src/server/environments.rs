@@ -36,8 +36,8 @@ struct Chosen {
 
 /// Stop environments of this machine, once their running tasks have finished.
 ///
-/// The server need not run. What is stopped stays stopped over restarts and reboots until `podium start`. Deploys and
-/// changes are accepted meanwhile, and applied then.
+/// The server need not run. Stopped environments stay stopped over restarts and reboots until `podium start`. Deploys and
+/// changes are accepted meanwhile, and applied once the environments start.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +50,7 @@ pub(crate) struct StopEnvironments {
     /// Do not wait for running tasks: end them.
     #[arg(long)]
     now: bool,
-    /// Order it and return; needs a running server.
+    /// Request the stop and return; needs a running server.
     #[arg(long)]
     no_wait: bool,
 }
@@ -145,7 +145,7 @@ impl StopEnvironments {
             return Ok(());
         }
         if self.no_wait && !self.chosen.is_served() {
-            return Err("without a server `podium stop` stops them itself: leave out --no-wait".into());
+            return Err("--no-wait needs a running server: leave it out, or start the server".into());
         }
         let stop = if self.now { Stop::Now } else { Stop::Drain };
         for Named { name, environment, .. } in &found {
@@ -215,7 +215,7 @@ impl StartEnvironments {
         let mut found = self.chosen.find().await?;
         found.retain(|known| known.environment.is_marked());
         if found.is_empty() {
-            eprintln!("Nothing is stopped on this machine.");
+            eprintln!("No environments are stopped on this machine.");
             return Ok(());
         }
         for Named { name, environment, .. } in &found {
@@ -227,7 +227,7 @@ impl StartEnvironments {
                 self.until_noticed(&found).await?;
                 eprintln!("Starting {names}. To watch: podium top");
             }
-            false => eprintln!("The server is not running. It starts {names} when it does: podium serve"),
+            false => eprintln!("The server is not running. Start it to start {names}: podium serve"),
         }
         Ok(())
     }
@@ -271,6 +271,6 @@ fn names(found: &[Named]) -> String {
 fn unknown(asked: &str, all: &[Named]) -> String {
     match all {
         [] => format!("{asked:?} does not run on this machine: no environment does"),
-        _ => format!("{asked:?} does not run on this machine. These do: {}", names(all)),
+        _ => format!("{asked:?} does not run on this machine. These environments do: {}", names(all)),
     }
 }

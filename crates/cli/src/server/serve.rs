@@ -50,7 +50,7 @@ pub(crate) struct Serve {
     /// Name of the organization that the first start creates.
     #[arg(long, env = "PODIUM_ORGANIZATION_NAME", default_value = "My organization")]
     organization_name: String,
-    /// E-mail address of its owner.
+    /// E-mail address of the organization's owner.
     #[arg(long, env = "PODIUM_OWNER_EMAIL", default_value = "owner@localhost")]
     owner_email: String,
     /// Certificate chain in PEM, to serve TLS.
@@ -128,7 +128,7 @@ pub(crate) struct Serve {
     /// Format of the log on stderr.
     #[arg(long, env = "PODIUM_LOG_FORMAT", value_enum, default_value = "text")]
     log_format: Format,
-    /// What is logged, such as info, or warn,podium::request=off.
+    /// Filter of the log, such as info, or warn,podium::request=off.
     #[arg(long, env = "PODIUM_LOG", default_value = "info")]
     log: String,
 }

@@ -66,16 +66,16 @@ fn environments_of_this_machine_are_stopped_and_started_by_name() {
         let ended = installation.run(arguments);
         (ended.code, ended.stderr)
     };
-    let unknown = "podium: \"nightly\" does not run on this machine. These do: Reports\n";
+    let unknown = "podium: \"nightly\" does not run on this machine. These environments do: Reports\n";
     assert_eq!(said(&["stop", "nightly"]), (Some(1), unknown.into()));
-    let alone = "podium: without a server `podium stop` stops them itself: leave out --no-wait\n";
+    let alone = "podium: --no-wait needs a running server: leave it out, or start the server\n";
     assert_eq!(said(&["stop", "--no-wait"]), (Some(1), alone.into()));
-    assert_eq!(said(&["start"]), (Some(0), "Nothing is stopped on this machine.\n".into()));
+    assert_eq!(said(&["start"]), (Some(0), "No environments are stopped on this machine.\n".into()));
     let stopped = "Stopping Reports, once running tasks have finished. To end them: podium stop Reports --now\n\
                    Stopped Reports. To start again: podium start Reports\n";
     assert_eq!(said(&["stop", "Reports"]), (Some(0), stopped.into()));
     assert!(place.join("stopped").exists());
-    let started = "The server is not running. It starts Reports when it does: podium serve\n";
+    let started = "The server is not running. Start it to start Reports: podium serve\n";
     assert_eq!(said(&["start", made["namespace"].as_str().expect("text")]), (Some(0), started.into()));
     assert!(!place.join("stopped").exists());
 }

@@ -10,7 +10,7 @@ use crate::client::fields::given;
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::{Session, Setup};
 
-/// What people are told about.
+/// Alert rules.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ enum Verb {
     },
     /// Create an alert.
     Create {
-        /// Its name.
+        /// Name of the alert.
         name: String,
         /// What to watch for.
         #[arg(long, value_parser = KINDS)]
@@ -44,33 +44,33 @@ enum Verb {
         #[command(flatten)]
         settings: Settings,
     },
-    /// Change an alert; what is not named stays.
+    /// Change an alert; other settings are kept.
     Update {
         /// Name or id.
         alert: String,
-        /// Its new name.
+        /// New name of the alert.
         #[arg(long)]
         name: Option<String>,
-        /// Switch it on, or on again.
+        /// Enable the alert.
         #[arg(long, conflicts_with = "disable")]
         enable: bool,
-        /// Switch it off: what it has found is closed without a notice.
+        /// Disable the alert, and close its open firings without a notice.
         #[arg(long)]
         disable: bool,
         #[command(flatten)]
         settings: Settings,
     },
-    /// Delete alerts, with what they have found.
+    /// Delete alerts and their firings.
     Delete {
         /// Names or ids.
         #[arg(required = true)]
         alerts: Vec<String>,
     },
-    /// List what an alert has found, the newest first.
+    /// List the firings of an alert, newest first.
     Firings {
         /// Name or id.
         alert: String,
-        /// Only those in this state: FIRING or RESOLVED.
+        /// Only firings in this state: FIRING or RESOLVED.
         #[arg(long, value_parser = ["FIRING", "RESOLVED"], ignore_case = true)]
         state: Option<String>,
         #[command(flatten)]
@@ -90,13 +90,13 @@ const KINDS: [&str; 6] = [
 /// What it watches, and whom it tells.
 #[derive(Args)]
 struct Settings {
-    /// Its description.
+    /// Description of the alert.
     #[arg(long)]
     description: Option<String>,
     /// How long a deployment may be unhealthy, or a DAG run may take.
     #[arg(long, value_name = "MINUTES")]
     after_minutes: Option<u32>,
-    /// How long before it expires a token is told about.
+    /// How many days before a token expires the alert fires.
     #[arg(long, value_name = "DAYS")]
     days_before: Option<u32>,
     /// Only runs of this DAG.
@@ -108,10 +108,10 @@ struct Settings {
     /// Deployment to watch; may be repeated.
     #[arg(long = "deployment", value_name = "DEPLOYMENT")]
     deployments: Vec<String>,
-    /// Webhook that gets its events, and no others do; may be repeated.
+    /// Webhook to send the alert's events to; no other webhook gets them. May be repeated.
     #[arg(long = "webhook", value_name = "WEBHOOK")]
     webhooks: Vec<String>,
-    /// Who gets its mails; may be repeated.
+    /// Address to send mails of the alert to; may be repeated.
     #[arg(long = "mail", value_name = "ADDRESS")]
     mail_addresses: Vec<String>,
 }

@@ -16,7 +16,7 @@ pub(crate) enum IpRanges {
     /// List allowed address ranges.
     #[command(after_help = "Example: podium ip-range list")]
     List(List),
-    /// Allow address ranges: from then on the organization is reached from them only.
+    /// Allow address ranges: from then on the organization can be reached only from these ranges.
     #[command(after_help = "Example: podium ip-range create 203.0.113.0/24 198.51.100.7/32")]
     Create(Create),
     /// Remove allowed address ranges.

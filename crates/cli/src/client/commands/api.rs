@@ -17,7 +17,7 @@ use crate::client::session::Setup;
 /// Call any path of the API and print the response.
 ///
 /// {organization} in the path stands for the id of the organization. Fields become the query of a GET and the JSON body
-/// of everything else.
+/// of other requests.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

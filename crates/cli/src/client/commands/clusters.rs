@@ -37,28 +37,28 @@ enum Verb {
     },
     /// Create a cluster.
     Create {
-        /// Its name.
+        /// Name of the cluster.
         name: String,
-        /// Its provider: AWS, AZURE or GCP.
+        /// Cloud provider: AWS, AZURE or GCP.
         #[arg(long)]
         provider: Option<String>,
-        /// Its region.
+        /// Region of the cluster.
         #[arg(long)]
         region: Option<String>,
         /// DEDICATED or HYBRID.
         #[arg(long = "type", default_value = "DEDICATED")]
         kind: String,
-        /// Range of its network.
+        /// Address range of the cluster's network.
         #[arg(long, value_name = "CIDR")]
         vpc: Option<String>,
         #[command(flatten)]
         extra: Extra,
     },
-    /// Change a cluster; what is not named stays.
+    /// Change a cluster; other settings are kept.
     Update {
         /// Name or id.
         cluster: String,
-        /// Its new name.
+        /// New name of the cluster.
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
@@ -80,12 +80,12 @@ enum Verb {
         /// Name or id.
         cluster: String,
     },
-    /// Show what can be chosen for a new cluster.
+    /// Show the options for a new cluster.
     Options {
         /// DEDICATED or HYBRID.
         #[arg(long = "type", default_value = "DEDICATED")]
         kind: String,
-        /// Only those of this provider.
+        /// Only options of this provider.
         #[arg(long)]
         provider: Option<String>,
     },
@@ -151,7 +151,7 @@ impl Clusters {
                 let made = session.post::<api::Create>(&organization, &body).await.map_err(|failed| {
                     match failed.status() {
                         Some(400) => failed.or_hint(
-                            "Flags: --provider, --region, --vpc. What can be chosen: podium cluster options --output json",
+                            "Flags: --provider, --region, --vpc. List the options: podium cluster options --output json",
                         ),
                         _ => failed,
                     }

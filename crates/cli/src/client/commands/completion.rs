@@ -8,7 +8,8 @@ use crate::client::ending::Outcome;
 
 /// Print a script that completes commands, flags and names in a shell.
 ///
-/// Names of deployments, workspaces, DAGs and so on come from the server of the current context, or of the one that is typed.
+/// Names of deployments, workspaces, DAGs and so on come from the server of the current context, or of the context that is
+/// typed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

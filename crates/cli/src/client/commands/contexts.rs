@@ -76,7 +76,7 @@ impl Contexts {
             Verb::Use { name, organization } => {
                 let id = organization.map(|id| id.parse()).transpose();
                 let id = id.map_err(|_| {
-                    Failed::usage("an organization is named by its id here: podium organization list")
+                    Failed::usage("give the organization's id, not its name: podium organization list")
                 })?;
                 Stored::change(|all| {
                     all.named(&name)?;
@@ -91,7 +91,7 @@ impl Contexts {
             }
             Verb::Remove { name } => {
                 login::forget(&name)?;
-                eprintln!("Forgot {name}.");
+                eprintln!("Removed context {name}.");
                 Ok(())
             }
         }

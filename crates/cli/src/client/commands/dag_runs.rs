@@ -41,7 +41,7 @@ pub(crate) struct Runs {
 enum Verb {
     /// List the runs of a DAG, newest first.
     List {
-        /// Its id.
+        /// Id of the DAG.
         dag: String,
         /// Maximum number of runs to show.
         #[arg(long, default_value_t = 20, value_name = "NUMBER")]

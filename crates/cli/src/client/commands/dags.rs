@@ -36,29 +36,29 @@ enum Verb {
     },
     /// Show a DAG.
     Get {
-        /// Its id.
+        /// Id of the DAG.
         dag: String,
     },
-    /// Start no more runs of DAGs, except those that are running.
+    /// Pause DAGs: no new runs start, and running ones continue.
     Pause {
-        /// Their ids.
+        /// Ids of the DAGs.
         #[arg(required = true)]
         dags: Vec<String>,
     },
-    /// Let DAGs run.
+    /// Unpause DAGs, so that their runs start again.
     Unpause {
-        /// Their ids.
+        /// Ids of the DAGs.
         #[arg(required = true)]
         dags: Vec<String>,
     },
     /// Start a run of a DAG; exits with 7 if it is followed and fails.
     Trigger {
-        /// Its id.
+        /// Id of the DAG.
         dag: String,
         /// Configuration of the run, a JSON object.
         #[arg(long, value_name = "JSON")]
         conf: Option<String>,
-        /// Id of the run; the default is made by Airflow.
+        /// Id of the run; by default Airflow generates one.
         #[arg(long, value_name = "ID")]
         run_id: Option<String>,
     },
@@ -164,7 +164,7 @@ pub(crate) async fn start_now(airflow: &Airflow<'_>, dag: &str) -> Outcome<Strin
 /// Says that a run has the id already, where Airflow only says that there is a conflict.
 fn taken(failed: Failed, dag: &str, run_id: Option<&str>) -> Failed {
     match run_id.filter(|_| failed.exit == Exit::Conflict) {
-        Some(id) => Failed::new(Exit::Conflict, format!("{dag} has a run called {id:?} already"))
+        Some(id) => Failed::new(Exit::Conflict, format!("{dag} already has a run called {id:?}"))
             .hint("Give another --run-id, or none."),
         None => failed,
     }
@@ -174,7 +174,7 @@ fn taken(failed: Failed, dag: &str, run_id: Option<&str>) -> Failed {
 fn request(airflow: &Airflow<'_>, conf: Option<&str>, run_id: Option<&str>) -> Outcome<Value> {
     let conf = match conf {
         Some(conf) => serde_json::from_str::<Map<String, Value>>(conf)
-            .map_err(|error| Failed::usage(format!("--conf is no JSON object: {error}")))?,
+            .map_err(|error| Failed::usage(format!("--conf is not a JSON object: {error}")))?,
         None => Map::new(),
     };
     let mut body = json!({ "conf": conf });

@@ -13,7 +13,7 @@ use crate::client::ending::{Failed, Outcome};
 use crate::client::output::Output;
 use crate::client::session::Setup;
 
-/// Write what is there as a file of declarations, with secrets as references to environment variables.
+/// Write the existing resources as a file of declarations, with secrets as references to environment variables.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -21,7 +21,7 @@ Examples:
   podium export --set production > production.yaml
   podium export --output json")]
 pub(crate) struct Export {
-    /// Only what this set owns, as a file of the set; secrets refer to the variables that its files named.
+    /// Only the resources that this set owns, as a file of the set; secrets refer to the variables that its files named.
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ impl Export {
         let written = match session.format.output() {
             Output::Json => format!("{:#}\n", Value::Object(file)),
             _ => serde_saphyr::to_string(&file)
-                .map_err(|error| Failed::because(format!("it cannot be written as YAML: {error}")))?,
+                .map_err(|error| Failed::because(format!("the file cannot be written as YAML: {error}")))?,
         };
         std::io::stdout().lock().write_all(written.as_bytes())?;
         Ok(())

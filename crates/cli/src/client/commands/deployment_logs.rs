@@ -31,13 +31,13 @@ Examples:
   podium logs --deployment nightly --follow
   podium logs --deployment nightly --since 1d --limit 5000 --output jsonl | jq .raw")]
 pub(crate) struct Logs {
-    /// Words that the lines must have; word* matches a beginning, "…" a part of the text.
+    /// Words that lines must contain; word* matches the beginning of a word, "…" any part of the text.
     #[arg(value_name = "TEXT")]
     search: Option<String>,
     /// Name or id; the default is the deployment of podium.yaml, or the only one.
     #[arg(long, short, env = "PODIUM_DEPLOYMENT")]
     deployment: Option<String>,
-    /// Component whose lines are wanted: scheduler, webserver, triggerer, worker, dag-processor or apiserver; the default
+    /// Component to show lines of: scheduler, webserver, triggerer, worker, dag-processor or apiserver; the default
     /// is all.
     #[arg(long, value_name = "COMPONENT")]
     source: Vec<LogSource>,
@@ -47,7 +47,7 @@ pub(crate) struct Logs {
     /// Maximum number of lines, the newest ones.
     #[arg(long, default_value_t = 500, value_name = "NUMBER")]
     limit: usize,
-    /// Go on with new lines as they are written.
+    /// Keep showing new lines as they are written.
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]

@@ -38,7 +38,7 @@ pub(crate) struct Deployments {
 enum Verb {
     /// List deployments.
     List {
-        /// Only those of this workspace.
+        /// Only deployments of this workspace.
         #[arg(long)]
         workspace: Option<String>,
         #[command(flatten)]
@@ -48,14 +48,14 @@ enum Verb {
     Get(One),
     /// Create a deployment; a name and a workspace are enough.
     Create(Box<Create>),
-    /// Change a deployment; what is not named stays.
+    /// Change a deployment; other settings are kept.
     Update(Box<update::Update>),
     /// Delete deployments.
     Delete {
         /// Names or ids.
         #[arg(required = true)]
         deployments: Vec<String>,
-        /// Workspace that they are in, where others have the same name.
+        /// Workspace of the deployments, if others have the same name.
         #[arg(long)]
         workspace: Option<String>,
         /// Let running tasks finish first, up to the deployment's drain grace.
@@ -80,7 +80,7 @@ enum Verb {
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
     },
-    /// Let the schedules of a deployment decide again when it sleeps.
+    /// Let a deployment follow its hibernation schedules again.
     EndOverride(One),
     /// Move a deployment to another workspace.
     Transfer {
@@ -92,7 +92,7 @@ enum Verb {
     },
     /// Show the processes of a deployment: whether they work, their memory, and how often they were restarted.
     Processes(One),
-    /// Show the runtimes, sizes and limits that can be chosen.
+    /// Show the available runtimes, sizes and limits.
     Options,
 }
 
@@ -101,19 +101,19 @@ enum Verb {
 struct One {
     /// Name or id.
     deployment: String,
-    /// Workspace that it is in, where others have the same name.
+    /// Workspace of the deployment, if others have the same name.
     #[arg(long)]
     workspace: Option<String>,
 }
 
 #[derive(Args)]
 struct Create {
-    /// Its name.
+    /// Name of the deployment.
     name: String,
     /// Workspace to create it in; not needed if there is only one.
     #[arg(long)]
     workspace: Option<String>,
-    /// Its description.
+    /// Description of the deployment.
     #[arg(long)]
     description: Option<String>,
     /// Runtime; the default is the newest stable one.
@@ -128,7 +128,7 @@ struct Create {
     /// Cluster to run on, by name or id.
     #[arg(long)]
     cluster: Option<String>,
-    /// Whether it may hibernate.
+    /// Create a development deployment, which may hibernate.
     #[arg(long)]
     development: bool,
     #[command(flatten)]
@@ -210,7 +210,7 @@ impl Deployments {
             Verb::EndOverride(one) => {
                 let path = one.find(&session).await?;
                 session.change(Call::to::<api::EndHibernationOverride>(&path)).await?;
-                eprintln!("The schedules of {} decide again.", one.deployment);
+                eprintln!("{} follows its schedules again.", one.deployment);
                 session.settle_if_wanted(&path).await
             }
             Verb::Transfer { one, to } => {

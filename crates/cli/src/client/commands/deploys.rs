@@ -33,7 +33,7 @@ use sending::New;
 /// Deploy a folder with DAGs: pack it, upload it, and wait until it is live.
 ///
 /// Files that .gitignore or .podiumignore name are left out, and so are .git, .venv, .env, __pycache__ and podium-data.
-/// If there is a folder named dags, it becomes the DAGs' root. What podium.yaml says about the deployment is applied first.
+/// If there is a folder named dags, it becomes the DAGs' root. The settings in podium.yaml are applied first.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
@@ -66,7 +66,7 @@ struct Which {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Show what a deploy of a folder would change: files that differ from those that run, and the DAGs in them.
+    /// Show what a deploy of a folder would change: files that differ from the running version, and the DAGs in them.
     Diff {
         /// Folder to compare.
         #[arg(default_value = ".")]
@@ -94,7 +94,7 @@ enum Verb {
         #[command(flatten)]
         setup: Setup,
     },
-    /// Show what came of a deploy: files and DAGs that changed, and files that Airflow could not import.
+    /// Show the result of a deploy: files and DAGs that changed, and files that Airflow could not import.
     Report {
         /// Id of the deploy; the default is the newest one.
         deploy: Option<String>,
@@ -107,7 +107,7 @@ enum Verb {
     Update {
         /// Id of the deploy.
         deploy: String,
-        /// What it changed.
+        /// What the deploy changed.
         #[arg(long)]
         description: String,
         #[command(flatten)]
@@ -119,7 +119,7 @@ enum Verb {
     Rollback {
         /// Id of the deploy to go back to; the default is the one before the current one.
         deploy: Option<String>,
-        /// Why.
+        /// Reason for the rollback.
         #[arg(long)]
         description: Option<String>,
         #[command(flatten)]
@@ -256,14 +256,14 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
     let report = session.get::<reports::Get>(&of).await?;
     if text(&report["state"]) == "SUPERSEDED" {
         say_settled(&settled?);
-        eprintln!("A newer deploy took the place of {id} before it was live: podium deploy list");
+        eprintln!("A newer deploy replaced {id} before it went live: podium deploy list");
         return session.show(&deploy, &VIEW);
     }
     if text(&deploy["status"]) == "FAILED" {
         let failed = Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
             .details(report["reason"].as_str().map(str::to_owned))
             .details(report::tracebacks(&report, MOST_TRACEBACKS))
-            .hint("Nothing of it is live: what ran before still runs.");
+            .hint("The deploy did not go live: the previous version is still running.");
         // A rollback is never strict.
         let is_strict = report::error_count(&report) > 0 && !deploy["rollbackFromId"].is_string();
         return Err(match is_strict {
@@ -292,7 +292,7 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
 async fn how_to_go_live(session: &Session, path: &OfDeployment) -> String {
     match session.get::<deployments::Get>(path).await {
         Ok(deployment) if deployment["isStrictDeployEnabled"] == true => {
-            "The deployment takes no other deploys while its isStrictDeployEnabled is true.".to_owned()
+            "The deployment accepts only strict deploys while its isStrictDeployEnabled is true.".to_owned()
         }
         _ => format!("To go live all the same: {}", typed::again_with("--no-strict")),
     }
@@ -303,7 +303,7 @@ async fn newest(session: &Session, path: &OfDeployment) -> Outcome<String> {
     let first = session.client.pages(Call::to::<api::List>(path), None).next().await?;
     let newest = first.and_then(|page| page.into_iter().next());
     newest.map(|deploy| text(&deploy["id"]).to_owned()).ok_or_else(|| {
-        Failed::new(Exit::NotFound, "nothing was deployed yet").hint("See podium deploy --help.")
+        Failed::new(Exit::NotFound, "nothing has been deployed yet").hint("See podium deploy --help.")
     })
 }
 
@@ -318,7 +318,7 @@ async fn previous(session: &Session, path: &OfDeployment) -> Outcome<String> {
         }
     }
     Err(Failed::new(Exit::NotFound, "there is no earlier deploy to go back to")
-        .hint("Those that there are: podium deploy list"))
+        .hint("List deploys: podium deploy list"))
 }
 
 fn of_deploy(path: OfDeployment, deploy: &str) -> Outcome<OfDeploy> {

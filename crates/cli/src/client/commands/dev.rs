@@ -46,16 +46,16 @@ pub(crate) struct Dev {
     /// Folder of the project.
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// Name of the deployment; the default is that of podium.yaml, or the folder's.
+    /// Name of the deployment; the default is the name in podium.yaml, or that of the folder.
     #[arg(long, env = "PODIUM_DEPLOYMENT")]
     deployment: Option<String>,
     /// Leave the deployment and the server running at the end.
     #[arg(long)]
     keep: bool,
-    /// Show everything that is logged; without it, what tasks log, and warnings and errors of everything else.
+    /// Show all log lines; by default only those of tasks, and warnings and errors of other components.
     #[arg(long)]
     all_logs: bool,
-    /// Directory of the server that is started if none is named; the default is in your state directory.
+    /// Directory of the server that podium dev starts if no server is named; the default is in your state directory.
     #[arg(long, env = "PODIUM_DEV_DIR", value_name = "DIRECTORY")]
     dev_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -87,7 +87,7 @@ impl Dev {
             Some(server) => self.setup.open_at(server.url(), server.token()?)?,
             None => self.setup.open()?,
         };
-        let found = match session.never_plans("podium dev changes a deployment of its own only.") {
+        let found = match session.never_plans("podium dev changes only its own deployment.") {
             Ok(()) => tokio::select! {
                 found = self.find(&session) => found.map(Some),
                 _ = interrupted.recv() => Ok(None),
@@ -143,10 +143,10 @@ impl Dev {
         let deployment = session.get::<deployments::Get>(&path).await?;
         if deployment["isDevelopmentMode"] != json!(true) {
             let message = format!(
-                "deployment {name} is not for development: podium dev would overwrite what runs there"
+                "deployment {name} is not a development deployment: podium dev would overwrite its files"
             );
             return Err(Failed::new(Exit::Refused, message)
-                .hint("Name another one, which is created: podium dev --deployment NAME. Or deploy once: podium deploy"));
+                .hint("To create one, give a new name: podium dev --deployment NAME. To deploy once: podium deploy"));
         }
         let hibernation = &deployment["scalingSpec"]["hibernationSpec"]["override"];
         if hibernation["isHibernating"] == json!(true) {
@@ -181,7 +181,7 @@ impl Dev {
     async fn end(&self, session: &Session, running: Option<&Running<'_>>, server: Option<Server>) -> Outcome {
         if self.keep {
             if let Some(server) = &server {
-                eprintln!("The server goes on at {}. To stop it: podium dev, and then q.", server.url());
+                eprintln!("The server keeps running at {}. To stop it: podium dev, then q.", server.url());
             }
             return Ok(());
         }
@@ -191,7 +191,7 @@ impl Dev {
         match server {
             Some(server) if is_quiet(session).await? => server.stop().await,
             Some(_) => {
-                eprintln!("The server goes on, because another project is running on it.");
+                eprintln!("The server keeps running, because another project uses it.");
                 Ok(())
             }
             None => Ok(()),
@@ -204,7 +204,7 @@ async fn is_stopped_again() -> Outcome {
     tokio::time::sleep(Duration::from_secs(1)).await;
     signal(SignalKind::interrupt())?.recv().await;
     Err(Failed::because("stopped before everything was put to sleep")
-        .hint("The next podium dev finds what is left, and goes on with it."))
+        .hint("The deployment or the server may still be running: the next podium dev picks them up."))
 }
 
 /// Whether no deployment is awake.
@@ -280,7 +280,7 @@ impl Running<'_> {
         match text(&report["state"]) {
             "FAILED" => Err(Failed::new(Exit::OperationFailed, "the deploy failed")
                 .details(report["reason"].as_str().map(str::to_owned))
-                .hint("What ran before still runs. Save a file to try again.")),
+                .hint("The previous version is still running. Save a file to try again.")),
             // Somebody else has deployed something newer.
             "SUPERSEDED" => Ok(()),
             _ => {
@@ -348,7 +348,7 @@ impl Running<'_> {
             if text(&now["status"]) == "HIBERNATING" || Instant::now() > deadline {
                 return Ok(());
             }
-            progress.say(&format!("Putting {} to sleep; Ctrl-C leaves it", self.name));
+            progress.say(&format!("Putting {} to sleep; press Ctrl-C to quit without waiting", self.name));
             pause(round).await;
             round += 1;
         }

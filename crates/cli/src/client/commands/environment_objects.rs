@@ -10,7 +10,7 @@ use crate::client::fields::{Extra, given, set as assign};
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::{Session, Setup, text};
 
-/// Connections, variables and metrics exports that deployments are given.
+/// Connections, variables and metrics exports for deployments.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,7 @@ enum Verb {
     List {
         #[command(flatten)]
         place: Place,
-        /// Show what the deployment is given, with links resolved.
+        /// Show the objects that the deployment receives, with links resolved.
         #[arg(long)]
         resolve: bool,
         #[command(flatten)]
@@ -48,14 +48,14 @@ enum Verb {
     },
     /// Create an environment object; variables need only a key and a value.
     Create {
-        /// Its key.
+        /// Key of the object.
         key: String,
         #[command(flatten)]
         place: Place,
         #[command(flatten)]
         content: Content,
     },
-    /// Change an environment object; what is not named stays.
+    /// Change an environment object; other settings are kept.
     Update {
         /// Key or id.
         key: String,
@@ -72,7 +72,7 @@ enum Verb {
         #[command(flatten)]
         place: Place,
     },
-    /// Exclude a deployment from an object that its whole workspace is given.
+    /// Exclude a deployment from an object that is linked to its whole workspace.
     Exclude {
         /// Key or id.
         key: String,
@@ -86,10 +86,10 @@ enum Verb {
 /// Where an object is.
 #[derive(Args)]
 struct Place {
-    /// Workspace that it belongs to.
+    /// Workspace that the object belongs to.
     #[arg(long)]
     workspace: Option<String>,
-    /// Deployment that it belongs to.
+    /// Deployment that the object belongs to.
     #[arg(long)]
     deployment: Option<String>,
     /// ENVIRONMENT_VARIABLE, AIRFLOW_VARIABLE, CONNECTION or METRICS_EXPORT.
@@ -106,10 +106,10 @@ struct Content {
     /// Secret value of a variable, taken from this environment variable of the command.
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
-    /// Its description.
+    /// Description of the object.
     #[arg(long)]
     description: Option<String>,
-    /// Give it to every deployment of the workspace.
+    /// Link the object to every deployment of the workspace.
     #[arg(long)]
     link_all: bool,
     #[command(flatten)]
@@ -151,7 +151,7 @@ impl EnvironmentObjects {
                 let kind = place.kind.clone().unwrap_or_else(|| VARIABLE.into()).to_uppercase();
                 if kind == VARIABLE && content.has_no_value() {
                     return Err(Failed::usage(format!("{key} needs a value")).hint(
-                        "Give --value TEXT, or --secret NAME for the value of an environment variable here.",
+                        "Give --value TEXT, or --secret NAME to read the environment variable NAME instead.",
                     ));
                 }
                 let (scope, id) = place.scope(&session).await?;
@@ -191,7 +191,7 @@ impl EnvironmentObjects {
                 let id = session.deployment(&excluded, None).await?.deployment_id;
                 let body = json!({ "scope": "DEPLOYMENT", "scopeEntityId": id });
                 session.change(Call::to::<api::ExcludeLinking>(&path).body(&body)?).await?;
-                eprintln!("{excluded} is no longer given {key}.");
+                eprintln!("{excluded} no longer receives {key}.");
                 session.follow_roll_outs(Some(&session.get::<api::Get>(&path).await?)).await
             }
         }
@@ -253,7 +253,7 @@ impl Content {
         let value = match (&self.value, &self.secret) {
             (Some(value), _) => Some(value.clone()),
             (None, Some(name)) => Some(std::env::var(name).map_err(|_| {
-                Failed::usage(format!("{name} has no value here"))
+                Failed::usage(format!("the environment variable {name} has no value"))
                     .hint(format!("Set it for this command: {name}=..."))
             })?),
             (None, None) => None,

@@ -22,7 +22,7 @@ const MOST_CUTS: usize = 8;
 /// The largest page.
 const PAGE: u64 = 1_000;
 
-/// What happened in the organization.
+/// Events of the organization.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -54,7 +54,7 @@ enum Verb {
     Follow {
         #[command(flatten)]
         which: Which,
-        /// Begin with what happened before, such as 10m.
+        /// Begin with earlier events, going back this far, such as 10m.
         #[arg(long, value_parser = duration, value_name = "TIME")]
         since: Option<Duration>,
     },

@@ -42,7 +42,7 @@ enum Verb {
         /// Id of the invite.
         invite: String,
     },
-    /// Accept an invite as the current user; somebody new types podium login --invite, or opens the link in a browser.
+    /// Accept an invite as the current user; a new user runs podium login --invite, or opens the link in a browser.
     ///
     /// The secret of the link is asked for, or read from standard input.
     Accept,
@@ -73,7 +73,7 @@ impl Invites {
                 .parse()
                 .map_err(|_| {
                     Failed::usage(format!("{invite:?} is not the id of an invite"))
-                        .hint("It is what podium invite create shows. To invite somebody again: podium invite create EMAIL")
+                        .hint("podium invite create shows the id. To invite somebody again: podium invite create EMAIL")
                 })?;
             Ok::<_, Failed>(OfInvite { organization_id: session.organization().await?, invite_id })
         };
@@ -97,19 +97,19 @@ impl Invites {
                 let secret = terminal::ask_secret("Secret of the link: ")?;
                 if secret.is_empty() {
                     return Err(Failed::usage("no secret was given").hint(
-                        "It is what follows token= in the link. Type it, or pass it on standard input.",
+                        "The secret follows token= in the link. Type it, or pass it on standard input.",
                     ));
                 }
                 let body = json!({ "token": secret });
                 let accepted = session.post::<auth::AcceptInvite>(&(), &body).await?;
-                eprintln!("Accepted.");
+                eprintln!("Accepted the invite.");
                 session.show(&accepted, &ACCEPTED)
             }
             Verb::Delete { invite } => {
                 let path = of(&invite).await?;
                 session.agree(&format!("Withdraw the invite {invite}?"))?;
                 session.change(Call::to::<api::Delete>(&path)).await?;
-                eprintln!("Withdrew {invite}.");
+                eprintln!("Withdrew the invite {invite}.");
                 Ok(())
             }
         }

@@ -28,7 +28,7 @@ use self::whoami::{API_TOKEN, own_token};
 ///
 /// On a terminal with a browser, the command opens a page of the server where you approve the sign-in; with --no-browser it
 /// prints the link, which works on any machine. On a terminal without a browser it asks for a token, or an e-mail address
-/// and a password. Otherwise it reads a token from standard input. Whoever was invited signs in for the first time with
+/// and a password. Otherwise it reads a token from standard input. Invited users sign in for the first time with
 /// --invite and the link of the invite. The token is stored in a file that only you can read.
 #[derive(Args)]
 #[command(after_help = "\
@@ -74,7 +74,7 @@ impl Login {
         let server = self.server.as_deref().or(self.target.url());
         if self.invite && server.is_some_and(|server| Link::read(server).is_some()) {
             return Err(Failed::usage(
-                "the link of the invite does not follow the command, where others can read it",
+                "do not give the link of the invite as an argument, where others can read it",
             )
             .hint("Type podium login --invite: it asks for the link, or reads it from standard input."));
         }
@@ -99,7 +99,7 @@ impl Login {
         let client = self.target.client(&url, Some(token.clone()), ca_certificate.as_deref())?;
         let (subject, organization_id) = identify(&client).await.map_err(|failed| match self.invite {
             true => {
-                failed.hint(format!("Your account is there. Sign in: podium login {url} --email ADDRESS"))
+                failed.hint(format!("Your account was created. Sign in: podium login {url} --email ADDRESS"))
             }
             false => failed,
         })?;
@@ -145,7 +145,7 @@ impl Login {
         match self.target.find(&contexts)? {
             Some(context) => Ok(context.url.clone()),
             None => Err(Failed::usage("name the server: podium login URL")
-                .hint("A server on this machine is at http://127.0.0.1:8080 unless it was told otherwise.")),
+                .hint("A server on this machine is at http://127.0.0.1:8080 unless configured otherwise.")),
         }
     }
 
@@ -246,7 +246,7 @@ impl Logout {
         eprintln!("Signed out of {name}.");
         if Contexts::read()?.contexts.is_empty() && operator::socket_in(&operator::directory())?.is_some() {
             eprintln!(
-                "You are signed in nowhere now: in this folder, podium acts as the operator of its server."
+                "You are no longer signed in: in this folder, podium acts as the operator of its server."
             );
         }
         Ok(())

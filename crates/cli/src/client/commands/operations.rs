@@ -15,7 +15,7 @@ use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::{Session, Setup};
 use crate::client::wait::Watch;
 
-/// Changes that take time: what they are doing, and how they ended.
+/// Changes that take time: their progress and results.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -35,16 +35,16 @@ pub(crate) struct Operations {
 enum Verb {
     /// List operations, newest first.
     List {
-        /// Only those of this deployment: its name or id.
+        /// Only operations on this deployment, by name or id.
         #[arg(long)]
         deployment: Option<String>,
-        /// Only those of this cluster: its name or id.
+        /// Only operations on this cluster, by name or id.
         #[arg(long, conflicts_with = "deployment")]
         cluster: Option<String>,
-        /// Only those of these kinds, such as deploy.
+        /// Only operations of these kinds, such as deploy.
         #[arg(long, value_parser = word(OperationKind::ALL))]
         kind: Vec<OperationKind>,
-        /// Only those in these states, such as running.
+        /// Only operations in these states, such as running.
         #[arg(long, value_parser = word(OperationState::ALL))]
         state: Vec<OperationState>,
         #[command(flatten)]
@@ -55,17 +55,17 @@ enum Verb {
         /// Id of the operation.
         operation: String,
     },
-    /// Show how an operation proceeds, until it has ended.
+    /// Show the progress of an operation until it ends.
     Follow {
         /// Id of the operation.
         operation: String,
     },
-    /// Go back to what was wanted before the operation.
+    /// Cancel an operation and restore the previous settings.
     Cancel {
         /// Id of the operation.
         operation: String,
     },
-    /// Go on without waiting for running tasks, which are ended.
+    /// Continue an operation without waiting for running tasks; the tasks are ended.
     Force {
         /// Id of the operation.
         operation: String,
@@ -135,7 +135,7 @@ impl Operations {
                 let path = of(&session, &operation).await?;
                 session.agree(&format!("Cancel the operation {operation}?"))?;
                 let cancelled = session.post::<api::Cancel>(&path, &Value::Null).await?;
-                eprintln!("Cancelled {operation}: what was wanted before is wanted again.");
+                eprintln!("Cancelled {operation}: the previous settings were restored.");
                 session.follow().await?;
                 session.show(&cancelled, &VIEW)
             }
@@ -168,7 +168,7 @@ async fn follow(session: &Session, path: OfOperation) -> Outcome {
     drop(watch);
     session.show(&ended, &VIEW)?;
     if let Some(newer) = ended["supersededById"].as_str() {
-        eprintln!("A newer change took its place: podium operation follow {}", one_line(newer));
+        eprintln!("A newer change replaced this operation: podium operation follow {}", one_line(newer));
     }
     failure(&ended).map_or(Ok(()), Err)
 }

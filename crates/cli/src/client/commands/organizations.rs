@@ -31,12 +31,12 @@ enum Verb {
     List(Listing),
     /// Show the organization.
     Get,
-    /// Change the organization; what is not named stays.
+    /// Change the organization; other settings are kept.
     Update {
-        /// Its new name.
+        /// New name of the organization.
         #[arg(long)]
         name: Option<String>,
-        /// Where bills go.
+        /// E-mail address for bills.
         #[arg(long)]
         billing_email: Option<String>,
         /// Whether deployments on shared infrastructure are refused.

@@ -27,7 +27,7 @@ const MOST_CALLS: usize = 100;
 /// The most plans that one command applies.
 const MOST_PARTS: usize = 100;
 
-/// Show what it takes to make what is there what files declare.
+/// Show the changes that make the server match the files.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ Examples:
   podium plan -f production.yaml --exit-code
   podium plan -f production.yaml --output json")]
 pub(crate) struct Plan {
-    /// End with exit code 8 if something differs.
+    /// Exit with code 8 if something differs.
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) struct Plan {
     setup: Setup,
 }
 
-/// Make what is there what files declare: all of it or nothing.
+/// Make the server match the files: all changes or none.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -69,10 +69,10 @@ struct Source {
     /// File or folder of declarations (YAML or JSON); - is standard input. Can be repeated.
     #[arg(long, short, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// Delete what the set of the files owns and they declare no more.
+    /// Delete resources that the set of the files owns but the files no longer declare.
     #[arg(long)]
     prune: bool,
-    /// Send secrets again that are there already; otherwise they are kept.
+    /// Send secrets again that already exist; by default existing secrets are kept.
     #[arg(long)]
     update_secrets: bool,
     /// Apply several plans, one after the other, if one is not enough.
@@ -205,7 +205,7 @@ fn results<'a>(applied: &'a Value, of: [&'a str; 2]) -> impl Iterator<Item = &'a
 
 /// Waits until a cluster is ready.
 async fn is_ready(session: &Session, path: &OfCluster, watch: &Watch) -> Outcome {
-    const AGAIN: &str = "When it is ready, apply the files again: what is there stays.";
+    const AGAIN: &str = "When the cluster is ready, apply the files again: existing resources are kept.";
     let mut round = 0;
     loop {
         let cluster = watch.ask(async || session.get::<clusters::Get>(path).await).await?;
@@ -300,12 +300,12 @@ impl Source {
     /// Plans what it takes; none if everything is as declared.
     async fn plan(&self, session: &Session) -> Outcome<Option<Made>> {
         if self.file.is_empty() {
-            return Err(Failed::usage("there is nothing to read").hint("Name a file or a folder: -f FILE"));
+            return Err(Failed::usage("no file was given").hint("Name a file or a folder: -f FILE"));
         }
         let declared = Declared::read(&self.file)?;
         if self.prune && declared.set.is_none() {
             return Err(Failed::usage("--prune needs a set: add `set: NAME` to the file")
-                .hint("Only what the set owns is deleted, and it owns what the file has declared."));
+                .hint("Only resources that the set owns are deleted: those that its files have declared."));
         }
         let sets = Sets::read(session, declared.set.as_deref()).await?;
         let names: BTreeSet<(Kind, String)> = declared
@@ -329,7 +329,7 @@ impl Source {
                     "{} runs on a cluster that is new, and a cluster must be ready before deployments are created on it",
                     calls[index].at
                 ),
-                None => format!("it takes {} calls, and a plan has at most {most}", calls.len()),
+                None => format!("the changes take {} calls, and a plan has at most {most}", calls.len()),
             };
             return Err(Failed::usage(message)
                 .hint("Apply fewer files at once, or several plans one after the other: --in-parts"));

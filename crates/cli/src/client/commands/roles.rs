@@ -11,7 +11,7 @@ use crate::client::fields::{given, merged};
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::Setup;
 
-/// Custom roles, and what they are made of.
+/// Custom roles, and their permissions.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -37,32 +37,32 @@ enum Verb {
     },
     /// Create a custom role.
     Create {
-        /// Its name.
+        /// Name of the role.
         name: String,
-        /// Its description.
+        /// Description of the role.
         #[arg(long)]
         description: Option<String>,
-        /// What it is held on: DEPLOYMENT or DAG.
+        /// Scope of the role: DEPLOYMENT or DAG.
         #[arg(long, default_value = "DEPLOYMENT")]
         scope: String,
-        /// Permission that it gives; see podium role permissions.
+        /// Permission that the role grants; see podium role permissions.
         #[arg(long, required = true)]
         permission: Vec<String>,
     },
-    /// Change a custom role; what is not named stays.
+    /// Change a custom role; other settings are kept.
     Update {
         /// Name or id.
         role: String,
-        /// Its new name.
+        /// New name of the role.
         #[arg(long)]
         name: Option<String>,
-        /// Its description.
+        /// Description of the role.
         #[arg(long)]
         description: Option<String>,
         /// Permission to add.
         #[arg(long)]
         add_permission: Vec<String>,
-        /// Permission to take away.
+        /// Permission to remove.
         #[arg(long)]
         remove_permission: Vec<String>,
     },
@@ -72,9 +72,9 @@ enum Verb {
         #[arg(required = true)]
         roles: Vec<String>,
     },
-    /// List templates to copy.
+    /// List role templates to copy.
     Templates,
-    /// List the permissions that custom roles are made of.
+    /// List the permissions that custom roles can grant.
     Permissions,
 }
 

@@ -39,26 +39,26 @@ enum Verb {
     },
     /// Create a team.
     Create {
-        /// Its name.
+        /// Name of the team.
         name: String,
-        /// Its description.
+        /// Description of the team.
         #[arg(long)]
         description: Option<String>,
-        /// Its role in the organization; the default is member.
+        /// Role of the team in the organization; the default is member.
         #[arg(long)]
         role: Option<String>,
         /// E-mail address or id of a member.
         #[arg(long, value_name = "USER")]
         member: Vec<String>,
     },
-    /// Change a team or its roles; what is not named stays.
+    /// Change a team or its roles; other settings and roles are kept.
     Update {
         /// Name or id.
         team: String,
-        /// Its new name.
+        /// New name of the team.
         #[arg(long)]
         name: Option<String>,
-        /// Its description.
+        /// Description of the team.
         #[arg(long)]
         description: Option<String>,
         #[command(flatten)]
@@ -70,7 +70,7 @@ enum Verb {
         #[arg(required = true)]
         teams: Vec<String>,
     },
-    /// The members of a team.
+    /// Members of a team.
     #[command(subcommand)]
     Member(Member),
 }

@@ -32,10 +32,10 @@ pub(crate) struct Tokens {
 enum Verb {
     /// List tokens.
     List {
-        /// Only those with a role in this workspace.
+        /// Only tokens with a role in this workspace.
         #[arg(long)]
         workspace: Option<String>,
-        /// Only those with a role on this deployment.
+        /// Only tokens with a role on this deployment.
         #[arg(long)]
         deployment: Option<String>,
         #[command(flatten)]
@@ -46,37 +46,37 @@ enum Verb {
         /// Name or id.
         token: String,
     },
-    /// Create a token and print its value, which is shown only now.
+    /// Create a token and print its value, which is shown only once.
     Create {
-        /// Its name.
+        /// Name of the token.
         name: String,
-        /// Its description.
+        /// Description of the token.
         #[arg(long)]
         description: Option<String>,
-        /// Its role.
+        /// Role of the token.
         #[arg(long)]
         role: String,
-        /// Workspace that it belongs to; the default is the organization.
+        /// Workspace that the token belongs to; the default is the organization.
         #[arg(long, conflicts_with = "deployment")]
         workspace: Option<String>,
-        /// Deployment that it belongs to.
+        /// Deployment that the token belongs to.
         #[arg(long)]
         deployment: Option<String>,
-        /// How many days it works; the default is forever.
+        /// Days until the token expires; by default it never expires.
         #[arg(long, value_name = "DAYS")]
         expires_in_days: Option<u32>,
     },
-    /// Change a token; what is not named stays.
+    /// Change a token; other settings are kept.
     Update {
         /// Name or id.
         token: String,
-        /// Its new name.
+        /// New name of the token.
         #[arg(long)]
         name: Option<String>,
-        /// Its description.
+        /// Description of the token.
         #[arg(long)]
         description: Option<String>,
-        /// Role on another workspace, such as Reports=author; roles that it has stay.
+        /// Role on another workspace, such as Reports=author; existing roles are kept.
         #[arg(long, value_name = "WORKSPACE=ROLE")]
         workspace_role: Vec<String>,
     },
@@ -113,11 +113,11 @@ enum AgentVerb {
         /// Name or id.
         token: String,
     },
-    /// Create an agent token and print its value, which is shown only now.
+    /// Create an agent token and print its value, which is shown only once.
     Create {
-        /// Its name.
+        /// Name of the token.
         name: String,
-        /// How many days it works; the default is forever.
+        /// Days until the token expires; by default it never expires.
         #[arg(long, value_name = "DAYS")]
         expires_in_days: Option<u32>,
     },
@@ -175,7 +175,7 @@ impl Tokens {
                     "tokenExpiryPeriodInDays": expires_in_days,
                 }));
                 let made = session.post::<api::Create>(&organization, &body).await?;
-                eprintln!("Created token {name}. Its value is shown only now:");
+                eprintln!("Created token {name}. Its value is shown only once:");
                 session.show_secret(&made, "token", &VIEW)
             }
             Verb::Update { token, name, description, workspace_role } => {
@@ -214,7 +214,7 @@ impl Tokens {
                     "Replace the value of token {token}? The old one stops working at once."
                 ))?;
                 let rotated = session.post::<api::Rotate>(&path, &Value::Null).await?;
-                eprintln!("Rotated token {token}. Its new value is shown only now:");
+                eprintln!("Rotated token {token}. Its new value is shown only once:");
                 session.show_secret(&rotated, "token", &VIEW)
             }
             Verb::Delete { tokens } => {
@@ -246,7 +246,7 @@ impl Agent {
             AgentVerb::Create { name, expires_in_days } => {
                 let body = given(json!({ "name": name, "tokenExpiryPeriodInDays": expires_in_days }));
                 let made = session.post::<agent_tokens::Create>(&deployment, &body).await?;
-                eprintln!("Created agent token {name}. Its value is shown only now:");
+                eprintln!("Created agent token {name}. Its value is shown only once:");
                 session.show_secret(&made, "token", &VIEW)
             }
             AgentVerb::Delete { tokens } => {

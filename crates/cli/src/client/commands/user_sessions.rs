@@ -10,7 +10,7 @@ use crate::client::ending::{Failed, Outcome};
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::Setup;
 
-/// What is signed in as you.
+/// Your sessions.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -28,12 +28,12 @@ pub(crate) struct Sessions {
 enum Verb {
     /// List your sessions: browsers, terminals and tokens that act as you.
     List(Listing),
-    /// End sessions of yours: they stop working at once.
+    /// End some of your sessions: they stop working at once.
     End {
-        /// Ids.
+        /// Ids of the sessions.
         #[arg(required_unless_present = "others", conflicts_with = "others")]
         sessions: Vec<String>,
-        /// End all except the one of this command. Tokens that never expire stay.
+        /// End all sessions except the one that this command uses. Tokens that never expire are kept.
         #[arg(long)]
         others: bool,
     },
@@ -73,7 +73,7 @@ impl Sessions {
                 for text in &sessions {
                     let wrong = |_| {
                         Failed::usage(format!("{text:?} is not the id of a session"))
-                            .hint("Those that there are: podium session list")
+                            .hint("List sessions: podium session list")
                     };
                     ids.push(text.parse().map_err(wrong)?);
                 }

@@ -12,7 +12,7 @@ use crate::client::grants::RoleChanges;
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::Setup;
 
-/// People of the organization, and their roles.
+/// Users of the organization, and their roles.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,7 @@ pub(crate) struct Users {
 enum Verb {
     /// List users.
     List {
-        /// Only those with a role in this workspace.
+        /// Only users with a role in this workspace.
         #[arg(long)]
         workspace: Option<String>,
         #[command(flatten)]
@@ -42,14 +42,14 @@ enum Verb {
         /// E-mail address or id.
         user: String,
     },
-    /// Change the roles of a user; what is not named stays.
+    /// Change the roles of a user; other roles are kept.
     Update {
         /// E-mail address or id.
         user: String,
         #[command(flatten)]
         roles: RoleChanges,
     },
-    /// Remove a user from the organization, with every role and team membership there.
+    /// Remove a user from the organization, with all roles and team memberships.
     #[command(alias = "delete")]
     Remove {
         /// E-mail address or id.

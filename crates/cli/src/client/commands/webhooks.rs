@@ -12,7 +12,7 @@ use crate::client::output::Listing;
 use crate::client::output::{View, column, wide};
 use crate::client::session::{Session, Setup, text};
 
-/// Where events of the organization are sent.
+/// Webhooks, which receive events of the organization.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -36,9 +36,9 @@ enum Verb {
         /// Name or id.
         webhook: String,
     },
-    /// Create a webhook and print its secret, which is shown only now.
+    /// Create a webhook and print its secret, which is shown only once.
     Create {
-        /// Its name.
+        /// Name of the webhook.
         name: String,
         /// URL that events are sent to.
         #[arg(long, value_name = "URL")]
@@ -46,20 +46,20 @@ enum Verb {
         #[command(flatten)]
         settings: Settings,
     },
-    /// Change a webhook; what is not named stays.
+    /// Change a webhook; other settings are kept.
     Update {
         /// Name or id.
         webhook: String,
-        /// Its new name.
+        /// New name of the webhook.
         #[arg(long)]
         name: Option<String>,
         /// URL that events are sent to.
         #[arg(long, value_name = "URL")]
         to: Option<String>,
-        /// Switch it on, or on again.
+        /// Enable the webhook.
         #[arg(long, conflicts_with = "disable")]
         enable: bool,
-        /// Switch it off.
+        /// Disable the webhook.
         #[arg(long)]
         disable: bool,
         #[command(flatten)]
@@ -81,7 +81,7 @@ enum Verb {
         #[arg(required = true)]
         webhooks: Vec<String>,
     },
-    /// What has become of events that were sent.
+    /// Deliveries of events, and their states.
     #[command(subcommand)]
     Delivery(DeliveryVerb),
 }
@@ -89,11 +89,11 @@ enum Verb {
 /// Which events are sent.
 #[derive(Args)]
 struct Settings {
-    /// Its description.
+    /// Description of the webhook.
     #[arg(long)]
     description: Option<String>,
-    /// Type of events, such as podium.deploy.failed, or podium.deployment.* for all that begin so; may be repeated. All
-    /// types by default.
+    /// Type of events, such as podium.deploy.failed, or podium.deployment.* for all types that begin with it; may be
+    /// repeated. All types by default.
     #[arg(long = "event", value_name = "TYPE")]
     events: Vec<String>,
     /// Workspace whose events are sent; may be repeated. The default is the whole organization.
@@ -110,7 +110,7 @@ enum DeliveryVerb {
     List {
         /// Name or id of the webhook.
         webhook: String,
-        /// Only those in this state: PENDING, SUCCEEDED or FAILED.
+        /// Only deliveries in this state: PENDING, SUCCEEDED or FAILED.
         #[arg(long, value_parser = ["PENDING", "SUCCEEDED", "FAILED"], ignore_case = true)]
         state: Option<String>,
         /// Maximum number of deliveries to show.
@@ -185,7 +185,7 @@ impl Webhooks {
                 body["name"] = json!(name);
                 body["url"] = json!(to);
                 let made = session.post::<api::Create>(&path, &body).await?;
-                eprintln!("Created webhook {name}. Its secret is shown only now:");
+                eprintln!("Created webhook {name}. Its secret is shown only once:");
                 session.show_secret(&made, "secret", &VIEW)
             }
             Verb::Update { webhook, name, to, enable, disable, settings } => {
@@ -206,8 +206,8 @@ impl Webhooks {
                 let path = session.webhook(&webhook).await?;
                 let rotated = session.post::<api::RotateSecret>(&path, &Value::Null).await?;
                 eprintln!(
-                    "Rotated the secret of webhook {webhook}. The old one signs too until {}. The new one is shown only \
-                     now:",
+                    "Rotated the secret of webhook {webhook}. Events are also signed with the old secret \
+                     until {}. The new secret is shown only once:",
                     text(&rotated["previousSecretExpiresAt"])
                 );
                 session.show_secret(&rotated, "secret", &VIEW)
@@ -267,7 +267,7 @@ impl DeliveryVerb {
             Self::Redeliver { webhook, delivery } => {
                 let path = of(session, &webhook, &delivery).await?;
                 let again = session.post::<api::Redeliver>(&path, &Value::Null).await?;
-                eprintln!("The event {} is sent again.", text(&again["eventId"]));
+                eprintln!("Sending the event {} again.", text(&again["eventId"]));
                 session.show(&again, &DELIVERIES)
             }
         }
@@ -299,7 +299,7 @@ async fn deliveries(
 async fn of(session: &Session, webhook: &str, delivery: &str) -> Outcome<OfWebhookDelivery> {
     let delivery_id: WebhookDeliveryId = delivery.parse().map_err(|_| {
         Failed::usage(format!("{delivery:?} is not the id of a delivery"))
-            .hint(format!("Those that there are: podium webhook delivery list {webhook:?}"))
+            .hint(format!("List deliveries: podium webhook delivery list {webhook:?}"))
     })?;
     let OfWebhook { organization_id, webhook_id } = session.webhook(webhook).await?;
     Ok(OfWebhookDelivery { organization_id, webhook_id, delivery_id })

@@ -11,7 +11,7 @@ use crate::client::fields::{given, merged};
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::Setup;
 
-/// Where an organization's deployments live together.
+/// Workspaces, which group deployments.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -37,16 +37,16 @@ enum Verb {
     },
     /// Create a workspace.
     Create {
-        /// Its name.
+        /// Name of the workspace.
         name: String,
         #[command(flatten)]
         settings: Settings,
     },
-    /// Change a workspace; what is not named stays.
+    /// Change a workspace; other settings are kept.
     Update {
         /// Name or id.
         workspace: String,
-        /// Its new name.
+        /// New name of the workspace.
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
@@ -62,7 +62,7 @@ enum Verb {
 
 #[derive(Args)]
 struct Settings {
-    /// Its description.
+    /// Description of the workspace.
     #[arg(long)]
     description: Option<String>,
     /// Whether new deployments accept deploys only from API tokens.

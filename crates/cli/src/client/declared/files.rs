@@ -60,7 +60,7 @@ impl Declared {
     fn add_text(&mut self, name: &str, text: &str) -> Outcome {
         let mut file: Declarations = serde_saphyr::from_str(text).map_err(|error| {
             Failed::usage(yaml_problem(&name, &error))
-                .hint("The fields of such a file: docs/guide/declarative.md")
+                .hint("Fields of declaration files: docs/guide/declarative.md")
         })?;
         if let Some(set) = file.set.take() {
             match &self.set {
@@ -83,11 +83,11 @@ impl Declared {
                 let key = Key::of(kind, &fields);
                 if key.has_reference() {
                     return Err(Failed::usage(format!(
-                        "{at}: what it is called by cannot be a reference: write it out"
+                        "{at}: fields that identify a resource cannot be references: write them out"
                     )));
                 }
                 if let Some(other) = self.entries.iter().find(|other| other.key == key) {
-                    return Err(Failed::usage(format!("{at} is declared already at {}", other.at)));
+                    return Err(Failed::usage(format!("{at} is already declared at {}", other.at)));
                 }
                 self.entries.push(Entry { key, fields, at });
             }

@@ -230,7 +230,7 @@ impl Planner<'_> {
         }
         let noun = key.kind.noun();
         let failed =
-            Failed::usage(format!("{at} names the {noun} {name:?}, which is neither declared nor there"));
+            Failed::usage(format!("{at} names the {noun} {name:?}, which neither exists nor is declared"));
         Err(match most_alike(&self.state.names_of(key.kind), name) {
             Some(like) => failed.hint(format!("Did you mean {like:?}?")),
             None => failed,
@@ -264,10 +264,10 @@ impl Planner<'_> {
                 let is = found.existing.form.get(*name).filter(|value| !value.is_null());
                 let is = is.map_or("not set".to_owned(), ToString::to_string);
                 return Err(Failed::usage(format!(
-                    "{}.{name} cannot be changed: it is {is}, and declared to be {}",
+                    "{}.{name} cannot be changed: it is {is}, but declared as {}",
                     entry.at, found.fields[*name]
                 ))
-                .hint("Delete it and apply again, or correct the file."));
+                .hint("Delete the resource and apply again, or correct the file."));
             }
         }
         Ok(())
@@ -289,12 +289,12 @@ impl Planner<'_> {
                     return Err(Failed::new(
                         Exit::Conflict,
                         format!(
-                            "the {noun} {label} was {drift}, and {} would be created: it may be the same",
+                            "the {noun} {label} was {drift}, and {} would be created: they may be the same",
                             made.label
                         ),
                     )
                     .hint(format!(
-                        "Declare the {noun} as it is called now, or delete it by hand, and apply again."
+                        "Declare the {noun} under its current name, or delete it by hand, and apply again."
                     )));
                 }
                 self.calls.push(Planned {

@@ -17,7 +17,7 @@ const OF_THE_LABEL: &[&str] = &["name", "objectKey", "objectType", "scope", "inv
 /// Fields that follow from others.
 const FOLLOWING: &[&str] = &["rolesCount", "status", "statusReason"];
 /// Why a call is refused that refers to a refused one.
-const FOLLOWS: &str = "it needs what is refused above";
+const FOLLOWS: &str = "it depends on a change that is refused above";
 
 /// How many resources are made, changed and deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -87,7 +87,7 @@ impl Resolving<'_> {
             (Some((name, places)), 1) => {
                 let at = places.iter().next().map_or("a file", String::as_str);
                 Err(Failed::usage(format!(
-                    "{at} refers to the environment variable {name}, which has no value here"
+                    "{at} refers to the environment variable {name}, which has no value"
                 ))
                 .hint(format!("Set it for this command: {name}=...")))
             }
@@ -95,7 +95,7 @@ impl Resolving<'_> {
                 let line = |(name, places): (&String, &BTreeSet<String>)| {
                     format!("{name}: {}", places.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
                 };
-                Err(Failed::usage(format!("{count} environment variables have no value here"))
+                Err(Failed::usage(format!("{count} environment variables have no value"))
                     .details(missing.iter().map(line))
                     .hint("Set them for this command: NAME=..."))
             }
@@ -114,9 +114,7 @@ impl Resolving<'_> {
             }
             resolved.push_str(before);
             let Some((name, after)) = after.split_once('}') else {
-                return Err(Failed::usage(format!(
-                    "{at} has a reference without an end: write ${{env:NAME}}"
-                )));
+                return Err(Failed::usage(format!("{at} has an unclosed reference: write ${{env:NAME}}")));
             };
             match (self.variable)(name) {
                 Some(value) => resolved.push_str(&value),

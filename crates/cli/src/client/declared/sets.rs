@@ -65,7 +65,7 @@ impl Sets {
         Err(match most_alike(&names, name) {
             Some(like) => failed.hint(format!("Did you mean {like:?}?")),
             None => failed.hint(
-                "A set comes to be when a file with `set: NAME` is applied. Everything that is there: podium export",
+                "A set is created when a file with `set: NAME` is applied. Export everything: podium export",
             ),
         })
     }

@@ -136,7 +136,7 @@ impl State {
 
     /// A resource as it is now, with its `ETag`.
     pub(super) async fn again(&self, session: &Session, key: &Key) -> Outcome<(Existing, Option<String>)> {
-        let Some(known) = self.get(key) else { return Err(Failed::because("it is there no more")) };
+        let Some(known) = self.get(key) else { return Err(Failed::because("it no longer exists")) };
         let path = format!(
             "/organizations/{}/{}/{}",
             session.organization().await?,

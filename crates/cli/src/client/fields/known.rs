@@ -10,8 +10,7 @@ use crate::client::ending::{Failed, Outcome, one_line};
 use crate::client::names::most_alike;
 
 /// How another runtime goes live.
-const RUNTIME: &str =
-    "Another runtime goes live with a deploy: write runtime: VERSION into podium.yaml, then podium deploy";
+const RUNTIME: &str = "To change the runtime, write runtime: VERSION into podium.yaml and run podium deploy";
 
 /// A field that a request does not have.
 struct Unknown {
@@ -44,7 +43,7 @@ pub(super) fn check<E: Endpoint>(what: &str, given: &Value) -> Outcome {
     };
     let hint = |field: &Unknown| match (field.path.as_str(), most_alike(&field.known, &field.name)) {
         ("platformRuntimeVersion", _) => RUNTIME.to_owned(),
-        _ if is_shown(field) => format!("Fields that can be: {}", field.known.join(", ")),
+        _ if is_shown(field) => format!("Fields you can set: {}", field.known.join(", ")),
         (_, Some(name)) => format!("Did you mean {name:?}?"),
         (_, None) => format!("Its fields: {}", field.known.join(", ")),
     };

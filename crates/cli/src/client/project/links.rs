@@ -96,7 +96,7 @@ pub(super) async fn lacking(
             continue;
         }
         let Some(workspace) = workspace else {
-            problems.push(format!("links: {link} cannot be there: the workspace is not there yet"));
+            problems.push(format!("links: {link} cannot be linked: the workspace does not exist yet"));
             continue;
         };
         let params = json!({ "workspaceId": workspace, "objectKey": link.key, "objectType": link.kind });

@@ -120,8 +120,7 @@ impl Project {
         match problems.is_empty() {
             true => Ok(lacking),
             false => {
-                Err(Failed::usage(format!("nothing was done: {FILE} names what is not there"))
-                    .details(problems))
+                Err(Failed::usage(format!("nothing was done: {FILE} cannot be applied")).details(problems))
             }
         }
     }
@@ -144,13 +143,13 @@ impl Project {
         }
         let choice: Vec<&str> = offered.iter().copied().filter(|version| *version != before).collect();
         let choice = match choice[..choice.len().min(MOST_RUNTIMES)].join(", ") {
-            none if none.is_empty() => "there is no other one".to_owned(),
+            none if none.is_empty() => "no other runtime is offered".to_owned(),
             some => format!("choose from {some}"),
         };
         problems.push(match before {
             "" => format!("runtime: {wanted} is not offered: {choice} (podium deployment options)"),
             before => format!(
-                "runtime: {before} cannot be moved to {wanted}: {choice}. An earlier one comes back with podium deploy rollback."
+                "runtime: {before} cannot be moved to {wanted}: {choice}. To go back to an earlier runtime: podium deploy rollback."
             ),
         });
         Ok(None)
@@ -251,7 +250,7 @@ impl Values<'_> {
             Ok(value) if !value.is_empty() => return Ok(value),
             Err(std::env::VarError::NotUnicode(_)) => {
                 return Err(Failed::usage(format!(
-                    "variables: the value of {name} in the environment is not text"
+                    "variables: the value of {name} in the environment is not valid UTF-8"
                 )));
             }
             _ => {}
@@ -297,7 +296,7 @@ fn say(name: &str, what: &str, done: Outcome) -> Outcome {
         Err(failed) if failed.status() == Some(403) => {
             let message = format!("{name} differs from {FILE} ({what}), and you may not change that");
             Err(Failed::new(Exit::Refused, message).details([failed.reason()]).hint(format!(
-                "Nothing was deployed. Somebody who may change it runs podium deploy once, or you take it out of {FILE}."
+                "Nothing was deployed. Ask somebody who may change it to run podium deploy once, or remove it from {FILE}."
             )))
         }
         Err(failed) => Err(translated(failed)),

@@ -162,7 +162,7 @@ fn what_is_missing_is_named_in_either_version() {
             );
         }
         let none = played.run(&["run", "list", "idle"]);
-        assert_eq!((none.code, none.stderr.as_str()), (Some(0), "There are none.\n"), "{version}");
+        assert_eq!((none.code, none.stderr.as_str()), (Some(0), "No results.\n"), "{version}");
     }
 }
 

@@ -26,7 +26,7 @@ fn workspaces_are_created_changed_and_deleted_by_name() {
     let deleted = desk.run(&["workspace", "delete", "Figures", "--yes"]);
     assert_eq!((deleted.code, deleted.stderr.as_str()), (Some(0), "Deleted workspace Figures.\n"));
     let gone =
-        "podium: there is no workspace called \"Figures\"\nThose that there are: podium workspace list\n";
+        "podium: there is no workspace called \"Figures\"\nList them: podium workspace list\n";
     desk.refuses(&["workspace", "get", "Figures"], 3, gone);
 }
 
@@ -195,7 +195,7 @@ fn environment_objects_clusters_ranges_and_the_audit_log() {
     ]);
     assert_eq!(desk.json(&["cluster", "get", "main"])["region"], "us-east-1");
 
-    assert_eq!(desk.run(&["ip-range", "list"]).stderr, "There are none.\n");
+    assert_eq!(desk.run(&["ip-range", "list"]).stderr, "No results.\n");
     desk.shown(&["ip-range", "create", "127.0.0.0/8", "203.0.113.0/24"]);
     assert_eq!(
         desk.shown(&["ip-range", "list", "--sort", "ipAddress", "-o", "name"]),

@@ -130,12 +130,12 @@ fn without_airflow_the_files_are_named() {
     };
     let asleep = refusing(503, "The deployment hibernates.");
     let shown = asleep.run(&["deploy", "diff"]);
-    let why = "Which DAGs that affects is unknown: The deployment hibernates.\n";
+    let why = "Cannot tell which DAGs are affected: The deployment hibernates.\n";
     assert_eq!((shown.code, shown.stdout.as_str(), shown.stderr.as_str()), (Some(0), FILES, why));
     let asked = asleep.recorded.asked().into_iter().filter(|request| request.contains("/api/v2/"));
     assert_eq!(asked.count(), 1, "it is not asked again, so that nobody waits");
     let shown = refusing(403, "No\nrights.").run(&["deploy", "diff", "--output", "jsonl"]);
-    let why = "Which DAGs that affects is unknown: No rights.\n";
+    let why = "Cannot tell which DAGs are affected: No rights.\n";
     assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), why));
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!((&shown["dags"], &shown["files"]["removed"]), (&Value::Null, &json!(["dags/old.py"])));
@@ -149,7 +149,8 @@ fn a_list_that_is_cut_off_is_compared_as_far_as_it_goes() {
         path.ends_with("/files").then_some((200, list))
     });
     let shown = played.run(&["deploy", "diff"]);
-    let said = "Only the first 1 of 20000 deployed files are compared.\nNothing differs from what runs.\n";
+    let said = "Only the first 1 of 20000 deployed files are compared.\n\
+                Nothing differs from the running version.\n";
     assert_eq!((shown.code, shown.stdout.as_str(), shown.stderr.as_str()), (Some(0), "", said));
 }
 
@@ -160,7 +161,7 @@ fn a_server_that_lists_no_files_takes_deploys_all_the_same() {
     assert_eq!(shown.code, Some(3), "{}", shown.stderr);
     // It gets as far as creating the deploy, which this server does not do.
     let sent = played.run(&["deploy"]);
-    let said = "What differs from what runs is unknown: There is none.\nPacked 3 files, ";
+    let said = "Cannot compare with the running version: There is none.\nPacked 3 files, ";
     assert!(sent.stderr.contains(said), "{}", sent.stderr);
 }
 
@@ -196,7 +197,8 @@ fn a_deploy_that_fails_shows_tracebacks() {
     assert_eq!(failed.code, Some(7), "{}", failed.stderr);
     assert!(failed.stderr.contains(&first), "{}", failed.stderr);
     let last = format!(
-        "  and 3 more: podium deploy report {DEPLOY}\nNothing of it is live: what ran before still runs.\n"
+        "  and 3 more: podium deploy report {DEPLOY}\n\
+         The deploy did not go live: the previous version is still running.\n"
     );
     assert!(failed.stderr.ends_with(&last) && !failed.stderr.contains("bad6.py"), "{}", failed.stderr);
     let shown = played.run(&["deploy", "report", DEPLOY]);
@@ -209,14 +211,14 @@ fn a_deploy_says_first_what_it_changes() {
     let desk = Desk::signed_in();
     desk.shown(&["init", "hello"]);
     let first = desk.run(&["deploy", "hello", "--create"]);
-    let said = "Nothing was deployed yet: all 4 files are new.\nPacked 4 files, ";
+    let said = "Nothing has been deployed yet: all 4 files are new.\nPacked 4 files, ";
     assert!(first.stderr.contains(said), "{}", first.stderr);
     let diff = || {
         let done = desk.run(&["deploy", "diff", "hello"]);
         assert_eq!(done.code, Some(0), "{}", done.stderr);
         (done.stdout, done.stderr)
     };
-    assert_eq!(diff(), (String::new(), "Nothing differs from what runs.\n".to_owned()));
+    assert_eq!(diff(), (String::new(), "Nothing differs from the running version.\n".to_owned()));
     let folder = desk.folder().join("hello");
     write(&folder, "dags/more.py", "");
     assert_eq!(diff(), ("Files added: dags/more.py\n".to_owned(), String::new()));

@@ -346,19 +346,19 @@ fn mistakes_in_files_are_named_with_line_and_column() {
     refused(
         "deployments:\n  - name: a\n    workspace: Defalt\n",
         2,
-        "podium: file.yaml: deployments[0] names the workspace \"Defalt\", which is neither declared nor there\nDid you mean \"Default\"?\n",
+        "podium: file.yaml: deployments[0] names the workspace \"Defalt\", which neither exists nor is declared\nDid you mean \"Default\"?\n",
     );
     refused(
         "deployments:\n  - name: a\n    workspace: Default\n    description: ${env:NONE}\n",
         2,
-        "podium: file.yaml: deployments[0].description refers to the environment variable NONE, which has no value here\n",
+        "podium: file.yaml: deployments[0].description refers to the environment variable NONE, which has no value\n",
     );
     refused(
         "tokens:\n  - name: a\n",
         2,
         "podium: file.yaml: tokens[0].role is missing: a new token needs a role\n",
     );
-    desk.refuses(&["plan"], 2, "podium: there is nothing to read\nName a file or a folder: -f FILE\n");
+    desk.refuses(&["plan"], 2, "podium: no file was given\nName a file or a folder: -f FILE\n");
     std::fs::create_dir(desk.folder().join("many")).unwrap();
     desk.refuses(&["plan", "-f", "many"], 2, "podium: many has no .yaml, .yml or .json file\n");
     std::fs::write(desk.folder().join("many/a.yaml"), "workspaces:\n  - name: One\n").unwrap();
@@ -378,7 +378,7 @@ fn more_than_a_plan_takes_is_applied_in_parts() {
     desk.refuses(
         &["apply", "-f", "file.yaml", "--yes"],
         2,
-        "podium: it takes 110 calls, and a plan has at most 99\nApply fewer files at once, or several plans one after the other: --in-parts\n",
+        "podium: the changes take 110 calls, and a plan has at most 99\nApply fewer files at once, or several plans one after the other: --in-parts\n",
     );
     let (_, said) = desk.applies(&["--in-parts"]);
     assert_eq!(

@@ -182,16 +182,16 @@ fn what_the_servers_machine_cannot_install_is_said_before_the_upload() {
     let desk = Desk::signed_in();
     desk.shown(&["init", "hello"]);
     let quiet = desk.run(&["deploy", "hello", "--create"]);
-    assert!(!quiet.stderr.contains("cannot do this"), "{}", quiet.stderr);
+    assert!(!quiet.stderr.contains("refuse the deploy"), "{}", quiet.stderr);
     std::fs::write(desk.folder().join("hello/packages.txt"), "# for the driver\nlibpq-dev\n").unwrap();
     std::fs::write(desk.folder().join("hello/requirements.txt"), "pandas\n./vendor/own-1.0.tar.gz\n")
         .unwrap();
     let told = desk.run(&["deploy", "hello"]);
-    let said = "An environment on the server's own machine cannot do this, and refuses such a deploy:\n  \
+    let said = "Environments on the server's own machine cannot install these, and refuse the deploy:\n  \
                 packages.txt, line 2: libpq-dev is a package of the operating system\n  \
                 requirements.txt, line 2: ./vendor/own-1.0.tar.gz would be built from source: only packages that have a \
                 wheel are installed\n\
-                What can: an image deploy on a cluster. See docs/guide/deploys.md#what-this-machine-cannot-install\n";
+                An image deploy on a cluster can install them. See docs/guide/deploys.md#what-this-machine-cannot-install\n";
     let (before, after) = told.stderr.split_once(said).unwrap_or_else(|| panic!("{}", told.stderr));
     assert!(!before.contains("Packed") && after.contains("Packed"), "{}", told.stderr);
 }

@@ -63,7 +63,7 @@ fn runs(pid: u32) -> bool {
 fn what_is_saved_is_deployed_and_nothing_is_left_at_the_end() {
     let bench = Workbench::new();
     let mut developing = bench.develop(&[]);
-    developing.says("Podium is at http://127.0.0.1:");
+    developing.says("Podium is running at http://127.0.0.1:");
     developing.says("Created deployment hello.");
     developing.says("Live after ");
     fs::write(bench.path("hello/dags/more.py"), "").unwrap();
@@ -79,7 +79,7 @@ fn what_is_saved_is_deployed_and_nothing_is_left_at_the_end() {
     assert!(!runs(server), "the server has stopped");
     // The next time everything is there already.
     let mut again = bench.develop(&[]);
-    again.says("Podium is at http://127.0.0.1:");
+    again.says("Podium is running at http://127.0.0.1:");
     assert_eq!(again.says("Packed "), "Packed 4 files, 694 bytes.\n");
     again.says("Live after ");
     interrupted(again);
@@ -107,7 +107,7 @@ fn what_podium_yaml_says_is_applied_at_the_start_and_when_it_is_saved() {
     developing.says("Not yet: links: no environment object that you may see has the key warehouse");
     developing.says("Live after ");
     project("runtime: 3.3.2\nvariables: [OF_FILE, MORE]\n");
-    developing.says("podium: nothing was done: podium.yaml names what is not there");
+    developing.says("podium: nothing was done: podium.yaml cannot be applied");
     assert!(developing.says("  variables: MORE").contains("/hello/.env"));
     fs::write(bench.path("hello/.env"), "MORE=\"hidden\"\n").unwrap();
     project("runtime: 3.3.2\nvariables: [OF_FILE, MORE] # now it is there\n");
@@ -128,13 +128,13 @@ fn a_kill_leaves_nothing_that_the_next_one_does_not_find() {
     let server = bench.server();
     assert!(runs(server), "the server does not notice");
     let mut next = bench.develop(&["--keep"]);
-    next.says("Podium is still at http://127.0.0.1:");
+    next.says("Podium is still running at http://127.0.0.1:");
     next.says("Live after ");
     let said = interrupted(next);
-    assert!(said.contains("The server goes on at http://127.0.0.1:"), "{said}");
+    assert!(said.contains("The server keeps running at http://127.0.0.1:"), "{said}");
     assert!(runs(server), "it is kept");
     let mut last = bench.develop(&[]);
-    last.says("Podium is still at http://127.0.0.1:");
+    last.says("Podium is still running at http://127.0.0.1:");
     last.says("Live after ");
     interrupted(last);
     assert!(!runs(server));

@@ -23,7 +23,7 @@ fn events_are_listed_with_what_and_who() {
     assert_eq!(desk.json(&["event", "list", "--limit", "1"]).as_array().map(Vec::len), Some(1));
     assert_eq!(desk.run(&["event", "list", "--type", "nonsense"]).code, Some(2));
     let none = desk.run(&["event", "list", "--type", "podium.cluster.created"]);
-    assert_eq!((none.code, none.stdout.as_str(), none.stderr.as_str()), (Some(0), "", "There are none.\n"));
+    assert_eq!((none.code, none.stdout.as_str(), none.stderr.as_str()), (Some(0), "", "No results.\n"));
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_set_exports_what_it_owns_with_the_variables_of_its_files() {
 fn a_plan_names_every_variable_that_has_no_value() {
     let desk = Desk::signed_in();
     write(&desk, OWNED);
-    let missing = "podium: 2 environment variables have no value here\n  \
+    let missing = "podium: 2 environment variables have no value\n  \
                    DATABASE_PASSWORD: file.yaml: environmentObjects[0].connection.password\n  \
                    TOKEN_OF_THE_API: file.yaml: environmentObjects[1].environmentVariable.value\n\
                    Set them for this command: NAME=...\n";
@@ -72,7 +72,7 @@ fn a_plan_names_every_variable_that_has_no_value() {
     let one = desk.run_as(&SECRETS[..1], &["plan", "-f", "file.yaml"]);
     assert_eq!(one.code, Some(2));
     let said = "podium: file.yaml: environmentObjects[1].environmentVariable.value refers to the environment variable \
-                TOKEN_OF_THE_API, which has no value here\nSet it for this command: TOKEN_OF_THE_API=...\n";
+                TOKEN_OF_THE_API, which has no value\nSet it for this command: TOKEN_OF_THE_API=...\n";
     assert_eq!(one.stderr, said);
 }
 

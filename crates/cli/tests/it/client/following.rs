@@ -93,7 +93,7 @@ fn a_change_that_fails_says_why_and_one_that_is_cancelled_says_so() {
             "podium operation cancel $(podium operation list --state pending --output name) --yes";
         let cancelled = finish(scripted.furnish(on_pipes(cancelled)), "");
         assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
-        let said = "podium: HIBERNATE of nightly was cancelled\nWhat was wanted before is wanted again.\n";
+        let said = "podium: HIBERNATE of nightly was cancelled\nThe previous settings were restored.\n";
         assert_eq!(slept.ends(), (Some(7), said.into()));
     });
 }

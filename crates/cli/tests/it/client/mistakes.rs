@@ -35,7 +35,7 @@ fn a_wrong_server_is_recognized() {
 fn a_wrong_token_of_the_environment_is_named() {
     let desk = Desk::signed_in();
     let done = desk.run_as(&[("PODIUM_TOKEN", "abc")], &["whoami"]);
-    let hint = "The token is the one in PODIUM_TOKEN: set it to one of this server.\n";
+    let hint = "The token comes from PODIUM_TOKEN: set it to a token of this server.\n";
     assert_eq!(done.code, Some(4));
     assert!(done.stderr.ends_with(hint), "{}", done.stderr);
     let done = desk.run_as(&[("PODIUM_TOKEN", "abc"), ("PODIUM_CONFIG_DIR", "unused")], &["whoami"]);
@@ -49,7 +49,7 @@ fn a_wrong_token_of_the_environment_is_named() {
 #[test]
 fn a_misspelt_column_is_named() {
     let desk = Desk::signed_in();
-    let note = "Nothing here has the field nmae. All fields: --output json\n";
+    let note = "No item has the field nmae. To see all fields: --output json\n";
     for arguments in [&["list"][..], &["get", "Default"]] {
         let all = [&["workspace"], arguments, &["--columns", "nmae,name"]].concat();
         let done = desk.run(&all);
@@ -93,7 +93,7 @@ fn what_can_be_chosen_is_said() {
         &["env", "create", "STAGE"],
         2,
         "podium: STAGE needs a value\n\
-         Give --value TEXT, or --secret NAME for the value of an environment variable here.\n",
+         Give --value TEXT, or --secret NAME to read the environment variable NAME instead.\n",
     );
     let state = desk.run(&["operation", "list", "--state", "asleep"]);
     assert_eq!(state.code, Some(2));
@@ -101,7 +101,7 @@ fn what_can_be_chosen_is_said() {
     let cluster = desk.run(&["cluster", "create", "main"]);
     assert_eq!(cluster.code, Some(1));
     let said =
-        "podium: 3 fields are not as they must be\n  cloudProvider: is required\n  region: is required\n";
+        "podium: 3 fields are invalid\n  cloudProvider: is required\n  region: is required\n";
     assert!(cluster.stderr.starts_with(said), "{}", cluster.stderr);
     assert!(cluster.stderr.contains("\nFlags: --provider, --region, --vpc. "), "{}", cluster.stderr);
     desk.shown(&["init", "hello"]);
@@ -137,8 +137,8 @@ fn a_field_that_does_not_exist_or_cannot_be_changed_is_refused() {
     desk.refuses(&[&update[..], &["schedulrSize=LARGE"]].concat(), 2, unknown);
     desk.refuses(&[&update[..], &["schedulrSize=LARGE", "--plan"]].concat(), 2, unknown);
     desk.refuses(&["deployment", "create", "other", "--set", "schedulrSize=LARGE"], 2, unknown);
-    let runtime = "podium: \"platformRuntimeVersion\" of a deployment cannot be changed\nAnother runtime goes live with a \
-                   deploy: write runtime: VERSION into podium.yaml, then podium deploy\n";
+    let runtime = "podium: \"platformRuntimeVersion\" of a deployment cannot be changed\n\
+                   To change the runtime, write runtime: VERSION into podium.yaml and run podium deploy\n";
     desk.refuses(&[&update[..], &["platformRuntimeVersion=3.2.0"]].concat(), 2, runtime);
     let variable = ["env", "create", "A", "--workspace", "Default", "--value", "x", "--set", "descripton=y"];
     let unknown =
@@ -171,7 +171,7 @@ fn a_change_is_only_said_where_something_differed() {
         (&["env", "update", "STAGE", "--workspace", "Default", "--value", "y"], "STAGE"),
     ] {
         assert_eq!(said(arguments), format!("Changed {what}.\n"));
-        assert_eq!(said(arguments), format!("Nothing was changed: {what} is so already.\n"));
+        assert_eq!(said(arguments), format!("Nothing was changed: {what} already had these values.\n"));
     }
     let secret = ["env", "create", "KEY", "--workspace", "Default", "--secret", "KEY"];
     assert_eq!(desk.run_as(&[("KEY", "one")], &secret).code, Some(0));

@@ -65,7 +65,7 @@ fn a_plan_that_would_be_refused_says_why() {
     let planned = desk.run(&["deploy", "hello", "--plan"]);
     assert_eq!(
         (planned.code, planned.stdout.as_str(), planned.stderr.as_str()),
-        (Some(0), "", "Nothing was deployed yet: all 4 files are new.\nNothing was changed.\n")
+        (Some(0), "", "Nothing has been deployed yet: all 4 files are new.\nNothing was changed.\n")
     );
     assert_eq!(desk.shown(&["deploy", "list", "--deployment", "hello", "--output", "name"]), "");
 }

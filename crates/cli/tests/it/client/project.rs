@@ -141,7 +141,7 @@ fn everything_that_is_missing_is_named_before_anything_is_made() {
     desk.project(&format!(
         "runtime: 9.9.9\n{pool}variables: [API_KEY, OTHER]\nlinks: [warehose, lake, CONNECTION/lake, x-y-z]\n"
     ));
-    let expected = "podium: nothing was done: podium.yaml names what is not there\n\
+    let expected = "podium: nothing was done: podium.yaml cannot be applied\n\
                     \x20 runtime: 9.9.9 is not offered: choose from 3.3.2, 3.3.1, 3.3.0, 3.2.2, 3.2.1 (podium deployment options)\n\
                     \x20 queues[0].nodePool: the deployment's cluster has no node pool big: see podium cluster get\n\
                     \x20 variables: API_KEY has no value: set it in the environment of this command, or in hello/.env\n\
@@ -150,7 +150,7 @@ fn everything_that_is_missing_is_named_before_anything_is_made() {
                     \x20 links: lake is the key of several objects: write AIRFLOW_VARIABLE/lake or CONNECTION/lake\n\
                     \x20 links: no environment object that you may see has the key x-y-z: create it with podium env create, or correct the key\n";
     desk.refuses(&["deploy", "hello", "--create"], 2, expected);
-    assert_eq!(desk.run(&["deployment", "list"]).stderr, "There are none.\n");
+    assert_eq!(desk.run(&["deployment", "list"]).stderr, "No results.\n");
     // The same for one that is there.
     desk.shown(&["deployment", "create", "hello", "--wait"]);
     desk.project("variables: [API_KEY]\nlinks: [warehouse]\n");
@@ -205,7 +205,7 @@ fn who_may_only_deploy_can_as_long_as_nothing_differs() {
         let message =
             format!("podium: hello differs from podium.yaml ({differs}), and you may not change that\n");
         assert!(refused.stderr.contains(&message), "{}", refused.stderr);
-        assert!(refused.stderr.contains("\nNothing was deployed. Somebody who may"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("\nNothing was deployed. Ask somebody who"), "{}", refused.stderr);
     }
 }
 
@@ -239,7 +239,7 @@ fn a_plan_of_a_deploy_says_what_the_file_changes() {
         (planned.code, planned.stderr.as_str()),
         (
             Some(0),
-            "Nothing was deployed yet: all 4 files are new.\n\
+            "Nothing has been deployed yet: all 4 files are new.\n\
              podium.yaml changes the deployment: runtime 3.3.1 -> 3.3.2\n\
              podium.yaml changes the deployment: variable API_KEY\n\
              Nothing was changed.\n"

@@ -181,7 +181,7 @@ fn an_invite_is_accepted_by_signing_in() {
     desk.shown(&["context", "use", desk.url.trim_start_matches("http://")]);
     let other = named(&["login", "--invite", "http://127.0.0.1:1"], "bob@example.com");
     assert_eq!(other.code, Some(2), "{}", other.stderr);
-    assert!(other.stderr.starts_with("podium: the link is of another server than http://127.0.0.1:1\n"));
+    assert!(other.stderr.starts_with("podium: the link is for another server, not http://127.0.0.1:1\n"));
     let weak = desk.run_with(&["login", "--invite"], &format!("{}\nGrace\nshort\n", first.trim()));
     assert_ne!(weak.code, Some(0));
     assert!(!weak.stderr.contains(first.trim().rsplit('=').next().unwrap()), "{}", weak.stderr);

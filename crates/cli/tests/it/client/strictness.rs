@@ -60,7 +60,7 @@ fn without_a_terminal_a_first_deploy_that_cannot_be_imported_fails() {
         for told in [
             "the deploy is strict, and files cannot be imported",
             "Broken: hello.py:1: ModuleNotFoundError: No module named 'nothing'",
-            "Nothing of it is live: what ran before still runs.",
+            "The deploy did not go live: the previous version is still running.",
             "To go live all the same: podium deploy hello --no-strict",
         ] {
             assert!(said.contains(told), "{told}: {said}");

@@ -14,7 +14,7 @@ use crate::local::trees::clear;
 
 /// Why an environment does not run that its operator has stopped.
 const BY_OPERATOR: &str =
-    "the operator of its machine stopped it with `podium stop`. It starts again with `podium start`";
+    "the operator of its machine stopped it with `podium stop`. Run `podium start` to start it again";
 
 /// What stands for the components of an environment that its operator has stopped.
 pub(super) fn by_operator() -> Component {

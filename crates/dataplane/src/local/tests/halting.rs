@@ -11,7 +11,7 @@ use crate::local::identity::Identity;
 use crate::local::stops::{Stop, StoppableEnvironment, stoppable_environments};
 
 const WHY: &str =
-    "the operator of its machine stopped it with `podium stop`. It starts again with `podium start`";
+    "the operator of its machine stopped it with `podium stop`. Run `podium start` to start it again";
 
 fn environment(fixture: &Fixture) -> StoppableEnvironment {
     let mut found = stoppable_environments(&fixture.plane()).unwrap();

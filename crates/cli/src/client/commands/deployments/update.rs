@@ -15,10 +15,10 @@ use crate::client::session::{Session, text};
 pub(super) struct Update {
     #[command(flatten)]
     one: One,
-    /// Its new name.
+    /// New name of the deployment.
     #[arg(long)]
     name: Option<String>,
-    /// Its description.
+    /// Description of the deployment.
     #[arg(long)]
     description: Option<String>,
     /// CELERY, KUBERNETES or PLATFORM.
@@ -30,7 +30,7 @@ pub(super) struct Update {
     /// Environment variable to set.
     #[arg(long, value_name = "NAME=VALUE")]
     variable: Vec<String>,
-    /// Secret environment variable to set to the value that it has for this command.
+    /// Secret environment variable to set; its value is taken from this command's environment.
     #[arg(long, value_name = "NAME")]
     secret: Vec<String>,
     /// Environment variable to remove.
@@ -74,7 +74,7 @@ impl Update {
         }
         for key in &self.secret {
             let missing = |_| {
-                Failed::usage(format!("{key} has no value here")).hint(format!(
+                Failed::usage(format!("the environment variable {key} has no value")).hint(format!(
                     "Set it for this command: {key}=... podium deployment update ... --secret {key}"
                 ))
             };

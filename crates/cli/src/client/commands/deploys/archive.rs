@@ -86,7 +86,7 @@ pub(super) fn files(folder: &Path) -> Outcome<Vec<File>> {
         }
         let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
         let Some(name) = relative.to_str() else {
-            return Err(Failed::usage(format!("the name of {} is not text", entry.path().display())));
+            return Err(Failed::usage(format!("the name of {} is not valid UTF-8", entry.path().display())));
         };
         let name = name.replace('\\', "/");
         if name.is_empty() {

@@ -89,7 +89,7 @@ pub(super) async fn tell(session: &Session, path: OfDeployment, files: &[File]) 
         Ok(Err(failed)) => failed.reason(),
         Err(_) => format!("it took longer than {} s", LONGEST.as_secs()),
     };
-    eprintln!("What differs from what runs is unknown: {}.", reason.trim_end_matches('.'));
+    eprintln!("Cannot compare with the running version: {}.", reason.trim_end_matches('.'));
     false
 }
 
@@ -97,8 +97,8 @@ async fn compare(session: &Session, path: OfDeployment, files: &[File]) -> Outco
     let Some(deployed) = current(session, path).await? else {
         let added: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
         let notes = vec![match files.len() {
-            1 => "Nothing was deployed yet: the only file is new.".to_owned(),
-            count => format!("Nothing was deployed yet: all {count} files are new."),
+            1 => "Nothing has been deployed yet: the only file is new.".to_owned(),
+            count => format!("Nothing has been deployed yet: all {count} files are new."),
         }];
         let files = Differences { added, ..Differences::default() };
         let dags = Some(Affected::default());
@@ -114,12 +114,12 @@ async fn compare(session: &Session, path: OfDeployment, files: &[File]) -> Outco
         Ok(dags) => Some(dags),
         Err(failed) => {
             let reason = failed.reason();
-            notes.push(format!("Which DAGs that affects is unknown: {}.", reason.trim_end_matches('.')));
+            notes.push(format!("Cannot tell which DAGs are affected: {}.", reason.trim_end_matches('.')));
             None
         }
     };
     if differences == Differences::default() {
-        notes.push("Nothing differs from what runs.".to_owned());
+        notes.push("Nothing differs from the running version.".to_owned());
     }
     let replaces_all = known > 0 && differences.removed.len() as u64 == known;
     Ok(Comparison { deploy_id: Some(deployed.deploy_id), files: differences, dags, notes, replaces_all })

@@ -21,7 +21,7 @@ impl std::fmt::Display for NoCommit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::NotInGit => "the folder is not in a git work tree",
-            Self::Changed => "there are changes that are not committed",
+            Self::Changed => "there are uncommitted changes",
             Self::NoRemote => "the work tree has no remote named origin",
         })
     }

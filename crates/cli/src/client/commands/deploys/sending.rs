@@ -27,11 +27,11 @@ pub(super) struct New {
     /// What this deploy changes.
     #[arg(long)]
     description: Option<String>,
-    /// Create the deployment if there is none of that name.
+    /// Create the deployment if it does not exist.
     #[arg(long)]
     create: bool,
-    /// Fail if a file cannot be imported, unless that is so in the live version, too: the default without a terminal.
-    /// Nothing of the deploy becomes live then.
+    /// Fail if a file cannot be imported, unless it is also broken in the live version: the default without a terminal.
+    /// A deploy that fails does not go live.
     #[arg(long, overrides_with = "no_strict")]
     strict: bool,
     /// Go live with files that cannot be imported: the default on a terminal.

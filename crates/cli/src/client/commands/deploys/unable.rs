@@ -32,12 +32,12 @@ pub(super) fn tell(folder: &Path, files: &[File]) {
     if found.is_empty() {
         return;
     }
-    shout("An environment on the server's own machine cannot do this, and refuses such a deploy:");
+    shout("Environments on the server's own machine cannot install these, and refuse the deploy:");
     found.iter().take(MOST_NAMED).for_each(|line| eprintln!("  {}", one_line(line)));
     if found.len() > MOST_NAMED {
         eprintln!("  and {} more", found.len() - MOST_NAMED);
     }
-    eprintln!("What can: an image deploy on a cluster. See {GUIDE}");
+    eprintln!("An image deploy on a cluster can install them. See {GUIDE}");
 }
 
 /// The lines of a list that say something, with their numbers.

@@ -43,7 +43,7 @@ impl Server {
         let directory = directory.map_or_else(state_directory, Ok)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         if let Some(known) = Known::read(&directory).await {
-            eprintln!("Podium is still at {} (data in {}).", known.url, directory.display());
+            eprintln!("Podium is still running at {} (data in {}).", known.url, directory.display());
             return Ok(Self { directory, known, child: None });
         }
         let log = directory.join("server.log");
@@ -67,7 +67,7 @@ impl Server {
         let url = ready(&mut child, &log).await?;
         let known = Known { url, pid: i32::try_from(child.id()).unwrap_or_default() };
         fs::write(Known::file(&directory), serde_json::to_vec(&known).map_err(std::io::Error::from)?)?;
-        eprintln!("Podium is at {} (data in {}).", known.url, directory.display());
+        eprintln!("Podium is running at {} (data in {}).", known.url, directory.display());
         Ok(Self { directory, known, child: Some(child) })
     }
 
@@ -154,7 +154,7 @@ async fn ready(child: &mut Child, log: &Path) -> Outcome<String> {
             let last: Vec<String> = said.lines().rev().take(5).map(str::to_owned).collect();
             return Err(Failed::new(Exit::Failed, "the server did not start")
                 .details(last.into_iter().rev())
-                .hint(format!("Everything that it said: {}", log.display())));
+                .hint(format!("Full output: {}", log.display())));
         }
         pause(round).await;
         round += 1;

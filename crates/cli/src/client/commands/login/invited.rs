@@ -34,8 +34,8 @@ impl Link {
     fn of(typed: &str, server: Option<&str>) -> Outcome<Self> {
         match (Self::read(typed), server) {
             (Some(link), Some(server)) if !is_same(&link.url, server) => {
-                Err(Failed::usage(format!("the link is of another server than {server}"))
-                    .hint("To use the one that the link names, leave the URL out (--url, PODIUM_URL): podium login --invite"))
+                Err(Failed::usage(format!("the link is for another server, not {server}"))
+                    .hint("To use the server of the link, leave the URL out (--url, PODIUM_URL): podium login --invite"))
             }
             (Some(link), _) => Ok(link),
             (None, Some(server)) if is_secret(typed.trim()) => {

@@ -12,7 +12,7 @@ use crate::client::ending::{Outcome, one_line};
 use crate::client::output::{Output, View, column};
 use crate::client::session::{Session, Setup, text};
 
-/// Show who you are, and where.
+/// Show the user or token that you are signed in as, and where.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

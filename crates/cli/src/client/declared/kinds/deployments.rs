@@ -110,7 +110,7 @@ pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing)
             Planner::never_changes(&found, entry, FIXED)?;
             if found.is_in(&["platformRuntimeVersion"]) {
                 planner.note(format!(
-                    "{}: the runtime is {}, and declared to be {}: a deploy changes it, not this file.",
+                    "{}: the runtime is {}, but declared as {}: a deploy changes it, not this file.",
                     entry.at,
                     found.existing.form["platformRuntimeVersion"],
                     found.fields["platformRuntimeVersion"]

@@ -107,7 +107,7 @@ const TAG: &str = podium_api::enums::TokenEntity::DagTag.as_str();
 fn on_deployment_only(grant: &Value, at: &str) -> Outcome {
     if grant.get("dag").is_some() || grant.get("dagTag").is_some() {
         return Err(Failed::usage(format!(
-            "{at}.roles: a role on a DAG names the deployment of the DAG too"
+            "{at}.roles: a role on a DAG must name the deployment of the DAG too"
         )));
     }
     Ok(())

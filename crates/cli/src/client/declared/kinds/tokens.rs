@@ -96,7 +96,7 @@ fn home(planner: &Planner<'_>, entry: &Entry, token: &Value) -> Outcome<(&'stati
         (Some(workspace), None) => ("WORKSPACE", planner.id(Kind::Workspace, workspace, &entry.at)?),
         (None, Some(_)) => {
             return Err(Failed::usage(format!(
-                "{}.workspace is missing: it names the deployment's",
+                "{}.workspace is missing: give the workspace of the deployment",
                 entry.at
             )));
         }
