@@ -71,13 +71,18 @@ pub const fn settled(status: ClusterStatus, outcome: Outcome) -> Option<ClusterS
 
 /// What can be done about a cluster that cannot be changed.
 fn instead(status: ClusterStatus) -> String {
-    let instead = match status {
+    format!("The cluster is {status} and cannot be changed this way: {}.", way_to_created(status))
+}
+
+/// What brings a cluster to CREATED, or another instead of it.
+pub const fn way_to_created(status: ClusterStatus) -> &'static str {
+    match status {
         ClusterStatus::CreateFailed => "delete it and create another",
         ClusterStatus::FailoverFailed => "first send `isFailedOver` to fail over or back once more",
         ClusterStatus::UpdateFailed => "first repeat the update",
+        ClusterStatus::AccessDenied => "first restore the access to it",
         _ => "wait until it is CREATED",
-    };
-    format!("The cluster is {status} and cannot be changed this way: {instead}.")
+    }
 }
 
 #[cfg(test)]

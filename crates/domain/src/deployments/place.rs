@@ -7,6 +7,7 @@ use podium_api::deployments::CreateDeploymentRequest;
 use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, DeploymentType};
 use podium_api::workspaces::Workspace;
 
+use crate::clusters::states::way_to_created;
 use crate::options;
 use crate::refusal::{Fields, Refusal, Result};
 
@@ -117,7 +118,7 @@ pub fn on_cluster(
         return Err(Refusal::field("clusterId", "notFound", message));
     };
     if cluster.status != ClusterStatus::Created {
-        let message = format!("is a cluster that is {}: wait until it is CREATED", cluster.status);
+        let message = format!("is a cluster that is {}: {}", cluster.status, way_to_created(cluster.status));
         return Err(Refusal::field("clusterId", "notReady", message));
     }
     let kind = match cluster.r#type {

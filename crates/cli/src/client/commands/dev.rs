@@ -145,8 +145,9 @@ impl Dev {
             let message = format!(
                 "deployment {name} is not a development deployment: podium dev would overwrite its files"
             );
-            return Err(Failed::new(Exit::Refused, message)
-                .hint("To create one, give a new name: podium dev --deployment NAME. To deploy once: podium deploy"));
+            return Err(Failed::new(Exit::Refused, message).hint(
+                "To create one, give a new name: podium dev --deployment NAME. To deploy once: podium deploy",
+            ));
         }
         let hibernation = &deployment["scalingSpec"]["hibernationSpec"]["override"];
         if hibernation["isHibernating"] == json!(true) {

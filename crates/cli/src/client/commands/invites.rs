@@ -69,12 +69,11 @@ impl Invites {
     pub(crate) async fn run(self) -> Outcome {
         let session = self.setup.open()?;
         let of = async |invite: &str| {
-            let invite_id = invite
-                .parse()
-                .map_err(|_| {
-                    Failed::usage(format!("{invite:?} is not the id of an invite"))
-                        .hint("podium invite create shows the id. To invite somebody again: podium invite create EMAIL")
-                })?;
+            let invite_id = invite.parse().map_err(|_| {
+                Failed::usage(format!("{invite:?} is not the id of an invite")).hint(
+                    "podium invite create shows the id. To invite somebody again: podium invite create EMAIL",
+                )
+            })?;
             Ok::<_, Failed>(OfInvite { organization_id: session.organization().await?, invite_id })
         };
         match self.verb {

@@ -161,7 +161,7 @@ mod tests {
             ("workspaces:\n  - description: b\n", "file.yaml:2:5: "),
             ("deployments:\n  - name: a\n    workspace: w\n    schedulerSize: HUGE\n", "file.yaml:4:20: "),
             ("workspaces: [\n", "file.yaml:"),
-            ("workspaces:\n  - name: a\n  - name: A\n", "is declared already at file.yaml: workspaces[0]"),
+            ("workspaces:\n  - name: a\n  - name: A\n", "is already declared at file.yaml: workspaces[0]"),
         ] {
             let said = read(text).unwrap_err();
             assert!(said.contains(place), "{text}: {said}");

@@ -25,8 +25,7 @@ fn workspaces_are_created_changed_and_deleted_by_name() {
     );
     let deleted = desk.run(&["workspace", "delete", "Figures", "--yes"]);
     assert_eq!((deleted.code, deleted.stderr.as_str()), (Some(0), "Deleted workspace Figures.\n"));
-    let gone =
-        "podium: there is no workspace called \"Figures\"\nList them: podium workspace list\n";
+    let gone = "podium: there is no workspace called \"Figures\"\nList them: podium workspace list\n";
     desk.refuses(&["workspace", "get", "Figures"], 3, gone);
 }
 

@@ -100,8 +100,7 @@ fn what_can_be_chosen_is_said() {
     assert!(state.stderr.contains("write one of pending, running, succeeded, "), "{}", state.stderr);
     let cluster = desk.run(&["cluster", "create", "main"]);
     assert_eq!(cluster.code, Some(1));
-    let said =
-        "podium: 3 fields are invalid\n  cloudProvider: is required\n  region: is required\n";
+    let said = "podium: 3 fields are invalid\n  cloudProvider: is required\n  region: is required\n";
     assert!(cluster.stderr.starts_with(said), "{}", cluster.stderr);
     assert!(cluster.stderr.contains("\nFlags: --provider, --region, --vpc. "), "{}", cluster.stderr);
     desk.shown(&["init", "hello"]);

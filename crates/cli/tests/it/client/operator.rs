@@ -143,8 +143,7 @@ fn whoever_has_signed_in_anywhere_is_not_the_operator_by_accident() {
     stored["current"] = serde_json::Value::Null;
     fs::write(&contexts, stored.to_string()).unwrap();
     let done = desk.operate(&["whoami"]);
-    let choose =
-        format!("podium context use {}. List contexts: podium context list", desk.program.address);
+    let choose = format!("podium context use {}. List contexts: podium context list", desk.program.address);
     let said =
         format!("podium: you are not signed in to a server\nNo context is the current one: {choose}\n");
     assert_eq!(done.stderr, said);

@@ -558,7 +558,7 @@ fn custom_role(name: &str) -> Value {
     json!({ "name": name, "scopeType": "DEPLOYMENT", "permissions": ["deployment.get"] })
 }
 
-/// A webhook whose receiver does not answer.
+/// A webhook whose receiver does not answer, and is told of hardly anything: a walk causes thousands of events.
 fn webhook(name: &str) -> Value {
-    json!({ "name": name, "url": "http://127.0.0.1:1024/hook" })
+    json!({ "name": name, "url": "http://127.0.0.1:1024/hook", "eventTypes": ["podium.task.interrupted"] })
 }

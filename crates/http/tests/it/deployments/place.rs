@@ -153,6 +153,8 @@ on_both_engines! {
         app.settle_cluster(id, ClusterStatus::CreateFailed).await;
         let answer = create(&app, workspace, json!({ "clusterId": id })).await;
         assert_eq!(answer.wrong_fields(), ["clusterId: notReady"]);
+        let failed = "clusterId is a cluster that is CREATE_FAILED: delete it and create another";
+        assert_eq!(answer.refused(400), failed);
     }
 
     async fn a_cluster_that_is_not_for_the_workspace_reads_as_one_that_is_not(app) {

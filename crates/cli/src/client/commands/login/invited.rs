@@ -33,10 +33,12 @@ impl Link {
 
     fn of(typed: &str, server: Option<&str>) -> Outcome<Self> {
         match (Self::read(typed), server) {
-            (Some(link), Some(server)) if !is_same(&link.url, server) => {
-                Err(Failed::usage(format!("the link is for another server, not {server}"))
-                    .hint("To use the server of the link, leave the URL out (--url, PODIUM_URL): podium login --invite"))
-            }
+            (Some(link), Some(server)) if !is_same(&link.url, server) => Err(Failed::usage(format!(
+                "the link is for another server, not {server}"
+            ))
+            .hint(
+                "To use the server of the link, leave the URL out (--url, PODIUM_URL): podium login --invite",
+            )),
             (Some(link), _) => Ok(link),
             (None, Some(server)) if is_secret(typed.trim()) => {
                 Ok(Self { url: server.to_owned(), secret: typed.trim().to_owned() })
