@@ -83,11 +83,9 @@ pub fn escaped_json(json: String) -> String {
     escaped
 }
 
-/// Whether a text has the first byte of a character that steers; most have none. It looks at whole blocks, which the compiler
-/// turns into a few wide comparisons: every response is looked at.
+/// Whether a text has the first byte of a character that steers; most have none. Every response is looked at.
 fn may_steer(text: &[u8]) -> bool {
-    let is_first = |byte: &u8| matches!(byte, 0x7f | 0xc2 | 0xe2);
-    text.chunks(256).any(|block| block.iter().fold(false, |found, byte| found | is_first(byte)))
+    memchr::memchr3(0x7f, 0xc2, 0xe2, text).is_some()
 }
 
 /// The same of bytes; what is no text is left alone.

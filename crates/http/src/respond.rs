@@ -1,5 +1,6 @@
 //! Responses: JSON with its `ETag`, no content, or a stream.
 
+use std::cell::Cell;
 use std::future::{Future, ready};
 
 use bytes::Bytes;
@@ -16,6 +17,14 @@ use crate::errors::Failure;
 
 /// How many bytes of the SHA-256 an `ETag` contains: a collision would take 2^96 attempts.
 const DIGEST: usize = 24;
+
+/// A draft that has grown beyond this is not kept for the next response.
+const LARGEST_DRAFT: usize = 256 * 1024;
+
+thread_local! {
+    /// Responses are serialized here and copied once, instead of each growing a buffer of its own.
+    static DRAFT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// Marks a response that is passed through unchanged: it is already compressed, or a stream.
 #[derive(Clone, Copy, Debug)]
@@ -97,12 +106,17 @@ impl WrittenReply {
     /// Serializes the reply of an endpoint.
     pub(crate) fn new<R: Reply>(reply: &R) -> Result<Self, Failure> {
         let (version, body) = reply.parts();
-        let mut bytes = Vec::with_capacity(1024);
+        let mut draft = DRAFT.take();
+        draft.clear();
         if let Some(body) = body {
-            serde_json::to_writer(&mut bytes, body).map_err(|error| {
+            serde_json::to_writer(&mut draft, body).map_err(|error| {
                 tracing::error!(%error, "could not serialize a response");
                 Failure::server(StatusCode::INTERNAL_SERVER_ERROR, "Internal server error.")
             })?;
+        }
+        let bytes = draft.to_vec();
+        if draft.capacity() <= LARGEST_DRAFT {
+            DRAFT.set(draft);
         }
         Ok(Self::of(R::KIND, version, bytes))
     }
