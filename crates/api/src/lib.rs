@@ -33,6 +33,7 @@ pub mod environment_objects;
 mod error;
 pub mod events;
 pub mod front_door;
+mod hex;
 mod id;
 mod ids;
 pub mod invites;
@@ -63,6 +64,7 @@ pub mod workspaces;
 
 pub use endpoint::{Access, Description, Endpoint, Method, Nothing};
 pub use error::{ErrorBody, FieldError, counted};
+pub use hex::{hex, unhex};
 pub use id::{Id, NotAnId};
 pub use ids::*;
 pub use named::Named;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use podium_api::enums::UserStatus;
 use podium_api::subjects::SubjectProfile;
-use podium_api::{DeploymentId, Id, OrganizationId, SessionId, SubjectId, Timestamp, WorkspaceId};
+use podium_api::{DeploymentId, Id, OrganizationId, SessionId, SubjectId, Timestamp, WorkspaceId, hex};
 use podium_db::{AdvisoryLock, Change, Conn, Guard, Tx, joined};
 use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::{Grants, Refusal, Target};
@@ -28,7 +28,6 @@ use tokio::sync::watch::Sender;
 
 pub use self::watch::Watch;
 use crate::error::{Error, Result, Unauthenticated};
-use crate::secrets::hex;
 use crate::sessions::OpenSession;
 use crate::signing::TokenError;
 use crate::{App, allowed_ip_address_ranges, secrets};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use podium_api::deploy_files::{self as api, DeployFile, DeployFiles, MOST_FILES};
-use podium_api::{Id, Many, UploadId};
+use podium_api::{Id, Many, UploadId, hex};
 use podium_domain::Refusal;
 use podium_objects::Listed;
 use podium_store::deploys::{self, UploadRow};
@@ -17,7 +17,6 @@ use quick_cache::sync::Cache;
 use crate::cx::{Call, Cx};
 use crate::deploys::proven;
 use crate::error::{Error, Result};
-use crate::secrets::hex;
 use crate::shared_capacity::SharedCapacity;
 
 /// How many archives are read at once; further ones are refused and can be retried.

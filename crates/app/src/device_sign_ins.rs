@@ -11,7 +11,7 @@ use std::time::Duration;
 use podium_api::auth::SignIn;
 use podium_api::device_sign_ins::{self as api, DeviceSignInProgress, StartedDeviceSignIn};
 use podium_api::enums::{DeviceSignInDecision, DeviceSignInStatus};
-use podium_api::{Endpoint, Many, Nothing, Reply, Timestamp};
+use podium_api::{Endpoint, Many, Nothing, Reply, Timestamp, hex};
 use podium_db::{AdvisoryLock, Tx};
 use podium_domain::{Refusal, device_sign_ins as rules};
 use podium_store::device_sign_ins::{self, DeviceSignIn, NewDeviceSignIn};
@@ -23,7 +23,7 @@ use crate::authority::Authority;
 use crate::cx::{Call, Cx, Request};
 use crate::error::{Error, Result};
 use crate::public_cx::PublicCx;
-use crate::secrets::{hex, sha256, sha256_hex};
+use crate::secrets::{sha256, sha256_hex};
 use crate::throttle::{Account, Place};
 use crate::{App, audit, sessions};
 

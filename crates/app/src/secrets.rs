@@ -5,6 +5,7 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use aws_lc_rs::{digest, hmac};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use podium_api::{hex, unhex};
 use zeroize::Zeroizing;
 
 use crate::world::World;
@@ -98,16 +99,6 @@ fn signed(purpose: &str, text: &str) -> Vec<u8> {
     [purpose.as_bytes(), b"\0", text.as_bytes()].concat()
 }
 
-/// Bytes from hexadecimal; `None` if it is invalid.
-pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let byte = |pair: &[u8; 2]| {
-        let digits = pair.iter().all(u8::is_ascii_hexdigit);
-        u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok().filter(|_| digits)
-    };
-    rest.is_empty().then(|| pairs.iter().map(byte).collect())?
-}
-
 /// The SHA-256 of something, in lower-case hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&sha256(bytes))
@@ -123,16 +114,6 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut out = [0; 32];
     out.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
     out
-}
-
-/// Bytes in lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]])
-        .map(char::from)
-        .collect()
 }
 
 #[cfg(test)]

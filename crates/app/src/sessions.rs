@@ -10,7 +10,7 @@ use std::time::Duration;
 use podium_api::auth::SignInRequest;
 use podium_api::enums::{SessionKind, UserStatus};
 use podium_api::subjects::SubjectProfile;
-use podium_api::{AuditLogId, Method, OrganizationId, SessionId, SubjectId, Timestamp, UserId};
+use podium_api::{AuditLogId, Method, OrganizationId, SessionId, SubjectId, Timestamp, UserId, hex, unhex};
 use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
 use podium_store::user_sessions::{self, UserSessionRow};
@@ -19,7 +19,7 @@ use podium_store::{Doorkeeper, credentials, device_sign_ins, front_door, subject
 use crate::authority::{Authority, rights_lock, sessions_change};
 use crate::cx::Request;
 use crate::error::{Error, Result, Unauthenticated};
-use crate::secrets::{hex, sha256, sha256_hex, unhex};
+use crate::secrets::{sha256, sha256_hex};
 use crate::user_sessions::origin;
 use crate::{App, audit, auth};
 

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use podium_api::{CredentialId, SubjectId, Timestamp};
+use podium_api::{CredentialId, SubjectId, Timestamp, hex};
 use podium_store::signing_keys::SigningKeyRow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::secrets::{Secrets, hex};
+use crate::secrets::Secrets;
 use crate::world::World;
 
 /// The claims of a token. Rights come from the store, never from here.

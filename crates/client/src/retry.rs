@@ -71,7 +71,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// A new `Idempotency-Key`.
 pub(crate) fn new_key() -> String {
-    random_bytes::<16>().iter().map(|byte| format!("{byte:02x}")).collect()
+    podium_api::hex(&random_bytes::<16>())
 }
 
 fn random_number() -> u64 {

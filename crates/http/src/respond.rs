@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG};
 use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Body as _;
-use podium_api::{Blank, Many, Nothing, One, Reply, ReplyKind};
+use podium_api::{Blank, Many, Nothing, One, Reply, ReplyKind, hex};
 use podium_app::Replay;
-use podium_app::secrets::{hex, sha256};
+use podium_app::secrets::sha256;
 
 use crate::bind::Env;
 use crate::body::{Body, whole};

@@ -52,7 +52,7 @@ impl BlockId {
 
     /// In hexadecimal, as one word.
     pub fn to_hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        podium_api::hex(&self.0)
     }
 }
 

@@ -265,7 +265,7 @@ impl Work {
             }
         };
         draft.commit(&key)?;
-        let sha256 = sha256.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = podium_api::hex(sha256.finish().as_ref());
         let removal = Removal { store: Arc::clone(&store), key: key.clone(), is_off: false };
         let kept = StoredObject { key, contents, sha256, removal: Some(removal) };
         if let Some((staging, most)) = block {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use podium_api::{Method, Timestamp};
+use podium_api::{Method, Timestamp, unhex};
 use podium_domain::Refusal;
 use podium_domain::airflow::Rights;
 use podium_store::InScope;
@@ -13,7 +13,7 @@ use super::db;
 use super::system;
 use crate::authority::{Authority, Member};
 use crate::error::{Error, Result, Unauthenticated};
-use crate::secrets::{sha256, sha256_hex, unhex};
+use crate::secrets::{sha256, sha256_hex};
 use crate::sessions::OpenSession;
 use crate::{App, audit};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use podium_api::front_door::{self as api, OpenedDeployment};
-use podium_api::{DeploymentId, Many, Timestamp};
+use podium_api::{DeploymentId, Many, Timestamp, hex};
 use podium_domain::Refusal;
 use podium_store::Scope;
 use podium_store::front_door::{self, DeploymentRef, EnvironmentAccess};
@@ -16,7 +16,7 @@ use crate::authority::Authority;
 use crate::cx::{Call, Cx};
 use crate::deployments;
 use crate::error::{Error, Result};
-use crate::secrets::{hex, sha256_hex};
+use crate::secrets::sha256_hex;
 
 /// How long a code works.
 const CODE: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! Signed tokens. They are useless until they are stored, and storing them takes proof of the right to.
 
 use podium_api::enums::SessionKind;
-use podium_api::{CredentialId, SubjectId, Timestamp, UserId};
+use podium_api::{CredentialId, SubjectId, Timestamp, UserId, hex};
 use podium_db::Tx;
 use podium_store::credentials::{self, NewSession, NewToken};
 use podium_store::user_sessions::SessionOrigin;
@@ -9,7 +9,7 @@ use podium_store::{Doorkeeper, Scope};
 
 use crate::App;
 use crate::error::Result;
-use crate::secrets::{hex, sha256_hex};
+use crate::secrets::sha256_hex;
 use crate::signing::Claims;
 
 impl App {

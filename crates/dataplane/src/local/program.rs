@@ -42,7 +42,7 @@ impl Program {
             add(name.as_bytes());
             add(value.reveal().as_bytes());
         }
-        all.sign().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        podium_api::hex(all.sign().as_ref())
     }
 }
 

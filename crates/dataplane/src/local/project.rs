@@ -133,7 +133,7 @@ fn hash_of(root: &Path, folders: &[&str]) -> io::Result<String> {
             }
         }
     }
-    Ok(hash.finish().as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+    Ok(podium_api::hex(&hash.finish().as_ref()[..16]))
 }
 
 #[cfg(test)]

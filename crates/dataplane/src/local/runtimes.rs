@@ -310,7 +310,7 @@ fn is_ready(directory: &Path, seal: &str) -> bool {
 
 /// Identifies the packages and the interpreter of a runtime.
 pub(super) fn seal(lock: &str, python: &Python) -> String {
-    let hash: String = digest(&SHA256, lock.as_bytes()).as_ref().iter().map(|b| format!("{b:02x}")).collect();
+    let hash = podium_api::hex(digest(&SHA256, lock.as_bytes()).as_ref());
     format!("{hash} {}\n", python.path.display())
 }
 

@@ -25,7 +25,7 @@ pub(super) fn closed(directory: &Path, user: u32) -> io::Result<PathBuf> {
 
 fn find(directory: &Path, user: Option<u32>, mode: u32) -> io::Result<PathBuf> {
     let hash = digest(&SHA256, directory.as_os_str().as_encoded_bytes());
-    let hash: String = hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let hash = podium_api::hex(&hash.as_ref()[..6]);
     let is_root = rustix::process::geteuid().is_root();
     // Not /tmp: confined environments have a private one.
     let places = if is_root { ["/run", "/var/tmp"] } else { ["/var/tmp", "/dev/shm"] };

@@ -296,7 +296,7 @@ fn list_in(pieces: usize, bytes: &[u8], most: usize) -> (Vec<(String, u64, Strin
     bytes.chunks(pieces).for_each(|piece| checker.push(piece).unwrap());
     let listed = checker.finish_listing(most).unwrap();
     let shown = |file: ArchivedFile| {
-        let hash = file.sha256.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let hash = podium_api::hex(&file.sha256[..4]);
         (file.path, file.size, hash)
     };
     (listed.files.into_iter().map(shown).collect(), listed.total)

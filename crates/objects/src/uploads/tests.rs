@@ -85,7 +85,7 @@ fn a_valid_archive_is_stored() {
     });
     assert_eq!((contents.bytes, contents.entries), (bytes.len() as u64, 2));
     let digest = digest::digest(&digest::SHA256, &bytes);
-    assert_eq!(sha256, digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    assert_eq!(sha256, podium_api::hex(digest.as_ref()));
     assert_eq!(place.files(), [key().to_string()]);
     let read = place.run(async |uploads| uploads.open(key()).await.unwrap().unwrap());
     assert!(std::io::Read::bytes(read).map(std::result::Result::unwrap).eq(bytes));

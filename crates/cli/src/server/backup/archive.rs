@@ -205,7 +205,7 @@ impl<R: Read> Hashing<R> {
     }
 
     pub(crate) fn finish(self) -> String {
-        self.context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        podium_api::hex(self.context.finish().as_ref())
     }
 }
 

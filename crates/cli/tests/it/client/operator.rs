@@ -145,7 +145,7 @@ fn whoever_has_signed_in_anywhere_is_not_the_operator_by_accident() {
     let done = desk.operate(&["whoami"]);
     let choose = format!("podium context use {}. List contexts: podium context list", desk.program.address);
     let said =
-        format!("podium: you are not signed in to a server\nNo context is the current one: {choose}\n");
+        format!("podium: you are not signed in to a server\nNo context is current: {choose}\n");
     assert_eq!(done.stderr, said);
     assert_eq!((done.code, done.stdout.as_str()), (Some(4), ""));
 }

@@ -123,7 +123,7 @@ fn hash(parts: &[&str]) -> String {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    hash.finish().as_ref().iter().take(20).map(|byte| format!("{byte:02x}")).collect()
+    podium_api::hex(&hash.finish().as_ref()[..20])
 }
 
 #[cfg(test)]

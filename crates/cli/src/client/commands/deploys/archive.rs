@@ -59,8 +59,7 @@ impl File {
                     count => hash.update(&buffer[..count]),
                 }
             }
-            let hash: String = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-            Ok::<_, std::io::Error>(hash == sha256)
+            Ok::<_, std::io::Error>(podium_api::hex(hash.finish().as_ref()) == sha256)
         };
         read().map_err(|error| Failed::because(format!("{} cannot be read: {error}", self.path.display())))
     }
