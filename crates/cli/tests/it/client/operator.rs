@@ -144,8 +144,7 @@ fn whoever_has_signed_in_anywhere_is_not_the_operator_by_accident() {
     fs::write(&contexts, stored.to_string()).unwrap();
     let done = desk.operate(&["whoami"]);
     let choose = format!("podium context use {}. List contexts: podium context list", desk.program.address);
-    let said =
-        format!("podium: you are not signed in to a server\nNo context is current: {choose}\n");
+    let said = format!("podium: you are not signed in to a server\nNo context is current: {choose}\n");
     assert_eq!(done.stderr, said);
     assert_eq!((done.code, done.stdout.as_str()), (Some(4), ""));
 }
