@@ -2,7 +2,7 @@
 
 use askama::Template;
 use podium_api::deployments::{self, Deployment};
-use podium_api::enums::{DeploymentStatus, OperationState};
+use podium_api::enums::{DeploymentStatus, OperationKind, OperationState};
 use podium_api::operations::{self, Operation};
 use podium_api::{Timestamp, deployment_logs, tokens};
 
@@ -118,7 +118,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     Answer::page(&page)
 }
 
-/// Leaves out what has succeeded since, on the same deployment or cluster; its deletion, too.
+/// Leaves out what a later operation on the same deployment or cluster has made up for.
 async fn without_mended(
     visit: &OrganizationVisit<'_>,
     mut failed: Vec<Operation>,
@@ -132,10 +132,32 @@ async fn without_mended(
     asked.extend(targets.iter().map(|id| ("targetIds", id.as_str())));
     let done = visit.calls().get::<operations::List>(visit.here(), &asked).await?.operations;
     let is_mended = |of: &Operation| {
-        done.iter().any(|later| later.target.id == of.target.id && later.created_at > of.created_at)
+        done.iter().any(|later| {
+            later.target.id == of.target.id
+                && later.created_at > of.created_at
+                && makes_up_for(later.kind, of.kind)
+        })
     };
     failed.retain(|of| !is_mended(of));
     Ok(failed)
+}
+
+/// Whether the success of one kind of operation makes up for an earlier failure of another: a hibernation says nothing of a
+/// deploy.
+fn makes_up_for(later: OperationKind, earlier: OperationKind) -> bool {
+    use OperationKind::{
+        CleanUp, Create, Delete, Deploy, Failback, Failover, Hibernate, Rollback, RuntimeUpgrade, Transfer,
+        Update, Wake,
+    };
+    let alike = match earlier {
+        Deploy | Rollback | RuntimeUpgrade => matches!(later, Deploy | Rollback | RuntimeUpgrade),
+        Create | Update | Transfer => matches!(later, Update | Transfer),
+        Hibernate | Wake => matches!(later, Hibernate | Wake),
+        Failover | Failback => matches!(later, Failover | Failback),
+        CleanUp => later == CleanUp,
+        Delete => false,
+    };
+    alike || later == Delete
 }
 
 async fn unhealthy(visit: &OrganizationVisit<'_>, of: &Deployment) -> Option<Attention> {
@@ -192,4 +214,17 @@ fn expiring(visit: &OrganizationVisit<'_>, of: &tokens::ApiToken) -> Option<Atte
         action: ("Rotate it", href.clone()),
         href,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_forgotten_only_for_what_makes_up_for_it() {
+        let up = OperationKind::ALL.iter().filter(|later| makes_up_for(**later, OperationKind::Deploy));
+        let up: Vec<_> = up.copied().map(OperationKind::as_str).collect();
+        assert_eq!(up, ["DEPLOY", "ROLLBACK", "RUNTIME_UPGRADE", "DELETE"]);
+        assert!(!makes_up_for(OperationKind::CleanUp, OperationKind::Update));
+    }
 }
