@@ -1,17 +1,15 @@
 //! `podium`: serve, and every command a person types.
 //!
-//! Commands of the operator ([`server`]) open an installation on their own machine. All others ([`client`]) call the API
-//! of a server, wherever it is, as anyone else could.
+//! Commands of the operator (`podium-server`) open an installation on their own machine. All others ([`client`]) call the
+//! API of a server, wherever it is, as anyone else could.
 
 mod client;
-mod failure;
-mod server;
-mod terminal;
-mod typed;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use podium_server as server;
+use podium_terminal::{self as terminal, typed};
 
 use crate::client::commands::allowed_ip_address_ranges::IpRanges;
 

@@ -12,7 +12,7 @@ const PROOFS: &[&str] = &["Doorkeeper", "Founder", "Housekeeper", "Scope", "Stew
 /// The functions of the store that hand out the right to act for the system.
 const OPENERS: &[&str] = &["open", "view"];
 /// Their allowed callers: the start of a server, and commands that read an installation without starting it.
-const HOMES: &[&str] = &["crates/app/src/start.rs", "crates/cli/src/server/settings.rs"];
+const HOMES: &[&str] = &["crates/app/src/start.rs", "crates/server/src/settings.rs"];
 
 /// Functions of the store that look beyond the organization of their scope; their docs say why.
 const UNSCOPED: &[&str] = &["find_or_make_invitee", "free_namespace"];

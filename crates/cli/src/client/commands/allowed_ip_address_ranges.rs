@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::client::ending::Outcome;
 use crate::client::output::{Listing, View, column, wide};
 use crate::client::session::Setup;
-use crate::server::ip_range::Reset;
+use crate::server::Reset;
 
 /// Allowed address ranges; an operator who is locked out can reset them.
 #[derive(Subcommand)]

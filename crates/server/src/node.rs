@@ -12,15 +12,15 @@ use podium_store::nodes::{self, NodeRow};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::server::settings::Installation;
-use crate::server::table;
+use crate::settings::Installation;
+use crate::table;
 
 /// What is lost when a node is removed.
 const LOST: &str = "Their Airflow metadata (runs, their states, variables and connections that were created in Airflow) and their task logs on that node are lost.";
 
 /// The machines that run environments.
 #[derive(Subcommand)]
-pub(crate) enum Node {
+pub enum Node {
     /// Show the nodes, when each was last seen and how many deployments it runs.
     ///
     /// Reads the installation's database, even while servers are running, and changes nothing.
@@ -37,7 +37,7 @@ pub(crate) enum Node {
 /// Which installation.
 #[derive(Args)]
 #[command(after_help = "Example: podium node list --database-url postgres://podium@db.example.com/podium")]
-pub(crate) struct List {
+pub struct List {
     #[command(flatten)]
     installation: Installation,
     /// As JSON, for programs.
@@ -50,7 +50,7 @@ pub(crate) struct List {
 #[command(
     after_help = "Example: podium node forget machine-2 --database-url postgres://podium@db.example.com/podium"
 )]
-pub(crate) struct Forget {
+pub struct Forget {
     #[command(flatten)]
     installation: Installation,
     /// The node to remove.

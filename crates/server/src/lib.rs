@@ -1,4 +1,6 @@
-//! Commands of the operator, on the server's own machine: they open an installation themselves.
+//! `podium serve`, and the commands of the operator on the server's own machine: they open an installation themselves.
+//!
+//! It takes nothing from the client: what both have in common is in `podium-terminal`.
 
 #[cfg(target_os = "linux")]
 mod backup;
@@ -7,7 +9,8 @@ mod data_dir;
 mod data_plane;
 #[cfg(target_os = "linux")]
 mod environments;
-pub(crate) mod ip_range;
+mod failure;
+mod ip_range;
 mod joining;
 mod limits;
 mod log;
@@ -31,13 +34,14 @@ use std::pin::Pin;
 
 use clap::Subcommand;
 
-use crate::failure::Failure;
-
-pub(crate) use data_dir::{OPERATOR_KEY, OWNER_TOKEN, SOCKET};
+pub use data_dir::{OPERATOR_KEY, OWNER_TOKEN, SOCKET};
+pub use failure::Failure;
+pub use ip_range::Reset;
 
 /// A command of the operator.
 #[derive(Subcommand)]
-pub(crate) enum Command {
+#[expect(missing_docs, reason = "the help of a variant without docs is that of its arguments")]
+pub enum Command {
     /// Serve the API.
     Serve(Box<serve::Serve>),
     /// Write a backup of an embedded installation to one file.
@@ -73,7 +77,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// Runs to the end.
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub fn run(self) -> Result<(), Failure> {
         match self {
             // Before there are other threads: a multi-threaded process cannot enter other namespaces.
             Self::Confine(command) => command.run(),
@@ -86,9 +90,7 @@ impl Command {
 
 /// Runs a future of an operator's command.
 #[tokio::main]
-pub(crate) async fn block_on(
-    work: Pin<Box<dyn Future<Output = Result<(), Failure>>>>,
-) -> Result<(), Failure> {
+pub async fn block_on(work: Pin<Box<dyn Future<Output = Result<(), Failure>>>>) -> Result<(), Failure> {
     work.await
 }
 

@@ -5,7 +5,7 @@ use podium_app::{App, Error};
 use podium_dataplane::Planes;
 
 use crate::failure::Failure;
-use crate::server::settings::Installation;
+use crate::settings::Installation;
 
 /// The message if an operator removed this node while it was running.
 pub(crate) const FORGOTTEN: &str = "an operator has removed this node (`podium node forget`): its deployments now run on other nodes. Start it again to join as a new node; the environments that it ran are then set aside";

@@ -25,11 +25,11 @@ pub(crate) const SECRET_KEY: &str = "secret-key";
 /// Where a restore unpacks, until all of it is checked.
 pub(crate) const RESTORING: &str = ".restoring";
 /// The token of the first owner.
-pub(crate) const OWNER_TOKEN: &str = "owner-token";
+pub const OWNER_TOKEN: &str = "owner-token";
 /// The socket of the operator of this machine.
-pub(crate) const SOCKET: &str = "podium.sock";
+pub const SOCKET: &str = "podium.sock";
 /// What whoever uses that socket must know, new with every start.
-pub(crate) const OPERATOR_KEY: &str = "operator-key";
+pub const OPERATOR_KEY: &str = "operator-key";
 /// The file with the id of this machine among the nodes of an installation.
 pub(crate) const NODE_ID: &str = "node-id";
 

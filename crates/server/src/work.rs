@@ -10,8 +10,8 @@ use podium_store::work::{self, Pending};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::server::settings::Installation;
-use crate::server::table;
+use crate::settings::Installation;
+use crate::table;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +24,7 @@ Examples:
 /// Reads the installation's database, even while the server is running, and changes nothing.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Work {
+pub struct Work {
     #[command(flatten)]
     installation: Installation,
     /// Only work of this kind: clusters, deployments or deploys.

@@ -18,9 +18,9 @@ use podium_dataplane::local::{AirflowDatabase, BackupContents, Metadata, Options
 
 use self::archive::{Checksums, MANIFEST, Manifest, Writer};
 use self::tree::Tree;
+use crate::data_dir::{DATABASE, LOCAL, LOGS, NODE_ID, OBJECTS, OWNER_TOKEN, SECRET_KEY, SIMULATED};
 use crate::failure::Failure;
-use crate::server::data_dir::{DATABASE, LOCAL, LOGS, NODE_ID, OBJECTS, OWNER_TOKEN, SECRET_KEY, SIMULATED};
-use crate::server::settings::Installation;
+use crate::settings::Installation;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +34,7 @@ Examples:
 /// they are installed again. With PostgreSQL, back up the database with its own tools and copy the objects directory.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Backup {
+pub struct Backup {
     /// The file to write; it must not exist.
     file: PathBuf,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// Creates the network of an environment, its uplink, or its way to the database server.
 #[derive(Subcommand)]
-pub(crate) enum Network {
+pub enum Network {
     /// Create a network and hold it.
     Hold {
         /// Id of the user to run as.

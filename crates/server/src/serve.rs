@@ -22,9 +22,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::server::log::{Format, Log};
-use crate::server::settings::Installation;
-use crate::server::{data_plane, joining, limits, operator_socket, sockets, tell};
+use crate::log::{Format, Log};
+use crate::settings::Installation;
+use crate::{data_plane, joining, limits, operator_socket, sockets, tell};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +38,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Serve the API.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Serve {
+pub struct Serve {
     #[command(flatten)]
     installation: Installation,
     /// Address to listen on.

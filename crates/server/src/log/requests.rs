@@ -144,7 +144,7 @@ mod tests {
     use tracing_subscriber::fmt::format::Format;
 
     use super::*;
-    use crate::server::log::Log;
+    use crate::log::Log;
 
     fn lines(short: bool) -> String {
         let log = Log::default();

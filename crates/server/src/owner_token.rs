@@ -4,11 +4,11 @@ use clap::Subcommand;
 use podium_app::{Config, Started};
 
 use crate::failure::Failure;
-use crate::server::settings::Installation;
+use crate::settings::Installation;
 
 /// The owner's token.
 #[derive(Subcommand)]
-pub(crate) enum OwnerToken {
+pub enum OwnerToken {
     /// Create another token for the oldest owner, print it and store it in the data directory.
     ///
     /// With the embedded database, stop the server first. Earlier tokens stay valid until they are signed out.
@@ -18,7 +18,7 @@ pub(crate) enum OwnerToken {
 /// Which installation.
 #[derive(clap::Args)]
 #[command(after_help = "Example: podium owner-token new --data-dir ./podium-data")]
-pub(crate) struct New {
+pub struct New {
     #[command(flatten)]
     installation: Installation,
     /// URL under which clients reach the server: the issuer that the token names.

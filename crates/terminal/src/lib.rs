@@ -1,22 +1,26 @@
-//! Questions to the person at the terminal. Without a terminal nothing is asked.
+//! The person at the terminal: questions, and the command line that was typed. Without a terminal nothing is asked.
+//!
+//! It is what the commands of a client and those of an operator have in common, and knows neither.
+
+pub mod typed;
 
 use std::io::{BufRead as _, IsTerminal as _};
 
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 /// Whether there is somebody to ask.
-pub(crate) fn is_interactive() -> bool {
+pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Asks for a line.
-pub(crate) fn ask(prompt: &str) -> std::io::Result<String> {
+pub fn ask(prompt: &str) -> std::io::Result<String> {
     eprint!("{prompt}");
     line()
 }
 
 /// Asks for a line that is not shown; without a terminal it is read without asking.
-pub(crate) fn ask_secret(prompt: &str) -> std::io::Result<String> {
+pub fn ask_secret(prompt: &str) -> std::io::Result<String> {
     if !std::io::stdin().is_terminal() {
         return line();
     }
@@ -27,13 +31,13 @@ pub(crate) fn ask_secret(prompt: &str) -> std::io::Result<String> {
 }
 
 /// Asks a question that is answered with yes or no; anything else is no.
-pub(crate) fn confirm(question: &str) -> std::io::Result<bool> {
+pub fn confirm(question: &str) -> std::io::Result<bool> {
     let answer = ask(&format!("{question} [y/N] "))?;
     Ok(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// The next line of standard input, without its end.
-pub(crate) fn line() -> std::io::Result<String> {
+pub fn line() -> std::io::Result<String> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())

@@ -1,18 +1,18 @@
 //! The command line that was typed, for hints that can be pasted: they repeat what was typed, and where.
 
 /// The command line with something added.
-pub(crate) fn again_with(added: &str) -> String {
+pub fn again_with(added: &str) -> String {
     shown(typed().chain([added.to_owned()]))
 }
 
 /// The command line with another verb, and without these flags.
-pub(crate) fn with_verb(verb: &str, without: &[&str]) -> String {
+pub fn with_verb(verb: &str, without: &[&str]) -> String {
     let rest = typed().skip(1).filter(|word| !without.contains(&word.as_str()));
     shown([verb.to_owned()].into_iter().chain(rest))
 }
 
 /// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain =
         |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | '+' | ',' | '%');
     word.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()

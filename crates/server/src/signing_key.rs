@@ -4,11 +4,11 @@ use clap::Subcommand;
 use podium_app::{Config, Started};
 
 use crate::failure::Failure;
-use crate::server::settings::Installation;
+use crate::settings::Installation;
 
 /// Keys that sign tokens.
 #[derive(Subcommand)]
-pub(crate) enum SigningKey {
+pub enum SigningKey {
     /// Sign new tokens with a new key. Tokens that were signed before stay valid until they expire.
     ///
     /// With the embedded database, stop the server first; replicas on PostgreSQL notice automatically.
@@ -18,7 +18,7 @@ pub(crate) enum SigningKey {
 /// Which installation.
 #[derive(clap::Args)]
 #[command(after_help = "Example: podium signing-key rotate --data-dir ./podium-data")]
-pub(crate) struct Rotate {
+pub struct Rotate {
     #[command(flatten)]
     installation: Installation,
 }

@@ -166,7 +166,7 @@ impl Choice {
             None => half_of_disk(data_dir),
         };
         Ok(Options {
-            directory: data_dir.join(crate::server::data_dir::LOCAL),
+            directory: data_dir.join(crate::data_dir::LOCAL),
             public_url: app.config.public_url.clone(),
             python: self.python.clone(),
             database: self.database()?,
@@ -210,7 +210,7 @@ fn simulated(
     data_dir: &Path,
     is_bound: bool,
 ) -> Result<Arc<dyn DataPlane>, Failure> {
-    let directory = data_dir.join(crate::server::data_dir::SIMULATED);
+    let directory = data_dir.join(crate::data_dir::SIMULATED);
     let clock = Arc::clone(&app.world);
     let plane = Simulated::in_directory(&directory, Arc::new(move || clock.now())).map_err(|error| {
         format!("the simulated data plane in {} cannot be used: {error}", directory.display())

@@ -14,10 +14,10 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use tar::EntryType;
 
+use crate::backup::archive::{CHECKSUMS, Checksums, Hashing, MANIFEST, Manifest};
+use crate::data_dir::{DATABASE, LOCAL, RESTORING, SECRET_KEY};
 use crate::failure::Failure;
-use crate::server::backup::archive::{CHECKSUMS, Checksums, Hashing, MANIFEST, Manifest};
-use crate::server::data_dir::{DATABASE, LOCAL, RESTORING, SECRET_KEY};
-use crate::server::settings::absolute;
+use crate::settings::absolute;
 
 /// The maximum size of a manifest.
 const LONGEST_MANIFEST: u64 = 1 << 20;
@@ -28,7 +28,7 @@ const LONGEST_MANIFEST: u64 = 1 << 20;
 /// the backup was taken from: both would manage the same deployments.
 #[derive(Args)]
 #[command(after_help = "Example: podium restore /backups/podium-monday --data-dir ./restored")]
-pub(crate) struct Restore {
+pub struct Restore {
     /// The file that `podium backup` wrote.
     file: PathBuf,
     /// The directory to restore to: one that does not exist, or is empty.

@@ -15,8 +15,8 @@ use podium_store::deployments;
 use super::data_dir::LOCAL;
 use super::operator_socket::is_served;
 use crate::failure::Failure;
-use crate::server::settings::Installation;
-use crate::typed;
+use crate::settings::Installation;
+use podium_terminal::typed;
 
 /// How often to look whether everything has stopped.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -44,7 +44,7 @@ Examples:
   podium stop
   podium stop nightly --now
   podium stop --data-dir /var/lib/podium")]
-pub(crate) struct StopEnvironments {
+pub struct StopEnvironments {
     #[command(flatten)]
     chosen: Chosen,
     /// Do not wait for running tasks: end them.
@@ -63,7 +63,7 @@ pub(crate) struct StopEnvironments {
 Examples:
   podium start
   podium start nightly")]
-pub(crate) struct StartEnvironments {
+pub struct StartEnvironments {
     #[command(flatten)]
     chosen: Chosen,
 }

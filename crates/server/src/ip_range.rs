@@ -4,18 +4,19 @@ use clap::Args;
 use podium_app::{Config, Started};
 
 use crate::failure::Failure;
-use crate::server::settings::Installation;
+use crate::settings::Installation;
 
 /// Which installation.
 #[derive(Args)]
 #[command(after_help = "Example: podium ip-range reset --data-dir ./podium-data")]
-pub(crate) struct Reset {
+pub struct Reset {
     #[command(flatten)]
     installation: Installation,
 }
 
 impl Reset {
-    pub(crate) async fn run(self) -> Result<(), Failure> {
+    /// Removes them.
+    pub async fn run(self) -> Result<(), Failure> {
         let Started { app, system, .. } =
             self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
         let removed =

@@ -6,8 +6,8 @@ use clap::Args;
 use podium_app::{Config, Started};
 
 use crate::failure::Failure;
-use crate::server::settings::Installation;
-use crate::terminal;
+use crate::settings::Installation;
+use podium_terminal::{ask_secret, line};
 
 /// Set the password of the owner, or of another user, to sign in with a browser.
 ///
@@ -19,7 +19,7 @@ Examples:
   podium owner-password --data-dir ./podium-data
   podium owner-password --generate
   podium owner-password --email ada@example.com < password.txt")]
-pub(crate) struct OwnerPassword {
+pub struct OwnerPassword {
     #[command(flatten)]
     installation: Installation,
     /// E-mail address of the user; the default is the oldest owner.
@@ -63,14 +63,14 @@ impl OwnerPassword {
 /// The password that a person types twice, or the first line of standard input; `None` if one is to be generated.
 fn read(username: &str) -> Result<Option<String>, Failure> {
     if !std::io::stdin().is_terminal() {
-        return match terminal::line().map_err(|error| unreadable(&error))? {
+        return match line().map_err(|error| unreadable(&error))? {
             password if password.is_empty() => {
                 Err("there is no password on standard input: give one, or use --generate".into())
             }
             password => Ok(Some(password)),
         };
     }
-    let ask = |prompt: &str| terminal::ask_secret(prompt).map_err(|error| unreadable(&error));
+    let ask = |prompt: &str| ask_secret(prompt).map_err(|error| unreadable(&error));
     let password = ask(&format!("New password for {username} (empty to generate one): "))?;
     if password.is_empty() {
         return Ok(None);

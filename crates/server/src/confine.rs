@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::data_plane::ports;
 use crate::failure::Failure;
-use crate::server::data_plane::ports;
 
 /// Confines this process to some directories and runs another program in it.
 #[derive(Args)]
-pub(crate) struct Confine {
+pub struct Confine {
     /// Directory that may be written; may be repeated.
     #[arg(long)]
     write: Vec<PathBuf>,

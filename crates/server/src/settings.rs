@@ -11,8 +11,8 @@ use podium_app::{App, Config, Started};
 use podium_db::{Db, Target};
 use podium_store::System;
 
+use crate::data_dir::{DATABASE, DataDir, LOGS, OBJECTS};
 use crate::failure::Failure;
-use crate::server::data_dir::{DATABASE, DataDir, LOGS, OBJECTS};
 
 /// A path, made absolute: programs with another working directory are told it, too.
 pub(crate) fn absolute() -> impl TypedValueParser<Value = PathBuf> {
@@ -92,7 +92,7 @@ impl Installation {
     pub(crate) fn secrets(&self) -> Result<Secrets, Failure> {
         let key = match &self.secret_key {
             Some(key) => key.clone(),
-            None => crate::server::data_dir::existing_key(&self.data_dir)?,
+            None => crate::data_dir::existing_key(&self.data_dir)?,
         };
         Ok(Secrets::from_text(&key)?)
     }
