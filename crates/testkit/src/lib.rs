@@ -20,6 +20,8 @@ mod snapshots;
 mod templates;
 mod webhooks;
 
+use std::pin::Pin;
+
 pub use actors::Actor;
 pub use answer::Answer;
 pub use app::{Call, START, StreamingResponse, TestApp};
@@ -31,9 +33,16 @@ pub use podium_domain::deployments::rollout::RolloutStep;
 pub use receiver::{Received, Receiver};
 pub use resources::role;
 
+/// The body of a test, of an erased type: a runtime compiles every future that it blocks on three times.
+type Test = Box<dyn FnOnce(TestApp) -> Pin<Box<dyn Future<Output = ()>>>>;
+
 /// Runs a test body on one engine.
-pub fn run<F: Future<Output = ()>>(engine: Engine, test: impl FnOnce(TestApp) -> F) {
-    runtime().block_on(async { test(TestApp::start(engine).await).await });
+pub fn run<F: Future<Output = ()> + 'static>(engine: Engine, test: impl FnOnce(TestApp) -> F + 'static) {
+    run_on(engine, Box::new(|app| Box::pin(test(app))));
+}
+
+fn run_on(engine: Engine, test: Test) {
+    block_on(async move { test(TestApp::start(engine).await).await });
 }
 
 /// Runs an asynchronous test that starts its own application.
@@ -65,6 +74,19 @@ macro_rules! on_both_engines {
             fn postgres() {
                 $crate::run($crate::Engine::Postgres, test);
             }
+        }
+    )*};
+}
+
+/// Declares tests of what no engine can change, such as how requests are parsed and pages are rendered: they run on SQLite.
+#[macro_export]
+macro_rules! on_one_engine {
+    ($($(#[$attribute:meta])* async fn $name:ident($app:pat_param) $body:block)*) => {$(
+        $(#[$attribute])*
+        #[test]
+        fn $name() {
+            async fn test($app: $crate::TestApp) $body
+            $crate::run($crate::Engine::Sqlite, test);
         }
     )*};
 }

@@ -2,12 +2,12 @@
 
 use podium_api::DeploymentId;
 use podium_domain::{On, Permission};
-use podium_testkit::on_both_engines;
+use podium_testkit::on_one_engine;
 use serde_json::{Value, json};
 
 use super::{Person, deployment, field};
 
-on_both_engines! {
+on_one_engine! {
     async fn an_alert_is_made_changed_switched_off_and_deleted(app) {
         let person = Person::new(&app, &app.owner).await;
         let id = deployment(&app, "nightly").await["id"].as_str().unwrap().to_owned();

@@ -10,7 +10,7 @@ use podium_dataplane::{Health, Line, LogLine};
 use podium_domain::On;
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_store::grants::Subject;
-use podium_testkit::{Actor, TestApp, on_both_engines, role};
+use podium_testkit::{Actor, TestApp, on_one_engine, role};
 use serde_json::json;
 
 use super::Person;
@@ -179,7 +179,7 @@ async fn told(app: &TestApp, planted: &Planted, by: &Actor) -> Vec<(&'static str
     told
 }
 
-on_both_engines! {
+on_one_engine! {
     async fn who_has_a_role_on_one_dag_learns_nothing_of_others(app) {
         let planted = Planted::new(&app).await;
         let by_owner = told(&app, &planted, &app.owner).await;

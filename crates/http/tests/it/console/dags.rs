@@ -3,7 +3,7 @@
 use podium_api::DeploymentId;
 use podium_dataplane::Line;
 use podium_domain::On;
-use podium_testkit::{Engine, TestApp, block_on, on_both_engines, role};
+use podium_testkit::{Engine, TestApp, block_on, on_one_engine, role};
 use serde_json::{Value, json};
 
 use super::{Person, deployment, field};
@@ -90,7 +90,7 @@ pub(super) fn run(dag: &str, id: &str, state: &str) -> Value {
         "start_date": "2027-01-15T02:00:01Z", "end_date": "2027-01-15T02:03:01Z" })
 }
 
-on_both_engines! {
+on_one_engine! {
     async fn the_page_comes_at_once_and_the_dags_come_after(app) {
         let flying = Flying::new(&app, Line::Three).await;
         let person = Person::new(&app, &app.owner).await;

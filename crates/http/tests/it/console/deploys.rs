@@ -2,7 +2,7 @@
 
 use podium_api::DeploymentId;
 use podium_api::deploy_reports::{ReportedChanges, RolloutReport};
-use podium_testkit::{TestApp, archive, on_both_engines};
+use podium_testkit::{TestApp, archive, on_one_engine};
 use serde_json::{Value, json};
 
 use super::{Person, deployment};
@@ -35,7 +35,7 @@ fn changed(added: &[&str], changed: &[&str], removed: &[&str]) -> RolloutReport 
     RolloutReport { files: Some(changes.clone()), dags: Some(changes), ..RolloutReport::default() }
 }
 
-on_both_engines! {
+on_one_engine! {
     async fn any_two_deploys_are_compared(app) {
         let id: DeploymentId = deployment(&app, "nightly").await["id"].as_str().unwrap().parse().unwrap();
         app.settle().await;

@@ -1,7 +1,7 @@
 //! The tree of a deployment's processes.
 
 use podium_dataplane::{ComponentMetrics, EnvironmentMetrics};
-use podium_testkit::on_both_engines;
+use podium_testkit::on_one_engine;
 
 use super::Person;
 
@@ -15,7 +15,7 @@ fn component(name: &str, memory: Option<u64>, problem: Option<&'static str>) -> 
     }
 }
 
-on_both_engines! {
+on_one_engine! {
     async fn the_processes_of_a_deployment_come_in_after_its_page(app) {
         let id = app.deployment(app.workspace("Data").await).await;
         let components = vec![

@@ -1,12 +1,12 @@
 //! A hostile page inside an environment, and a hostile environment: neither gets near the console, or near another
 //! environment.
 
-use podium_testkit::on_both_engines;
+use podium_testkit::on_one_engine;
 use serde_json::{Value, json};
 
 use super::{Behind, SESSION, signed_in};
 
-on_both_engines! {
+on_one_engine! {
     async fn nothing_of_the_control_plane_is_sent_to_an_environment(app) {
         let behind = Behind::new(&app).await;
         let browser = behind.browser(&app, &app.owner).await;

@@ -1,6 +1,6 @@
 //! Bodies of requests: what is not JSON, what does not fit, and what counts as absent.
 
-use podium_testkit::{Answer, TestApp, on_both_engines};
+use podium_testkit::{Answer, TestApp, on_one_engine};
 use serde_json::{Value, json};
 
 async fn send(app: &TestApp, media: &str, body: impl Into<bytes::Bytes>) -> Answer {
@@ -9,7 +9,7 @@ async fn send(app: &TestApp, media: &str, body: impl Into<bytes::Bytes>) -> Answ
     call.body(body).send().await
 }
 
-on_both_engines! {
+on_one_engine! {
     async fn malformed_json_is_refused_with_its_position(app) {
         for (body, place) in [
             (r#"{"name": }"#, "line 1 column 10"),

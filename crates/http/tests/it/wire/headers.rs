@@ -1,9 +1,9 @@
 //! Headers of requests and answers.
 
-use podium_testkit::on_both_engines;
+use podium_testkit::on_one_engine;
 use serde_json::json;
 
-on_both_engines! {
+on_one_engine! {
     async fn a_sane_request_id_is_echoed(app) {
         for id in ["r", "0aZ-_.9", &"x".repeat(128)] {
             for (path, status) in

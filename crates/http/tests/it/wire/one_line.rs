@@ -1,6 +1,6 @@
 //! What people read is one line of characters that they see, and links lead to the web.
 
-use podium_testkit::{TestApp, on_both_engines};
+use podium_testkit::{TestApp, on_one_engine};
 use serde_json::{Value, json};
 
 const HIDDEN: [&str; 8] =
@@ -10,7 +10,7 @@ async fn wrong(app: &TestApp, path: &str, body: &Value) -> Vec<String> {
     app.post(&app.owner, &app.path(path), body.clone()).await.wrong_fields()
 }
 
-on_both_engines! {
+on_one_engine! {
     async fn names_contain_no_invisible_character(app) {
         let workspace = app.workspace("Data").await;
         let deployment = app.deployment(workspace).await;
