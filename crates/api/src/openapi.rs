@@ -35,6 +35,15 @@ pub struct Document {
 impl Document {
     /// Collects the schemas of every endpoint.
     pub fn collect() -> Self {
+        Self::with_replies(true)
+    }
+
+    /// Collects the schemas that requests are checked against: a start needs no others.
+    pub fn of_requests() -> Self {
+        Self::with_replies(false)
+    }
+
+    fn with_replies(with_replies: bool) -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.definitions_path = COMPONENTS.into();
         let mut generator = settings.into_generator();
@@ -44,7 +53,7 @@ impl Document {
             .map(|endpoint| EndpointSchemas {
                 query: something((endpoint.query)(&mut generator)),
                 body: something((endpoint.body)(&mut generator)),
-                reply: something((endpoint.reply)(&mut generator)),
+                reply: with_replies.then(|| something((endpoint.reply)(&mut generator))).flatten(),
             })
             .collect();
         let mut schemas = generator.take_definitions(true);

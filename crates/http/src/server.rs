@@ -100,7 +100,7 @@ impl Server {
             response_cache: ResponseCache::default(),
             stopping: watch::Sender::new(false),
         });
-        let document = Document::collect();
+        let document = Document::of_requests();
         let routes: Vec<Arc<Route>> = routes::all(&document, &env).into_iter().map(Arc::new).collect();
         let mut paths = Router::new();
         for (path, indices) in routes::by_path(&routes) {
