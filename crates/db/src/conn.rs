@@ -189,6 +189,16 @@ impl Tx {
         })
     }
 
+    /// Runs a statement that may affect any number of rows.
+    pub fn run(&self, sql: &Sql, params: &[Value<'_>]) -> Result<()> {
+        self.execute(sql, params).map(drop)
+    }
+
+    /// Runs a statement that affects one row: [`Error::Lost`] if somebody has changed or removed it.
+    pub fn run_on_one(&self, sql: &Sql, params: &[Value<'_>]) -> Result<()> {
+        if self.execute(sql, params)? == 1 { Ok(()) } else { Err(Error::Lost) }
+    }
+
     /// Runs a statement of which nothing is asked but that it succeeds. On PostgreSQL it travels with the next one that is
     /// waited for; should it fail, the unit runs again and waits for each.
     pub fn post(&self, sql: &Sql, params: &[Value<'_>]) -> Result<()> {

@@ -82,7 +82,7 @@ pub struct Found {
 /// Watches something until a time, unless there is too much already.
 pub fn add(tx: &Tx, _: &Steward, alert_id: AlertId, found: &Found, due_at: Timestamp) -> Result<()> {
     let Found { subject, run_id, reason, since } = found;
-    tx.execute(
+    tx.run(
         &ADD,
         params![
             alert_id.as_str(),
@@ -127,7 +127,7 @@ pub fn remove(
 
 /// Watches nothing on a deployment any more.
 pub fn remove_of_deployment(tx: &Tx, _: &Steward, alert_id: AlertId, id: DeploymentId) -> Result<()> {
-    tx.execute(&REMOVE_OF_DEPLOYMENT, params![alert_id.as_str(), id.as_str()]).map(drop)
+    tx.run(&REMOVE_OF_DEPLOYMENT, params![alert_id.as_str(), id.as_str()])
 }
 
 /// Some of what an alert has watched for long enough. A DAG run is known until it ends, unless many others do not end
@@ -169,13 +169,13 @@ pub fn seed(tx: &Tx, scope: &Scope, alert: &AlertRow, now: Timestamp) -> Result<
     let (organization, id) = (scope.organization(), alert.id.as_str());
     let params =
         params![organization, id, now.millis(), due_at.millis(), is_everywhere, &workspaces, &deployments];
-    tx.execute(&SEED, params).map(drop)
+    tx.run(&SEED, params)
 }
 
 /// Lets the time of every watch of an alert come so long after it began.
 pub fn change_patience(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
     let patience = i64::try_from(alert.rule.threshold().patience().as_millis()).unwrap_or(i64::MAX);
-    tx.execute(&MOVE, params![alert.id.as_str(), scope.organization(), patience]).map(drop)
+    tx.run(&MOVE, params![alert.id.as_str(), scope.organization(), patience])
 }
 
 /// Forgets the watches of an alert where its rule does not look any more.
@@ -186,12 +186,12 @@ pub fn narrow(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
     let dag_id = rule.dag_id.as_deref().unwrap_or_default();
     let params =
         params![alert.id.as_str(), scope.organization(), is_everywhere, &workspaces, &deployments, dag_id];
-    tx.execute(&NARROW, params).map(drop)
+    tx.run(&NARROW, params)
 }
 
 /// Forgets the watches of an alert that is switched off.
 pub fn clear(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
-    tx.execute(&CLEAR, params![alert.id.as_str(), scope.organization()]).map(drop)
+    tx.run(&CLEAR, params![alert.id.as_str(), scope.organization()])
 }
 
 /// Removes some watches of an alert that is gone; returns how many.

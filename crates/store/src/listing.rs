@@ -35,6 +35,9 @@ impl<K: SortKeys> From<&Page<K>> for Paging {
     }
 }
 
+/// A page of a list, and how many items the whole list has.
+pub type Listed<T> = (Vec<T>, u64);
+
 /// A list: what is read, from where, and how it can be sorted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
@@ -152,7 +155,7 @@ impl Table {
         paging: &Paging,
         total: Total<'_>,
         read: impl FnMut(&Row<'_>) -> Result<T>,
-    ) -> Result<(Vec<T>, u64)> {
+    ) -> Result<Listed<T>> {
         let counted;
         let (count, of): (&Sql, Vec<Value<'_>>) = match total {
             Total::Counter(organization_id, kind) if !filter.narrowed => {
@@ -191,7 +194,7 @@ impl Table {
         paging: &Paging,
         total: i64,
         read: impl FnMut(&Row<'_>) -> Result<T>,
-    ) -> Result<(Vec<T>, u64)> {
+    ) -> Result<Listed<T>> {
         if paging.limit == 0 || paging.offset.cast_signed() >= total {
             return Ok((Vec::new(), total.unsigned_abs()));
         }
@@ -207,7 +210,7 @@ impl Table {
         paging: &Paging,
         total: Total<'_>,
         read: Cached<'_, T>,
-    ) -> Result<(Vec<T>, u64)> {
+    ) -> Result<Listed<T>> {
         if !read.is_by_keys(conn, paging) {
             return self.page(conn, filter, paging, total, read.row);
         }
@@ -231,7 +234,7 @@ impl Table {
         paging: &Paging,
         total: i64,
         read: Cached<'_, T>,
-    ) -> Result<(Vec<T>, u64)> {
+    ) -> Result<Listed<T>> {
         if !read.is_by_keys(conn, paging) || paging.offset.cast_signed() >= total {
             return self.rows(conn, filter, paging, total, read.row);
         }
