@@ -173,9 +173,7 @@ impl Cx<Scope> {
     /// Records in the change log that a resource of the organization changed, without an event.
     pub fn logged(&self, tx: &Tx, kind: &'static str, id: Id, version: i64) -> Result<()> {
         let workspace_id = (kind == podium_store::workspaces::KIND).then(|| id.to_string());
-        let organization_id = Some(self.organization_id().to_string());
-        let change =
-            Change { kind, id: id.to_string(), organization_id, workspace_id, deployment_id: None, version };
+        let change = Change { workspace_id, ..Change::new(kind, &id, version) };
         Ok(changes::append(tx, self.scope(), self.now(), change)?)
     }
 

@@ -244,6 +244,14 @@ pub struct Change {
     pub version: i64,
 }
 
+impl Change {
+    /// A change of something that belongs to no organization, workspace or deployment.
+    pub fn new(kind: &'static str, id: &impl ToString, version: i64) -> Self {
+        let (organization_id, workspace_id, deployment_id) = (None, None, None);
+        Self { kind, id: id.to_string(), organization_id, workspace_id, deployment_id, version }
+    }
+}
+
 /// A condition: a query that must return one row, whose first column is `expected`.
 ///
 /// On PostgreSQL, where other replicas change what this one has cached, it is checked in the same round trip as the

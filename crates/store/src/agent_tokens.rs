@@ -42,10 +42,7 @@ const ORGANIZATION: &str = "t.organization_id = {}";
 
 pub(crate) const TABLE: Table = Table {
     name: "agent_tokens",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[
         ("createdAt", "created_at"),
         ("updatedAt", "updated_at"),
@@ -56,6 +53,7 @@ pub(crate) const TABLE: Table = Table {
         ("tokenStartAt", "start_at"),
     ],
     filters: &[DEPLOYMENT, ORGANIZATION],
+    ..Table::NAMED
 };
 
 statements! {

@@ -32,12 +32,11 @@ const IS_OPEN: &str = "(t.until IS NULL) = {}";
 /// A page of an alert's firings.
 pub(crate) const TABLE: Table = Table {
     name: "alert_firings",
-    key: "id",
-    on: "t.id = page.key",
     columns: concat!("id, alert_id, until, count, last_notice_at, ", subject_columns!()),
     joins: "",
     sorts: &[("createdAt", "since"), ("since", "since")],
     filters: &[ALERT, ORGANIZATION, IS_OPEN],
+    ..Table::NAMED
 };
 
 statements! {
@@ -144,24 +143,8 @@ pub fn fire(
     if tx.execute(&REPEAT, again)? > 0 || tx.execute(&REOPEN, again)? > 0 {
         return Ok(());
     }
-    let values = params![
-        id.as_str(),
-        alert_id,
-        alert.organization_id.as_str(),
-        &subject_key,
-        now.millis(),
-        run_id,
-        subject.r#type.as_str(),
-        subject.id.as_str(),
-        &subject.name,
-        subject.workspace_id.as_ref().map_or("", |id| id.as_str()),
-        subject.deployment_id.as_ref().map_or("", |id| id.as_str()),
-        subject.dag_id.as_deref().unwrap_or_default(),
-        reason,
-        since.millis(),
-        MOST_ON_DEPLOYMENT,
-    ];
-    tx.run(&OPEN, values)
+    let opened = params![id.as_str(), alert_id, alert.organization_id.as_str(), &subject_key, now.millis()];
+    tx.run(&OPEN, &[opened, &found.values(), params![MOST_ON_DEPLOYMENT]].concat())
 }
 
 /// Counts something if it goes on; returns whether it does.
@@ -247,9 +230,7 @@ pub fn expiring(
     (after, until): (Timestamp, Timestamp),
     limit: u32,
 ) -> Result<Vec<ExpiringToken>> {
-    let rule = &alert.rule;
-    let is_everywhere = rule.workspace_ids.is_empty() && rule.deployment_ids.is_empty();
-    let (workspaces, deployments) = (texts(&rule.workspace_ids), texts(&rule.deployment_ids));
+    let (is_everywhere, workspaces, deployments) = alert.rule.places();
     let params = params![
         alert.organization_id.as_str(),
         after.millis(),

@@ -58,15 +58,8 @@ macro_rules! behind {
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 
-pub(crate) const TABLE: Table = Table {
-    name: "alerts",
-    key: "id",
-    on: "t.id = page.key",
-    columns: columns!(),
-    joins: stamp_joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
-    filters: &[ORGANIZATION],
-};
+pub(crate) const TABLE: Table =
+    Table { name: "alerts", columns: columns!(), filters: &[ORGANIZATION], ..Table::NAMED };
 
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM alerts t", stamp_joins!(),
@@ -120,6 +113,12 @@ impl Rule {
     pub fn threshold(&self) -> Threshold {
         let Self { after_minutes, days_before, dag_id, .. } = self;
         Threshold { after_minutes: *after_minutes, days_before: *days_before, dag_id: dag_id.clone() }
+    }
+
+    /// Whether it looks everywhere, or else in which workspaces and on which deployments.
+    pub(crate) fn places(&self) -> (bool, Vec<String>, Vec<String>) {
+        let is_everywhere = self.workspace_ids.is_empty() && self.deployment_ids.is_empty();
+        (is_everywhere, texts(&self.workspace_ids), texts(&self.deployment_ids))
     }
 }
 

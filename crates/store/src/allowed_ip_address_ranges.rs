@@ -23,12 +23,10 @@ const ORGANIZATION: &str = "t.organization_id = {}";
 
 pub(crate) const TABLE: Table = Table {
     name: "allowed_ip_address_ranges",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("ipAddress", "ip_address_key")],
     filters: &[ORGANIZATION],
+    ..Table::NAMED
 };
 
 statements! {

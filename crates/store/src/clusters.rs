@@ -47,12 +47,10 @@ const PROVIDER: &str = "t.cloud_provider = {}";
 
 pub(crate) const TABLE: Table = Table {
     name: "clusters",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: "",
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
     filters: &[ORGANIZATION, VISIBLE, NAMES, PROVIDER],
+    ..Table::NAMED
 };
 
 statements! {
@@ -311,15 +309,7 @@ pub fn settle(
         let why = RollOut { reason: &reason, cause, subject_id, new_id, now };
         deployments::roll_out(tx, &system.scope(organization_id), &moved, why)?;
     }
-    let change = Change {
-        kind: KIND,
-        id: id.to_string(),
-        organization_id: Some(organization_id.to_string()),
-        workspace_id: None,
-        deployment_id: None,
-        version,
-    };
-    changes::note(tx, now, change)?;
+    changes::append(tx, &system.scope(organization_id), now, Change::new(KIND, &id, version))?;
     let condition = (settled.status, settled.is_failed_over);
     if let Some(event) = of_cluster((was, was_failed_over), condition) {
         let about = Resource::new(id.id(), Target::Organization);

@@ -25,15 +25,8 @@ const STAMP: usize = 3;
 const ORGANIZATION: &str = "t.organization_id = {}";
 const NAMES: &str = "t.name_key IN ({}[])";
 
-pub(crate) const TABLE: Table = Table {
-    name: "declared_sets",
-    key: "id",
-    on: "t.id = page.key",
-    columns: columns!(),
-    joins: stamp_joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
-    filters: &[ORGANIZATION, NAMES],
-};
+pub(crate) const TABLE: Table =
+    Table { name: "declared_sets", columns: columns!(), filters: &[ORGANIZATION, NAMES], ..Table::NAMED };
 
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM declared_sets t", stamp_joins!(), " WHERE t.id = $1 AND t.organization_id = $2");

@@ -17,8 +17,8 @@ use podium_domain::{DeploymentReach, Target, UserText};
 use crate::columns::{Columns, document, named, texts};
 use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
-use crate::lazy_row::{Layout, LazyRow, Render};
-use crate::listing::{Cached, Filter, Paging, Table};
+use crate::lazy_row::{Cached, Layout, LazyRow, Render};
+use crate::listing::{Filter, Paging, Table};
 use crate::operations::{self, NewOperation, OperationTarget};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{InScope, Scope, Steward};
@@ -75,12 +75,10 @@ const REACHED: &str = "(t.workspace_id IN ({}[]) OR t.id IN ({}[]))";
 
 pub(crate) const TABLE: Table = Table {
     name: "deployments",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
     filters: &[ORGANIZATION, IDS, NAMES, WORKSPACES, WORKSPACE, REACHED],
+    ..Table::NAMED
 };
 
 statements! {

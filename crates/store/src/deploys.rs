@@ -64,12 +64,10 @@ const ORGANIZATION: &str = "t.organization_id = {}";
 
 pub(crate) const TABLE: Table = Table {
     name: "deploys",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[("createdAt", "created_at")],
     filters: &[DEPLOYMENT, ORGANIZATION],
+    ..Table::NAMED
 };
 
 statements! {

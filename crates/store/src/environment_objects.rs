@@ -56,8 +56,6 @@ const REACHED: &str = "(t.entity_id IN ({}[]) OR t.entity_id IN \
 
 pub(crate) const TABLE: Table = Table {
     name: "environment_objects",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: joins!(),
     sorts: &[
@@ -67,6 +65,7 @@ pub(crate) const TABLE: Table = Table {
         ("objectKey", "object_key"),
     ],
     filters: &[ORGANIZATION, TYPES, KEYS, ENTITY, IN_WORKSPACE, REACHED],
+    ..Table::NAMED
 };
 
 statements! {

@@ -70,12 +70,11 @@ const SINCE: &str = "t.created_at >= {}";
 
 pub(crate) const TABLE: Table = Table {
     name: "operations",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: joins!(),
     sorts: &[("createdAt", "created_at")],
     filters: &[ORGANIZATION, REACHED, VISIBLE_CLUSTER, TARGETS, KINDS, STATES, SUBJECT, SINCE],
+    ..Table::NAMED
 };
 
 statements! {
@@ -378,9 +377,7 @@ pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<
 
 /// Notifies followers, here and on other replicas.
 fn announce(tx: &Tx, target_id: Id) {
-    let (organization_id, workspace_id, deployment_id) = (None, None, None);
-    let id = target_id.to_string();
-    tx.announce(Change { kind: KIND, id, organization_id, workspace_id, deployment_id, version: 0 });
+    tx.announce(Change::new(KIND, &target_id, 0));
 }
 
 fn reached_texts(reach: &DeploymentReach) -> Option<(Vec<String>, Vec<String>)> {

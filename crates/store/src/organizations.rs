@@ -43,15 +43,8 @@ record! {
 const IDS: &str = "t.id IN ({}[])";
 const PRODUCT: &str = "t.product = {}";
 
-pub(crate) const TABLE: Table = Table {
-    name: "organizations",
-    key: "id",
-    on: "t.id = page.key",
-    columns: columns!(),
-    joins: stamp_joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
-    filters: &[IDS, PRODUCT],
-};
+pub(crate) const TABLE: Table =
+    Table { name: "organizations", columns: columns!(), filters: &[IDS, PRODUCT], ..Table::NAMED };
 
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM organizations t", stamp_joins!(), " WHERE t.id = $1");

@@ -29,10 +29,7 @@ const SCOPES: &str = "t.scope_type IN ({}[])";
 
 pub(crate) const TABLE: Table = Table {
     name: "custom_roles",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[
         ("createdAt", "created_at"),
         ("updatedAt", "updated_at"),
@@ -41,6 +38,7 @@ pub(crate) const TABLE: Table = Table {
         ("description", "description"),
     ],
     filters: &[ORGANIZATION, SCOPES],
+    ..Table::NAMED
 };
 
 statements! {

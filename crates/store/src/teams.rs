@@ -41,10 +41,7 @@ const OF_USER: &str = "t.id IN (SELECT m.team_id FROM team_members m WHERE m.use
 
 pub(crate) const TABLE: Table = Table {
     name: "teams",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[
         ("createdAt", "created_at"),
         ("updatedAt", "updated_at"),
@@ -52,6 +49,7 @@ pub(crate) const TABLE: Table = Table {
         ("description", "description"),
     ],
     filters: &[ORGANIZATION, NAMES, IN_WORKSPACE, ON_DEPLOYMENT, OF_USER],
+    ..Table::NAMED
 };
 
 statements! {

@@ -40,10 +40,7 @@ const ON_DAG_TAGS: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.or
 
 pub(crate) const TABLE: Table = Table {
     name: "api_tokens",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[
         ("createdAt", "created_at"),
         ("updatedAt", "updated_at"),
@@ -52,6 +49,7 @@ pub(crate) const TABLE: Table = Table {
         ("tokenStartAt", "start_at"),
     ],
     filters: &[ORGANIZATION, SCOPE, KINDS, REACHED, IN_WORKSPACE, ON_DEPLOYMENT, ON_DAG, ON_DAG_TAGS],
+    ..Table::NAMED
 };
 
 statements! {

@@ -34,12 +34,11 @@ const WORKS: &str = works!("{}");
 
 pub(crate) const TABLE: Table = Table {
     name: "user_sessions",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: "",
     sorts: &[("createdAt", "created_at"), ("lastUsedAt", "last_used_at")],
     filters: &[USER, WORKS],
+    ..Table::NAMED
 };
 
 statements! {

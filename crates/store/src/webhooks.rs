@@ -1,7 +1,7 @@
 //! Webhooks: where events are sent, and how far each has come in the stream.
 
 use podium_api::{DeploymentId, OrganizationId, Timestamp, WebhookId, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::UserText;
 use podium_domain::events::{Cursor, NewEvent, Resource};
 use serde::{Deserialize, Serialize};
@@ -38,15 +38,8 @@ macro_rules! behind {
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 
-pub(crate) const TABLE: Table = Table {
-    name: "webhooks",
-    key: "id",
-    on: "t.id = page.key",
-    columns: columns!(),
-    joins: stamp_joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
-    filters: &[ORGANIZATION],
-};
+pub(crate) const TABLE: Table =
+    Table { name: "webhooks", columns: columns!(), filters: &[ORGANIZATION], ..Table::NAMED };
 
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM webhooks t", stamp_joins!(),
@@ -320,17 +313,8 @@ pub fn disable(
 ) -> Result<()> {
     let disabled = tx.query_opt(&DISABLE, params![webhook.id.as_str(), reason.as_str()], |row| row.get(0))?;
     let Some(version) = disabled else { return Ok(()) };
-    let (scope, id) = (system.scope(webhook.organization_id), webhook.id.to_string());
-    let organization_id = Some(webhook.organization_id.to_string());
-    let change = podium_db::Change {
-        kind: KIND,
-        id,
-        organization_id,
-        workspace_id: None,
-        deployment_id: None,
-        version,
-    };
-    changes::append(tx, &scope, now, change)?;
+    let scope = system.scope(webhook.organization_id);
+    changes::append(tx, &scope, now, Change::new(KIND, &webhook.id, version))?;
     let about = webhook.about().in_status("DISABLED", Some(reason));
     let event = podium_api::enums::EventType::WebhookDisabled;
     events::append(tx, &scope, now, &NewEvent::new(event, webhook.organization_id, about, None))

@@ -180,7 +180,7 @@ fn put(
     location: Option<&str>,
 ) -> Result<()> {
     tx.post(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis(), location])?;
-    announce(tx, id.to_string());
+    announce(tx, id.as_str());
     Ok(())
 }
 
@@ -216,7 +216,7 @@ pub fn enqueue_deployment(tx: &Tx, _: &Steward, id: DeploymentId, now: Timestamp
     let is_known =
         tx.execute(&ENQUEUE_DEPLOYMENT, params![crate::deployments::KIND, id.as_str(), now.millis()])? > 0;
     if is_known {
-        announce(tx, id.to_string());
+        announce(tx, id.as_str());
     }
     Ok(())
 }
@@ -225,14 +225,13 @@ pub fn enqueue_deployment(tx: &Tx, _: &Steward, id: DeploymentId, now: Timestamp
 pub fn enqueue_everything(tx: &Tx, _: &Steward, now: Timestamp) -> Result<u64> {
     let clusters = tx.execute(&ENQUEUE_CLUSTERS, params![crate::clusters::KIND, now.millis()])?;
     let deployments = tx.execute(&ENQUEUE_DEPLOYMENTS, params![crate::deployments::KIND, now.millis()])?;
-    announce(tx, String::new());
+    announce(tx, "");
     Ok(clusters + deployments)
 }
 
 /// Notifies this process and the other replicas that there is work.
-fn announce(tx: &Tx, id: String) {
-    let (organization_id, workspace_id, deployment_id) = (None, None, None);
-    tx.announce(Change { kind: KIND, id, organization_id, workspace_id, deployment_id, version: 0 });
+fn announce(tx: &Tx, id: &str) {
+    tx.announce(Change::new(KIND, &id, 0));
 }
 
 /// Claims some due items of a kind without a node, the longest due first, until the lease ends.
@@ -292,21 +291,21 @@ pub fn reschedule(
     if rows == 0 {
         return reopen(tx, holder, claim, now);
     }
-    announce(tx, claim.id.to_string());
+    announce(tx, claim.id.as_str());
     Ok(true)
 }
 
 /// Reopens an item that was enqueued again while it was held: it is new, and due now.
 fn reopen(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
     let rows = tx.execute(&REOPEN, params![&claim.kind, claim.id.as_str(), holder, now.millis()])?;
-    announce(tx, claim.id.to_string());
+    announce(tx, claim.id.as_str());
     Ok(rows == 1)
 }
 
 /// Releases all items of a holder, as if they had never been tried.
 pub fn release(tx: &Tx, _: &Steward, holder: &str, now: Timestamp) -> Result<u64> {
     let rows = tx.execute(&RELEASE, params![holder, now.millis()])?;
-    announce(tx, String::new());
+    announce(tx, "");
     Ok(rows)
 }
 
@@ -338,14 +337,14 @@ pub fn next_due_of(conn: &Conn, _: &Steward, (kind, node): (&str, &str)) -> Resu
 /// Assigns the work on a resource to a node.
 pub(crate) fn assign(tx: &Tx, kind: &str, id: Id, node_id: &str) -> Result<()> {
     tx.execute(&ASSIGN, params![kind, id.as_str(), node_id])?;
-    announce(tx, id.to_string());
+    announce(tx, id.as_str());
     Ok(())
 }
 
 /// Unassigns all work of a node, due now.
 pub(crate) fn unassign(tx: &Tx, kind: &str, node_id: &str, now: Timestamp) -> Result<u64> {
     let rows = tx.execute(&UNASSIGN, params![kind, node_id, now.millis()])?;
-    announce(tx, String::new());
+    announce(tx, "");
     Ok(rows)
 }
 

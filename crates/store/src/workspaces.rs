@@ -10,8 +10,8 @@ use crate::Scope;
 use crate::columns::{Columns, named};
 use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
-use crate::lazy_row::{Layout, LazyRow, Render};
-use crate::listing::{Cached, Filter, Paging, Table, reached};
+use crate::lazy_row::{Cached, Layout, LazyRow, Render};
+use crate::listing::{Filter, Paging, Table, reached};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
 /// The kind of their counter and their changes.
@@ -55,12 +55,10 @@ const NAMES: &str = "t.name_key IN ({}[])";
 
 pub(crate) const TABLE: Table = Table {
     name: "workspaces",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
     filters: &[ORGANIZATION, IDS, NAMES],
+    ..Table::NAMED
 };
 
 statements! {
