@@ -33,13 +33,9 @@ endpoints! {
 }
 
 wire! {
-    /// How agent tokens can be sorted.
-    sorts AgentTokenSorts [
-        "name", "description", "createdAt", "updatedAt", "createdById", "updatedById", "tokenStartAt"
-    ];
-
     /// Which agent tokens to list.
-    paged(AgentTokenSorts) pub struct ListAgentTokens {}
+    sorted["name", "description", "createdAt", "updatedAt", "createdById", "updatedById", "tokenStartAt"]
+    pub struct ListAgentTokens {}
 
     /// A new agent token.
     pub struct CreateAgentTokenRequest {

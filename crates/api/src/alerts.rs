@@ -43,11 +43,8 @@ endpoints! {
 }
 
 wire! {
-    /// How alerts can be sorted.
-    sorts AlertSorts ["name", "createdAt", "updatedAt"];
-
     /// Which alerts to list.
-    paged(AlertSorts) pub struct ListAlerts {}
+    sorted["name", "createdAt", "updatedAt"] pub struct ListAlerts {}
 
     /// An alert: what to watch for, where, and whom to tell.
     stamped(Option<SubjectProfile>) pub struct Alert {
@@ -156,17 +153,15 @@ wire! {
         pub is_enabled: Option<bool>,
     }
 
-    /// How firings can be sorted.
-    sorts AlertFiringSorts ["since"];
-
     /// Which firings to list; the newest come first unless the query sorts them otherwise.
     pub struct ListAlertFirings {
         /// The page.
         #[serde(flatten)]
-        pub page: Page<AlertFiringSorts>,
+        pub page: Page<ListAlertFirings>,
         /// Only those in this state.
         pub state: Option<AlertFiringState>,
     }
+    sorts ListAlertFirings ["since"];
 
     /// A page of firings.
     page AlertFiringsPaginated {

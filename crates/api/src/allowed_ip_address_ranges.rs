@@ -41,11 +41,8 @@ endpoints! {
 }
 
 wire! {
-    /// How ranges can be sorted.
-    clamped sorts AllowedIpAddressRangeSorts ["ipAddress", "createdAt", "updatedAt"];
-
     /// Which ranges to list.
-    paged(AllowedIpAddressRangeSorts) pub struct ListAllowedIpAddressRanges {}
+    clamped sorted["ipAddress", "createdAt", "updatedAt"] pub struct ListAllowedIpAddressRanges {}
 
     /// An allowed range.
     stamped(Option<SubjectProfile>) pub struct AllowedIpAddressRange {

@@ -43,11 +43,8 @@ endpoints! {
 }
 
 wire! {
-    /// How clusters can be sorted.
-    sorts ClusterSorts ["name", "createdAt", "updatedAt"];
-
     /// Which clusters to list.
-    paged(ClusterSorts) pub struct ListClusters {
+    sorted["name", "createdAt", "updatedAt"] pub struct ListClusters {
         /// Only those with one of these names.
         #[serde(default)]
         pub names: Vec<String>,

@@ -39,11 +39,8 @@ endpoints! {
 }
 
 wire! {
-    /// How sets can be sorted.
-    sorts DeclaredSetSorts ["name", "createdAt", "updatedAt"];
-
     /// Which sets to list.
-    paged(DeclaredSetSorts) pub struct ListDeclaredSets {
+    sorted["name", "createdAt", "updatedAt"] pub struct ListDeclaredSets {
         /// Only those with one of these names.
         #[serde(default)]
         pub names: Vec<String>,

@@ -15,11 +15,8 @@ endpoints! {
 }
 
 wire! {
-    /// How the deployments can be sorted.
-    sorts DeploymentProcessesSorts ["name", "createdAt", "updatedAt"];
-
     /// Of which deployments to list the processes.
-    paged(DeploymentProcessesSorts) pub struct ListDeploymentProcesses {
+    sorted["name", "createdAt", "updatedAt"] pub struct ListDeploymentProcesses {
         /// Only of these.
         #[serde(default)]
         pub deployment_ids: Vec<Named<DeploymentId>>,

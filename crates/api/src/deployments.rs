@@ -73,11 +73,8 @@ wire! {
         pub drain: Option<bool>,
     }
 
-    /// How deployments can be sorted.
-    clamped sorts DeploymentSorts ["name", "createdAt", "updatedAt"];
-
     /// Which deployments to list.
-    paged(DeploymentSorts) pub struct ListDeployments {
+    clamped sorted["name", "createdAt", "updatedAt"] pub struct ListDeployments {
         /// Only these.
         #[serde(default)]
         pub deployment_ids: Vec<Named<DeploymentId>>,

@@ -46,11 +46,8 @@ endpoints! {
 }
 
 wire! {
-    /// How deploys can be sorted.
-    sorts DeploySorts ["createdAt"];
-
     /// Which deploys to list.
-    paged(DeploySorts) pub struct ListDeploys {}
+    sorted["createdAt"] pub struct ListDeploys {}
 
     /// A page of deploys.
     page DeploysPaginated {

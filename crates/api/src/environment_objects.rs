@@ -63,11 +63,8 @@ endpoints! {
 }
 
 wire! {
-    /// How environment objects can be sorted.
-    clamped sorts EnvironmentObjectSorts ["objectType", "objectKey", "createdAt", "updatedAt"];
-
     /// Which environment objects to list.
-    paged(EnvironmentObjectSorts) pub struct ListEnvironmentObjects {
+    clamped sorted["objectType", "objectKey", "createdAt", "updatedAt"] pub struct ListEnvironmentObjects {
         /// Only those of this workspace.
         pub workspace_id: Option<Named<WorkspaceId>>,
         /// Only those of this deployment; with `resolveLinked` also those that are linked to it.

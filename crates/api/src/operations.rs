@@ -37,11 +37,8 @@ endpoints! {
 }
 
 wire! {
-    /// How operations can be sorted.
-    sorts OperationSorts ["createdAt"];
-
     /// Which operations to list.
-    paged(OperationSorts) pub struct ListOperations {
+    sorted["createdAt"] pub struct ListOperations {
         /// Only those of these deployments and clusters.
         #[serde(default)]
         #[schemars(length(max = 100))]

@@ -35,11 +35,8 @@ endpoints! {
 }
 
 wire! {
-    /// How organizations can be sorted.
-    sorts OrganizationSorts ["name", "createdAt", "updatedAt"];
-
     /// Which organizations to list.
-    paged(OrganizationSorts) pub struct ListOrganizations {
+    sorted["name", "createdAt", "updatedAt"] pub struct ListOrganizations {
         /// Only those with this plan.
         pub product_plan: Option<ProductPlanFilter>,
         /// Only those with a plan of this product.

@@ -43,9 +43,6 @@ endpoints! {
 }
 
 wire! {
-    /// How roles can be sorted.
-    clamped sorts RoleSorts ["name", "scopeType", "description", "createdAt", "updatedAt"];
-
     /// Which roles to list.
     pub struct ListRoles {
         /// Also list the built-in roles.
@@ -55,8 +52,9 @@ wire! {
         pub scope_types: Vec<RoleScope>,
         /// The page of custom roles.
         #[serde(flatten)]
-        pub page: Page<RoleSorts>,
+        pub page: Page<ListRoles>,
     }
+    clamped sorts ListRoles ["name", "scopeType", "description", "createdAt", "updatedAt"];
 
     /// Which templates to list.
     pub struct ListRoleTemplates {

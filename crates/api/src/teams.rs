@@ -58,14 +58,8 @@ endpoints! {
 }
 
 wire! {
-    /// How teams can be sorted.
-    sorts TeamSorts ["name", "description", "createdAt", "updatedAt"];
-
-    /// How members can be sorted.
-    clamped sorts TeamMemberSorts ["userId", "fullName", "username", "createdAt"];
-
     /// Which teams to list.
-    paged(TeamSorts) pub struct ListTeams {
+    sorted["name", "description", "createdAt", "updatedAt"] pub struct ListTeams {
         /// Only those with one of these names.
         #[serde(default)]
         pub names: Vec<String>,
@@ -76,7 +70,7 @@ wire! {
     }
 
     /// Which members to list.
-    paged(TeamMemberSorts) pub struct ListTeamMembers {}
+    clamped sorted["userId", "fullName", "username", "createdAt"] pub struct ListTeamMembers {}
 
     /// A team.
     stamped(Option<SubjectProfile>) pub struct Team {

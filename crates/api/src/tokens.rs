@@ -49,11 +49,8 @@ endpoints! {
 }
 
 wire! {
-    /// How tokens can be sorted.
-    sorts ApiTokenSorts ["name", "description", "createdAt", "updatedAt", "tokenStartAt"];
-
     /// Which tokens to list.
-    paged(ApiTokenSorts) pub struct ListApiTokens {
+    sorted["name", "description", "createdAt", "updatedAt", "tokenStartAt"] pub struct ListApiTokens {
         /// Only those that hold a role in this workspace.
         pub workspace_id: Option<Named<WorkspaceId>>,
         /// Only those that hold a role on this deployment.

@@ -25,11 +25,8 @@ endpoints! {
 }
 
 wire! {
-    /// How sessions can be sorted.
-    sorts SessionSorts ["createdAt", "lastUsedAt"];
-
     /// Which sessions to list.
-    paged(SessionSorts) pub struct ListSessions {}
+    sorted["createdAt", "lastUsedAt"] pub struct ListSessions {}
 
     /// A session of the caller.
     pub struct UserSession {

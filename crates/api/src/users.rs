@@ -4,7 +4,6 @@ use crate::enums::{OrganizationRole, UserStatus};
 use crate::path::{InOrganization, OfUser};
 use crate::reply::{Many, One};
 use crate::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
-use crate::teams::TeamSorts;
 use crate::{DeploymentId, InviteId, Named, OrganizationId, Patch, TeamId, Timestamp, UserId, WorkspaceId};
 
 endpoints! {
@@ -38,11 +37,8 @@ endpoints! {
 }
 
 wire! {
-    /// How users can be sorted.
-    sorts UserSorts ["id", "username", "fullName", "createdAt", "updatedAt"];
-
     /// Which users to list.
-    paged(UserSorts) pub struct ListUsers {
+    sorted["id", "username", "fullName", "createdAt", "updatedAt"] pub struct ListUsers {
         /// Only those that hold a role in this workspace.
         pub workspace_id: Option<Named<WorkspaceId>>,
         /// Only those that hold a role on this deployment.
@@ -55,7 +51,7 @@ wire! {
     }
 
     /// Which teams of a user to list.
-    paged(TeamSorts) pub struct ListUserTeams {}
+    sorted["name", "description", "createdAt", "updatedAt"] pub struct ListUserTeams {}
 
     /// How to read the caller.
     pub struct GetSelfUser {

@@ -66,11 +66,8 @@ endpoints! {
 }
 
 wire! {
-    /// How webhooks can be sorted.
-    sorts WebhookSorts ["name", "createdAt", "updatedAt"];
-
     /// Which webhooks to list.
-    paged(WebhookSorts) pub struct ListWebhooks {}
+    sorted["name", "createdAt", "updatedAt"] pub struct ListWebhooks {}
 
     /// A webhook: a URL that events of the organization are sent to.
     stamped(Option<SubjectProfile>) pub struct Webhook {

@@ -5,11 +5,11 @@
 /// - `pub struct`: a JSON object, with the names of its fields in camel case, and without those that are `None`.
 /// - `stamped pub struct`: one that ends with who created and last changed it, and when. The type of the two subjects is
 ///   given in brackets.
-/// - `paged pub struct`: the query of a list, which ends with the page. The fields that it sorts by are given in brackets.
+/// - `sorted pub struct`: the query of a list, which ends with the page. The fields that the list can be sorted by are given
+///   in brackets. A limit beyond the largest is refused, or, where the query is `clamped`, becomes the largest.
 /// - `declared pub struct`: one in a file of declarations. Those are compared, and a field that they do not have is refused.
 /// - `page`: a page of a list, with its items and where in the list they are.
-/// - `sorts`: the fields that a list can be sorted by. A limit beyond the largest is refused, or, where the list is
-///   `clamped`, becomes the largest.
+/// - `sorts`: the fields that a list can be sorted by whose query does not end with the page.
 ///
 /// Further attributes follow the doc comment.
 macro_rules! wire {
@@ -41,18 +41,24 @@ macro_rules! wire {
 
         wire! { $($rest)* }
     };
-    ($(#[$meta:meta])* paged($sorts:ty) pub struct $name:ident { $($fields:tt)* } $($rest:tt)*) => {
+    ($(#[$meta:meta])* sorted[$($key:literal),+] pub struct $name:ident { $($fields:tt)* } $($rest:tt)*) => {
+        wire! { @query $(#[$meta])* $name { $($fields)* } }
+        wire! { sorts $name [$($key),+]; $($rest)* }
+    };
+    ($(#[$meta:meta])* clamped sorted[$($key:literal),+] pub struct $name:ident { $($fields:tt)* } $($rest:tt)*) => {
+        wire! { @query $(#[$meta])* $name { $($fields)* } }
+        wire! { clamped sorts $name [$($key),+]; $($rest)* }
+    };
+    (@query $(#[$meta:meta])* $name:ident { $($fields:tt)* }) => {
         wire! {
             $(#[$meta])*
             pub struct $name {
                 $($fields)*
                 /// The page.
                 #[serde(flatten)]
-                pub page: $crate::page::Page<$sorts>,
+                pub page: $crate::page::Page<$name>,
             }
         }
-
-        wire! { $($rest)* }
     };
     ($(#[$meta:meta])* declared pub struct $name:ident { $($fields:tt)* } $($rest:tt)*) => {
         wire! {
@@ -89,22 +95,19 @@ macro_rules! wire {
 
         wire! { $($rest)* }
     };
-    ($(#[$meta:meta])* sorts $name:ident [$($key:literal),+]; $($rest:tt)*) => {
-        wire! { @sorts $(#[$meta])* $name true $($key)+ }
-        wire! { $($rest)* }
-    };
-    ($(#[$meta:meta])* clamped sorts $name:ident [$($key:literal),+]; $($rest:tt)*) => {
-        wire! { @sorts $(#[$meta])* $name false $($key)+ }
-        wire! { $($rest)* }
-    };
-    (@sorts $(#[$meta:meta])* $name:ident $is_bounded:literal $($key:literal)+) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug)]
-        pub struct $name;
-
+    (sorts $name:ident [$($key:literal),+]; $($rest:tt)*) => {
         impl $crate::page::SortKeys for $name {
             const KEYS: &'static [&'static str] = &[$($key),+];
-            const LIMIT_IS_BOUNDED: bool = $is_bounded;
         }
+
+        wire! { $($rest)* }
+    };
+    (clamped sorts $name:ident [$($key:literal),+]; $($rest:tt)*) => {
+        impl $crate::page::SortKeys for $name {
+            const KEYS: &'static [&'static str] = &[$($key),+];
+            const LIMIT_IS_BOUNDED: bool = false;
+        }
+
+        wire! { $($rest)* }
     };
 }

@@ -37,11 +37,8 @@ endpoints! {
 }
 
 wire! {
-    /// How workspaces can be sorted.
-    sorts WorkspaceSorts ["name", "createdAt", "updatedAt"];
-
     /// Which workspaces to list.
-    paged(WorkspaceSorts) pub struct ListWorkspaces {
+    sorted["name", "createdAt", "updatedAt"] pub struct ListWorkspaces {
         /// Only these.
         #[serde(default)]
         pub workspace_ids: Vec<Named<WorkspaceId>>,
