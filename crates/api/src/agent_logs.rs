@@ -1,8 +1,5 @@
 //! Lines that remote agents send: what their workers wrote, next to the deployment's own logs.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::Timestamp;
 use crate::enums::LogSource;
 use crate::path::OfDeployment;
@@ -19,42 +16,38 @@ endpoints! {
     }
 }
 
-/// A batch of lines. An agent sends one after the other, and the same one again until it is answered.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SendAgentLogsRequest {
-    /// The agent's own name, unlike that of other agents of the deployment.
-    #[schemars(length(min = 1, max = 128))]
-    pub agent: String,
-    /// The number of the agent's batch: later batches have higher numbers. A batch that was accepted before has no
-    /// effect.
-    #[schemars(range(min = 1))]
-    pub sequence: u64,
-    /// The lines; either all of them are accepted or none.
-    #[schemars(length(min = 1, max = 5000))]
-    pub lines: Vec<AgentLogLine>,
-}
+wire! {
+    /// A batch of lines. An agent sends one after the other, and the same one again until it is answered.
+    pub struct SendAgentLogsRequest {
+        /// The agent's own name, unlike that of other agents of the deployment.
+        #[schemars(length(min = 1, max = 128))]
+        pub agent: String,
+        /// The number of the agent's batch: later batches have higher numbers. A batch that was accepted before has no
+        /// effect.
+        #[schemars(range(min = 1))]
+        pub sequence: u64,
+        /// The lines; either all of them are accepted or none.
+        #[schemars(length(min = 1, max = 5000))]
+        pub lines: Vec<AgentLogLine>,
+    }
 
-/// A line that an agent's worker wrote.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentLogLine {
-    /// When it was written.
-    pub timestamp: Timestamp,
-    /// Which component wrote it; tasks are `worker`.
-    pub source: LogSource,
-    /// What was written.
-    #[schemars(length(max = 65_536))]
-    pub text: String,
-}
+    /// A line that an agent's worker wrote.
+    pub struct AgentLogLine {
+        /// When it was written.
+        pub timestamp: Timestamp,
+        /// Which component wrote it; tasks are `worker`.
+        pub source: LogSource,
+        /// What was written.
+        #[schemars(length(max = 65_536))]
+        pub text: String,
+    }
 
-/// The result of a batch.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentLogsTaken {
-    /// How many lines were added.
-    #[schemars(range(min = 0))]
-    pub taken_count: u64,
-    /// Whether this batch, or a later one of the agent, had already been accepted.
-    pub is_repeat: bool,
+    /// The result of a batch.
+    pub struct AgentLogsTaken {
+        /// How many lines were added.
+        #[schemars(range(min = 0))]
+        pub taken_count: u64,
+        /// Whether this batch, or a later one of the agent, had already been accepted.
+        pub is_repeat: bool,
+    }
 }

@@ -1,10 +1,5 @@
 //! Agent tokens: what the remote workers of a deployment call with.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
-use crate::page::{Page, SortKeys};
 use crate::path::{OfAgentToken, OfDeployment};
 use crate::reply::{Many, One};
 use crate::tokens::{ApiToken, ApiTokensPaginated};
@@ -37,36 +32,21 @@ endpoints! {
     }
 }
 
-/// How agent tokens can be sorted.
-#[derive(Debug)]
-pub struct AgentTokenSorts;
+wire! {
+    /// Which agent tokens to list.
+    sorted["name", "description", "createdAt", "updatedAt", "createdById", "updatedById", "tokenStartAt"]
+    pub struct ListAgentTokens {}
 
-impl SortKeys for AgentTokenSorts {
-    const KEYS: &'static [&'static str] =
-        &["name", "description", "createdAt", "updatedAt", "createdById", "updatedById", "tokenStartAt"];
-}
-
-/// Which agent tokens to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListAgentTokens {
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<AgentTokenSorts>,
-}
-
-/// A new agent token.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateAgentTokenRequest {
-    /// Its name, unique on the deployment.
-    #[schemars(length(min = 1, max = 256))]
-    pub name: String,
-    /// Its description.
-    #[schemars(length(max = 500))]
-    pub description: Option<String>,
-    /// How long it works; for ever where it is left out.
-    #[schemars(range(min = 1, max = 3650))]
-    pub token_expiry_period_in_days: Option<u32>,
+    /// A new agent token.
+    pub struct CreateAgentTokenRequest {
+        /// Its name, unique on the deployment.
+        #[schemars(length(min = 1, max = 256))]
+        pub name: String,
+        /// Its description.
+        #[schemars(length(max = 500))]
+        pub description: Option<String>,
+        /// How long it works; for ever where it is left out.
+        #[schemars(range(min = 1, max = 3650))]
+        pub token_expiry_period_in_days: Option<u32>,
+    }
 }

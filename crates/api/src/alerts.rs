@@ -1,11 +1,7 @@
 //! Alerts: rules for what people are told about, whom they tell, and what they have found.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::{AlertFiringState, AlertKind, AlertSubjectType};
-use crate::page::{Page, SortKeys};
+use crate::page::Page;
 use crate::path::{InOrganization, OfAlert};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
@@ -46,230 +42,171 @@ endpoints! {
     }
 }
 
-/// How alerts can be sorted.
-#[derive(Debug)]
-pub struct AlertSorts;
+wire! {
+    /// Which alerts to list.
+    sorted["name", "createdAt", "updatedAt"] pub struct ListAlerts {}
 
-impl SortKeys for AlertSorts {
-    const KEYS: &'static [&'static str] = &["name", "createdAt", "updatedAt"];
-}
+    /// An alert: what to watch for, where, and whom to tell.
+    stamped(Option<SubjectProfile>) pub struct Alert {
+        /// Its id.
+        pub id: AlertId,
+        /// Its name, unique in the organization.
+        pub name: String,
+        /// Its description.
+        pub description: String,
+        /// Its organization.
+        pub organization_id: OrganizationId,
+        /// What it watches for.
+        pub kind: AlertKind,
+        /// How long a deployment may be unhealthy, or a DAG run may take, in minutes.
+        pub after_minutes: Option<u32>,
+        /// How many days before it expires a token is told about.
+        pub days_before: Option<u32>,
+        /// Only runs of this DAG.
+        pub dag_id: Option<String>,
+        /// Only in these workspaces, and on the deployments below; with neither, everywhere.
+        pub workspace_ids: Vec<WorkspaceId>,
+        /// Only on these deployments, and in the workspaces above; with neither, everywhere.
+        pub deployment_ids: Vec<DeploymentId>,
+        /// The webhooks that get its events. With none, all that ask for such events get them.
+        pub webhook_ids: Vec<WebhookId>,
+        /// Who gets its mails.
+        pub mail_addresses: Vec<String>,
+        /// Whether it watches.
+        pub is_enabled: bool,
+        /// Since when its mails could not be sent, if the last one could not.
+        pub mail_failing_since: Option<Timestamp>,
+    }
 
-/// Which alerts to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListAlerts {
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<AlertSorts>,
-}
+    /// A page of alerts.
+    page AlertsPaginated {
+        /// The alerts.
+        alerts: Vec<Alert>
+    }
 
-/// An alert: what to watch for, where, and whom to tell.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Alert {
-    /// Its id.
-    pub id: AlertId,
-    /// Its name, unique in the organization.
-    pub name: String,
-    /// Its description.
-    pub description: String,
-    /// Its organization.
-    pub organization_id: OrganizationId,
-    /// What it watches for.
-    pub kind: AlertKind,
-    /// How long a deployment may be unhealthy, or a DAG run may take, in minutes.
-    pub after_minutes: Option<u32>,
-    /// How many days before it expires a token is told about.
-    pub days_before: Option<u32>,
-    /// Only runs of this DAG.
-    pub dag_id: Option<String>,
-    /// Only in these workspaces, and on the deployments below; with neither, everywhere.
-    pub workspace_ids: Vec<WorkspaceId>,
-    /// Only on these deployments, and in the workspaces above; with neither, everywhere.
-    pub deployment_ids: Vec<DeploymentId>,
-    /// The webhooks that get its events. With none, all that ask for such events get them.
-    pub webhook_ids: Vec<WebhookId>,
-    /// Who gets its mails.
-    pub mail_addresses: Vec<String>,
-    /// Whether it watches.
-    pub is_enabled: bool,
-    /// Since when its mails could not be sent, if the last one could not.
-    pub mail_failing_since: Option<Timestamp>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// Who created it.
-    pub created_by: Option<SubjectProfile>,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
-    /// Who last changed it.
-    pub updated_by: Option<SubjectProfile>,
-}
+    /// A new alert. It needs a webhook or a mail address.
+    pub struct CreateAlertRequest {
+        /// Its name, unique in the organization.
+        #[schemars(length(min = 1, max = 128))]
+        pub name: String,
+        /// Its description.
+        #[schemars(length(max = 500))]
+        pub description: Option<String>,
+        /// What to watch for.
+        pub kind: AlertKind,
+        /// How long a deployment may be unhealthy (5 minutes where it is left out, 0 for not at all), or how long a DAG run may
+        /// take.
+        #[schemars(range(min = 0, max = 10_080))]
+        pub after_minutes: Option<u32>,
+        /// How many days before it expires a token is told about: 7 where it is left out.
+        #[schemars(range(min = 1, max = 90))]
+        pub days_before: Option<u32>,
+        /// Only runs of this DAG.
+        #[schemars(length(min = 1, max = 250))]
+        pub dag_id: Option<String>,
+        /// Only in these workspaces, and on the deployments below.
+        #[schemars(length(max = 100))]
+        pub workspace_ids: Option<Vec<WorkspaceId>>,
+        /// Only on these deployments, and in the workspaces above.
+        #[schemars(length(max = 100))]
+        pub deployment_ids: Option<Vec<DeploymentId>>,
+        /// Webhooks that get its events, whatever else they ask for; no others do.
+        #[schemars(length(max = 10))]
+        pub webhook_ids: Option<Vec<WebhookId>>,
+        /// Who gets its mails. The server needs a mail server for that.
+        #[schemars(length(max = 10), inner(length(min = 1, max = 254)))]
+        pub mail_addresses: Option<Vec<String>>,
+        /// Whether it watches; it does where it is left out.
+        pub is_enabled: Option<bool>,
+    }
 
-/// A page of alerts.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AlertsPaginated {
-    /// The alerts.
-    pub alerts: Vec<Alert>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
-}
+    /// Changes to an alert. What is left out stays as it is; what an alert watches for cannot be changed.
+    pub struct UpdateAlertRequest {
+        /// Its name, unique in the organization.
+        #[schemars(length(min = 1, max = 128))]
+        pub name: Option<String>,
+        /// Its description.
+        #[schemars(length(max = 500))]
+        pub description: Option<String>,
+        /// How long a deployment may be unhealthy, or a DAG run may take, in minutes.
+        #[schemars(range(min = 0, max = 10_080))]
+        pub after_minutes: Option<u32>,
+        /// How many days before it expires a token is told about.
+        #[schemars(range(min = 1, max = 90))]
+        pub days_before: Option<u32>,
+        /// Only runs of this DAG; an empty text means all.
+        #[schemars(length(max = 250))]
+        pub dag_id: Option<String>,
+        /// Only in these workspaces, and on the deployments below.
+        #[schemars(length(max = 100))]
+        pub workspace_ids: Option<Vec<WorkspaceId>>,
+        /// Only on these deployments, and in the workspaces above.
+        #[schemars(length(max = 100))]
+        pub deployment_ids: Option<Vec<DeploymentId>>,
+        /// Webhooks that get its events, whatever else they ask for; no others do.
+        #[schemars(length(max = 10))]
+        pub webhook_ids: Option<Vec<WebhookId>>,
+        /// Who gets its mails.
+        #[schemars(length(max = 10), inner(length(min = 1, max = 254)))]
+        pub mail_addresses: Option<Vec<String>>,
+        /// Whether it watches. One that is switched off closes what it has found, without a notice.
+        pub is_enabled: Option<bool>,
+    }
 
-/// A new alert. It needs a webhook or a mail address.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateAlertRequest {
-    /// Its name, unique in the organization.
-    #[schemars(length(min = 1, max = 128))]
-    pub name: String,
-    /// Its description.
-    #[schemars(length(max = 500))]
-    pub description: Option<String>,
-    /// What to watch for.
-    pub kind: AlertKind,
-    /// How long a deployment may be unhealthy (5 minutes where it is left out, 0 for not at all), or how long a DAG run may
-    /// take.
-    #[schemars(range(min = 0, max = 10_080))]
-    pub after_minutes: Option<u32>,
-    /// How many days before it expires a token is told about: 7 where it is left out.
-    #[schemars(range(min = 1, max = 90))]
-    pub days_before: Option<u32>,
-    /// Only runs of this DAG.
-    #[schemars(length(min = 1, max = 250))]
-    pub dag_id: Option<String>,
-    /// Only in these workspaces, and on the deployments below.
-    #[schemars(length(max = 100))]
-    pub workspace_ids: Option<Vec<WorkspaceId>>,
-    /// Only on these deployments, and in the workspaces above.
-    #[schemars(length(max = 100))]
-    pub deployment_ids: Option<Vec<DeploymentId>>,
-    /// Webhooks that get its events, whatever else they ask for; no others do.
-    #[schemars(length(max = 10))]
-    pub webhook_ids: Option<Vec<WebhookId>>,
-    /// Who gets its mails. The server needs a mail server for that.
-    #[schemars(length(max = 10), inner(length(min = 1, max = 254)))]
-    pub mail_addresses: Option<Vec<String>>,
-    /// Whether it watches; it does where it is left out.
-    pub is_enabled: Option<bool>,
-}
+    /// Which firings to list; the newest come first unless the query sorts them otherwise.
+    pub struct ListAlertFirings {
+        /// The page.
+        #[serde(flatten)]
+        pub page: Page<ListAlertFirings>,
+        /// Only those in this state.
+        pub state: Option<AlertFiringState>,
+    }
+    sorts ListAlertFirings ["since"];
 
-/// Changes to an alert. What is left out stays as it is; what an alert watches for cannot be changed.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdateAlertRequest {
-    /// Its name, unique in the organization.
-    #[schemars(length(min = 1, max = 128))]
-    pub name: Option<String>,
-    /// Its description.
-    #[schemars(length(max = 500))]
-    pub description: Option<String>,
-    /// How long a deployment may be unhealthy, or a DAG run may take, in minutes.
-    #[schemars(range(min = 0, max = 10_080))]
-    pub after_minutes: Option<u32>,
-    /// How many days before it expires a token is told about.
-    #[schemars(range(min = 1, max = 90))]
-    pub days_before: Option<u32>,
-    /// Only runs of this DAG; an empty text means all.
-    #[schemars(length(max = 250))]
-    pub dag_id: Option<String>,
-    /// Only in these workspaces, and on the deployments below.
-    #[schemars(length(max = 100))]
-    pub workspace_ids: Option<Vec<WorkspaceId>>,
-    /// Only on these deployments, and in the workspaces above.
-    #[schemars(length(max = 100))]
-    pub deployment_ids: Option<Vec<DeploymentId>>,
-    /// Webhooks that get its events, whatever else they ask for; no others do.
-    #[schemars(length(max = 10))]
-    pub webhook_ids: Option<Vec<WebhookId>>,
-    /// Who gets its mails.
-    #[schemars(length(max = 10), inner(length(min = 1, max = 254)))]
-    pub mail_addresses: Option<Vec<String>>,
-    /// Whether it watches. One that is switched off closes what it has found, without a notice.
-    pub is_enabled: Option<bool>,
-}
+    /// A page of firings.
+    page AlertFiringsPaginated {
+        /// The firings.
+        firings: Vec<AlertFiring>
+    }
 
-/// How firings can be sorted.
-#[derive(Debug)]
-pub struct AlertFiringSorts;
+    /// Something that an alert has found. It stays one as long as it goes on, however often it happens.
+    pub struct AlertFiring {
+        /// Its id.
+        pub id: AlertFiringId,
+        /// Its alert.
+        pub alert_id: AlertId,
+        /// Whether it goes on.
+        pub state: AlertFiringState,
+        /// What it is about.
+        pub subject: AlertSubject,
+        /// Since when.
+        pub since: Timestamp,
+        /// Until when, if it is over.
+        pub until: Option<Timestamp>,
+        /// How often it has happened since then.
+        pub count: u64,
+        /// Why, where Podium knows it.
+        pub reason: Option<String>,
+        /// The last DAG run that it happened with, as its environment calls it.
+        pub run_id: Option<String>,
+        /// When people were last told about it.
+        pub last_notice_at: Option<Timestamp>,
+    }
 
-impl SortKeys for AlertFiringSorts {
-    const KEYS: &'static [&'static str] = &["since"];
-}
-
-/// Which firings to list; the newest come first unless the query sorts them otherwise.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListAlertFirings {
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<AlertFiringSorts>,
-    /// Only those in this state.
-    pub state: Option<AlertFiringState>,
-}
-
-/// A page of firings.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AlertFiringsPaginated {
-    /// The firings.
-    pub firings: Vec<AlertFiring>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
-}
-
-/// Something that an alert has found. It stays one as long as it goes on, however often it happens.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AlertFiring {
-    /// Its id.
-    pub id: AlertFiringId,
-    /// Its alert.
-    pub alert_id: AlertId,
-    /// Whether it goes on.
-    pub state: AlertFiringState,
-    /// What it is about.
-    pub subject: AlertSubject,
-    /// Since when.
-    pub since: Timestamp,
-    /// Until when, if it is over.
-    pub until: Option<Timestamp>,
-    /// How often it has happened since then.
-    pub count: u64,
-    /// Why, where Podium knows it.
-    pub reason: Option<String>,
-    /// The last DAG run that it happened with, as its environment calls it.
-    pub run_id: Option<String>,
-    /// When people were last told about it.
-    pub last_notice_at: Option<Timestamp>,
-}
-
-/// What a firing is about.
-#[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AlertSubject {
-    /// What it is.
-    pub r#type: AlertSubjectType,
-    /// The id of the deployment or token; for a DAG, that of its deployment.
-    pub id: Id,
-    /// The name of the deployment or token; for a DAG, that of its deployment.
-    pub name: String,
-    /// Its workspace, where it has one.
-    pub workspace_id: Option<WorkspaceId>,
-    /// Its deployment, where it has one.
-    pub deployment_id: Option<DeploymentId>,
-    /// The DAG, as its environment calls it.
-    pub dag_id: Option<String>,
+    /// What a firing is about.
+    #[derive(PartialEq, Eq)]
+    pub struct AlertSubject {
+        /// What it is.
+        pub r#type: AlertSubjectType,
+        /// The id of the deployment or token; for a DAG, that of its deployment.
+        pub id: Id,
+        /// The name of the deployment or token; for a DAG, that of its deployment.
+        pub name: String,
+        /// Its workspace, where it has one.
+        pub workspace_id: Option<WorkspaceId>,
+        /// Its deployment, where it has one.
+        pub deployment_id: Option<DeploymentId>,
+        /// The DAG, as its environment calls it.
+        pub dag_id: Option<String>,
+    }
 }

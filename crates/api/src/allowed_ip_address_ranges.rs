@@ -1,14 +1,9 @@
 //! Allowed address ranges: with any, an organization is reached from them only.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
-use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfAllowedIpAddressRange};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{AllowedIpAddressRangeId, OrganizationId, Timestamp};
+use crate::{AllowedIpAddressRangeId, OrganizationId};
 
 endpoints! {
     tag "AllowedIpAddressRange";
@@ -45,89 +40,50 @@ endpoints! {
     }
 }
 
-/// How ranges can be sorted.
-#[derive(Debug)]
-pub struct AllowedIpAddressRangeSorts;
+wire! {
+    /// Which ranges to list.
+    clamped sorted["ipAddress", "createdAt", "updatedAt"] pub struct ListAllowedIpAddressRanges {}
 
-impl SortKeys for AllowedIpAddressRangeSorts {
-    const KEYS: &'static [&'static str] = &["ipAddress", "createdAt", "updatedAt"];
-    const LIMIT_IS_BOUNDED: bool = false;
-}
+    /// An allowed range.
+    stamped(Option<SubjectProfile>) pub struct AllowedIpAddressRange {
+        /// Its id.
+        pub id: AllowedIpAddressRangeId,
+        /// The range, in CIDR notation.
+        pub ip_address_range: String,
+        /// Its organization.
+        pub organization_id: OrganizationId,
+    }
 
-/// Which ranges to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListAllowedIpAddressRanges {
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<AllowedIpAddressRangeSorts>,
-}
+    /// A page of ranges.
+    page AllowedIpAddressRangesPaginated {
+        /// The ranges.
+        allowed_ip_address_ranges: Vec<AllowedIpAddressRange>
+    }
 
-/// An allowed range.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AllowedIpAddressRange {
-    /// Its id.
-    pub id: AllowedIpAddressRangeId,
-    /// The range, in CIDR notation.
-    pub ip_address_range: String,
-    /// Its organization.
-    pub organization_id: OrganizationId,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// Who created it.
-    pub created_by: Option<SubjectProfile>,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
-    /// Who last changed it.
-    pub updated_by: Option<SubjectProfile>,
-}
+    /// Ranges that were added together.
+    pub struct AllowedIpAddressRangesList {
+        /// The ranges.
+        pub allowed_ip_address_ranges: Vec<AllowedIpAddressRange>,
+    }
 
-/// A page of ranges.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AllowedIpAddressRangesPaginated {
-    /// The ranges.
-    pub allowed_ip_address_ranges: Vec<AllowedIpAddressRange>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
-}
+    /// A new range.
+    pub struct CreateAllowedIpAddressRangeRequest {
+        /// The range in canonical CIDR notation, such as `203.0.113.0/24`.
+        #[schemars(length(max = 64))]
+        pub ip_address_range: String,
+    }
 
-/// Ranges that were added together.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AllowedIpAddressRangesList {
-    /// The ranges.
-    pub allowed_ip_address_ranges: Vec<AllowedIpAddressRange>,
-}
+    /// New ranges.
+    pub struct BulkCreateAllowedIpAddressRangesRequest {
+        /// The ranges in canonical CIDR notation.
+        #[schemars(length(min = 1, max = 1000), inner(length(max = 64)))]
+        pub allowed_ip_address_ranges: Vec<String>,
+    }
 
-/// A new range.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateAllowedIpAddressRangeRequest {
-    /// The range in canonical CIDR notation, such as `203.0.113.0/24`.
-    #[schemars(length(max = 64))]
-    pub ip_address_range: String,
-}
-
-/// New ranges.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BulkCreateAllowedIpAddressRangesRequest {
-    /// The ranges in canonical CIDR notation.
-    #[schemars(length(min = 1, max = 1000), inner(length(max = 64)))]
-    pub allowed_ip_address_ranges: Vec<String>,
-}
-
-/// Ranges to remove.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BulkDeleteAllowedIpAddressRangesRequest {
-    /// The ids of the ranges.
-    #[schemars(length(min = 1, max = 1000))]
-    pub allowed_ip_address_range_ids: Vec<AllowedIpAddressRangeId>,
+    /// Ranges to remove.
+    pub struct BulkDeleteAllowedIpAddressRangesRequest {
+        /// The ids of the ranges.
+        #[schemars(length(min = 1, max = 1000))]
+        pub allowed_ip_address_range_ids: Vec<AllowedIpAddressRangeId>,
+    }
 }

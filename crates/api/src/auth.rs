@@ -1,9 +1,5 @@
 //! Accounts without an identity provider: accept an invite, sign in and out, change a password.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::reply::Many;
 use crate::{OrganizationId, Timestamp, UserId};
 
@@ -36,67 +32,58 @@ endpoints! {
     }
 }
 
-/// A name and a password.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct SignInRequest {
-    /// The user's e-mail address.
-    #[schemars(length(min = 1, max = 254))]
-    pub username: String,
-    /// The user's password.
-    #[schemars(length(min = 1, max = 1024), extend("format" = "password"))]
-    pub password: String,
-}
+wire! {
+    /// A name and a password.
+    pub struct SignInRequest {
+        /// The user's e-mail address.
+        #[schemars(length(min = 1, max = 254))]
+        pub username: String,
+        /// The user's password.
+        #[schemars(length(min = 1, max = 1024), extend("format" = "password"))]
+        pub password: String,
+    }
 
-/// A session: a token that works for some hours.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Session {
-    /// The token, for the `Authorization: Bearer` header.
-    #[schemars(extend("format" = "password"))]
-    pub token: String,
-    /// When it expires.
-    pub expires_at: Timestamp,
-    /// Whose it is.
-    pub user_id: UserId,
-}
+    /// A session: a token that works for some hours.
+    pub struct Session {
+        /// The token, for the `Authorization: Bearer` header.
+        #[schemars(extend("format" = "password"))]
+        pub token: String,
+        /// When it expires.
+        pub expires_at: Timestamp,
+        /// Whose it is.
+        pub user_id: UserId,
+    }
 
-/// Accepts an invite. A user who already has a password signs in and sends only the link's secret.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AcceptInviteRequest {
-    /// The secret of the link.
-    #[schemars(length(min = 1, max = 256), extend("format" = "password"))]
-    pub token: String,
-    /// The new user's name.
-    #[schemars(length(max = 128))]
-    pub full_name: Option<String>,
-    /// The new user's password, at least 12 characters.
-    #[schemars(length(min = 12, max = 1024), extend("format" = "password"))]
-    pub password: Option<String>,
-}
+    /// Accepts an invite. A user who already has a password signs in and sends only the link's secret.
+    pub struct AcceptInviteRequest {
+        /// The secret of the link.
+        #[schemars(length(min = 1, max = 256), extend("format" = "password"))]
+        pub token: String,
+        /// The new user's name.
+        #[schemars(length(max = 128))]
+        pub full_name: Option<String>,
+        /// The new user's password, at least 12 characters.
+        #[schemars(length(min = 12, max = 1024), extend("format" = "password"))]
+        pub password: Option<String>,
+    }
 
-/// The result of accepting an invite.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AcceptedInvite {
-    /// The organization.
-    pub organization_id: OrganizationId,
-    /// The user.
-    pub user_id: UserId,
-    /// A session, where a new user set a password.
-    pub session: Option<Session>,
-}
+    /// The result of accepting an invite.
+    pub struct AcceptedInvite {
+        /// The organization.
+        pub organization_id: OrganizationId,
+        /// The user.
+        pub user_id: UserId,
+        /// A session, where a new user set a password.
+        pub session: Option<Session>,
+    }
 
-/// A new password.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ChangePasswordRequest {
-    /// The password until now.
-    #[schemars(length(max = 1024), extend("format" = "password"))]
-    pub current_password: String,
-    /// The new password, at least 12 characters.
-    #[schemars(length(min = 12, max = 1024), extend("format" = "password"))]
-    pub new_password: String,
+    /// A new password.
+    pub struct ChangePasswordRequest {
+        /// The password until now.
+        #[schemars(length(max = 1024), extend("format" = "password"))]
+        pub current_password: String,
+        /// The new password, at least 12 characters.
+        #[schemars(length(min = 12, max = 1024), extend("format" = "password"))]
+        pub new_password: String,
+    }
 }

@@ -2,12 +2,7 @@
 
 mod requests;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::{CloudProvider, ClusterStatus, ClusterType, HealthValue, PlaneKind};
-use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfCluster};
 use crate::reply::{Many, One};
 use crate::union::OneOf;
@@ -47,161 +42,144 @@ endpoints! {
     }
 }
 
-/// How clusters can be sorted.
-#[derive(Debug)]
-pub struct ClusterSorts;
+wire! {
+    /// Which clusters to list.
+    sorted["name", "createdAt", "updatedAt"] pub struct ListClusters {
+        /// Only those with one of these names.
+        #[serde(default)]
+        pub names: Vec<String>,
+        /// Only those of this provider.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub provider: Option<CloudProvider>,
+    }
 
-impl SortKeys for ClusterSorts {
-    const KEYS: &'static [&'static str] = &["name", "createdAt", "updatedAt"];
-}
+    /// A cluster.
+    #[derive(PartialEq, Eq)]
+    pub struct Cluster {
+        /// Its id.
+        pub id: ClusterId,
+        /// Its name, unique in the organization.
+        pub name: String,
+        /// Its organization.
+        pub organization_id: OrganizationId,
+        /// Who runs it, and for whom.
+        pub r#type: ClusterType,
+        /// Its provider.
+        pub cloud_provider: CloudProvider,
+        /// Its region at the provider.
+        pub region: String,
+        /// Its state.
+        pub status: ClusterStatus,
+        /// Whether it works.
+        pub health_status: ClusterHealthStatus,
+        /// Whether its deployments run in the other region now.
+        pub is_failed_over: bool,
+        /// Whether its deployments are on their way to the other region or back.
+        pub failover_in_progress: bool,
+        /// Whether its region takes no new clusters.
+        pub is_limited: bool,
+        /// The workspaces whose deployments it accepts; an empty list means all.
+        pub workspace_ids: Vec<WorkspaceId>,
+        /// Details that are known once the cluster exists.
+        pub metadata: ClusterMetadata,
+        /// What its deployments run on, once the cluster has been made or connected.
+        pub data_plane: Option<PlaneKind>,
+        /// When it was created.
+        pub created_at: Timestamp,
+        /// When it was last changed.
+        pub updated_at: Timestamp,
+        /// What its owner has chosen.
+        #[serde(flatten)]
+        pub details: ClusterDetails,
+    }
 
-/// Which clusters to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListClusters {
-    /// Only those with one of these names.
-    #[serde(default)]
-    pub names: Vec<String>,
-    /// Only those of this provider.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<CloudProvider>,
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<ClusterSorts>,
-}
+    /// What the owner of a cluster has chosen.
+    #[derive(Default, PartialEq, Eq)]
+    pub struct ClusterDetails {
+        /// The machine of its databases.
+        pub db_instance_type: String,
+        /// The account at the provider.
+        pub provider_account: Option<String>,
+        /// The tenant at the provider; AZURE only.
+        pub tenant_id: Option<String>,
+        /// Pools of nodes.
+        pub node_pools: Vec<NodePool>,
+        /// Tags applied to all of the cluster's cloud resources.
+        pub tags: Vec<ClusterK8sTag>,
+        /// The range of its network.
+        pub vpc_subnet_range: String,
+        /// The range of its pods; GCP only.
+        pub pod_subnet_range: Option<String>,
+        /// The range of its services; GCP only.
+        pub service_subnet_range: Option<String>,
+        /// The range of its service peering; GCP only.
+        pub service_peering_range: Option<String>,
+        /// Another range of its network; AWS only.
+        pub secondary_vpc_cidr: Option<String>,
+        /// Whether traffic leaves by a private network; AWS only.
+        pub is_private_network_egress_enabled: Option<bool>,
+        /// Whether the cluster has a standby region.
+        pub is_dr_enabled: bool,
+        /// The standby region; empty if there is none.
+        pub dr_region: String,
+        /// The range of the network there.
+        pub dr_vpc_subnet_range: Option<String>,
+        /// The range of pods there; GCP only.
+        pub dr_pod_subnet_range: Option<String>,
+        /// The range of services there; GCP only.
+        pub dr_service_subnet_range: Option<String>,
+        /// The range of the service peering there; GCP only.
+        pub dr_service_peering_range: Option<String>,
+        /// Another range of the network there; AWS only.
+        pub dr_secondary_vpc_cidr: Option<String>,
+        /// Whether copies reach the standby region within a guaranteed time.
+        pub enable_replication_time_control: bool,
+    }
 
-/// A cluster.
-#[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Cluster {
-    /// Its id.
-    pub id: ClusterId,
-    /// Its name, unique in the organization.
-    pub name: String,
-    /// Its organization.
-    pub organization_id: OrganizationId,
-    /// Who runs it, and for whom.
-    pub r#type: ClusterType,
-    /// Its provider.
-    pub cloud_provider: CloudProvider,
-    /// Its region at the provider.
-    pub region: String,
-    /// Its state.
-    pub status: ClusterStatus,
-    /// Whether it works.
-    pub health_status: ClusterHealthStatus,
-    /// Whether its deployments run in the other region now.
-    pub is_failed_over: bool,
-    /// Whether its deployments are on their way to the other region or back.
-    pub failover_in_progress: bool,
-    /// Whether its region takes no new clusters.
-    pub is_limited: bool,
-    /// The workspaces whose deployments it accepts; an empty list means all.
-    pub workspace_ids: Vec<WorkspaceId>,
-    /// Details that are known once the cluster exists.
-    pub metadata: ClusterMetadata,
-    /// What its deployments run on, once the cluster has been made or connected.
-    pub data_plane: Option<PlaneKind>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
-    /// What its owner has chosen.
-    #[serde(flatten)]
-    pub details: ClusterDetails,
-}
+    /// A pool of nodes of a cluster.
+    #[derive(PartialEq, Eq)]
+    pub struct NodePool {
+        /// Its id.
+        pub id: NodePoolId,
+        /// Its name, unique in the cluster.
+        pub name: String,
+        /// Its cluster.
+        pub cluster_id: ClusterId,
+        /// The provider of its cluster.
+        pub cloud_provider: CloudProvider,
+        /// Whether it runs workloads that name no pool.
+        pub is_default: bool,
+        /// Maximum number of nodes.
+        pub max_node_count: u32,
+        /// The machine of its nodes.
+        pub node_instance_type: String,
+        /// Machines of workers that fit on a node.
+        pub supported_platform_machines: Vec<String>,
+        /// When it was created.
+        pub created_at: Timestamp,
+        /// When it was last changed.
+        pub updated_at: Timestamp,
+    }
 
-/// What the owner of a cluster has chosen.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterDetails {
-    /// The machine of its databases.
-    pub db_instance_type: String,
-    /// The account at the provider.
-    pub provider_account: Option<String>,
-    /// The tenant at the provider; AZURE only.
-    pub tenant_id: Option<String>,
-    /// Pools of nodes.
-    pub node_pools: Vec<NodePool>,
-    /// Tags applied to all of the cluster's cloud resources.
-    pub tags: Vec<ClusterK8sTag>,
-    /// The range of its network.
-    pub vpc_subnet_range: String,
-    /// The range of its pods; GCP only.
-    pub pod_subnet_range: Option<String>,
-    /// The range of its services; GCP only.
-    pub service_subnet_range: Option<String>,
-    /// The range of its service peering; GCP only.
-    pub service_peering_range: Option<String>,
-    /// Another range of its network; AWS only.
-    pub secondary_vpc_cidr: Option<String>,
-    /// Whether traffic leaves by a private network; AWS only.
-    pub is_private_network_egress_enabled: Option<bool>,
-    /// Whether the cluster has a standby region.
-    pub is_dr_enabled: bool,
-    /// The standby region; empty if there is none.
-    pub dr_region: String,
-    /// The range of the network there.
-    pub dr_vpc_subnet_range: Option<String>,
-    /// The range of pods there; GCP only.
-    pub dr_pod_subnet_range: Option<String>,
-    /// The range of services there; GCP only.
-    pub dr_service_subnet_range: Option<String>,
-    /// The range of the service peering there; GCP only.
-    pub dr_service_peering_range: Option<String>,
-    /// Another range of the network there; AWS only.
-    pub dr_secondary_vpc_cidr: Option<String>,
-    /// Whether copies reach the standby region within a guaranteed time.
-    pub enable_replication_time_control: bool,
-}
+    /// A tag applied to all cloud resources of a cluster.
+    #[derive(Default, PartialEq, Eq)]
+    pub struct ClusterK8sTag {
+        /// Its name, unique in the cluster.
+        #[schemars(length(max = 128))]
+        pub key: Option<String>,
+        /// Its value.
+        #[schemars(length(max = 256))]
+        pub value: Option<String>,
+    }
 
-/// A pool of nodes of a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct NodePool {
-    /// Its id.
-    pub id: NodePoolId,
-    /// Its name, unique in the cluster.
-    pub name: String,
-    /// Its cluster.
-    pub cluster_id: ClusterId,
-    /// The provider of its cluster.
-    pub cloud_provider: CloudProvider,
-    /// Whether it runs workloads that name no pool.
-    pub is_default: bool,
-    /// Maximum number of nodes.
-    pub max_node_count: u32,
-    /// The machine of its nodes.
-    pub node_instance_type: String,
-    /// Machines of workers that fit on a node.
-    pub supported_platform_machines: Vec<String>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
-}
-
-/// A tag applied to all cloud resources of a cluster.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ClusterK8sTag {
-    /// Its name, unique in the cluster.
-    #[schemars(length(max = 128))]
-    pub key: Option<String>,
-    /// Its value.
-    #[schemars(length(max = 256))]
-    pub value: Option<String>,
-}
-
-/// Whether a cluster works.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ClusterHealthStatus {
-    /// In one word.
-    pub value: HealthValue,
-    /// What is wrong.
-    pub details: Vec<ClusterHealthStatusDetail>,
+    /// Whether a cluster works.
+    #[derive(PartialEq, Eq)]
+    pub struct ClusterHealthStatus {
+        /// In one word.
+        pub value: HealthValue,
+        /// What is wrong.
+        pub details: Vec<ClusterHealthStatusDetail>,
+    }
 }
 
 impl Default for ClusterHealthStatus {
@@ -211,44 +189,35 @@ impl Default for ClusterHealthStatus {
     }
 }
 
-/// Something that is wrong with a cluster.
-#[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ClusterHealthStatusDetail {
-    /// A word that a program can act on.
-    pub code: String,
-    /// What is wrong, as a message that a person can act on.
-    pub description: String,
-    /// How bad it is.
-    pub severity: String,
-    /// What it is wrong with.
-    pub component: Option<String>,
-}
+wire! {
+    /// Something that is wrong with a cluster.
+    #[derive(PartialEq, Eq)]
+    pub struct ClusterHealthStatusDetail {
+        /// A word that a program can act on.
+        pub code: String,
+        /// What is wrong, as a message that a person can act on.
+        pub description: String,
+        /// How bad it is.
+        pub severity: String,
+        /// What it is wrong with.
+        pub component: Option<String>,
+    }
 
-/// Details of a cluster that are known once it exists.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterMetadata {
-    /// Addresses that its traffic comes from.
-    #[serde(rename = "externalIPs")]
-    pub external_ips: Vec<String>,
-    /// The address of its name server.
-    pub kube_dns_ip: Option<String>,
-    /// The identity provider of its workloads.
-    pub oidc_issuer_url: Option<String>,
-}
+    /// Details of a cluster that are known once it exists.
+    #[derive(Default, PartialEq, Eq)]
+    pub struct ClusterMetadata {
+        /// Addresses that its traffic comes from.
+        #[serde(rename = "externalIPs")]
+        pub external_ips: Vec<String>,
+        /// The address of its name server.
+        pub kube_dns_ip: Option<String>,
+        /// The identity provider of its workloads.
+        pub oidc_issuer_url: Option<String>,
+    }
 
-/// A page of clusters.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClustersPaginated {
-    /// The clusters.
-    pub clusters: Vec<Cluster>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
+    /// A page of clusters.
+    page ClustersPaginated {
+        /// The clusters.
+        clusters: Vec<Cluster>
+    }
 }

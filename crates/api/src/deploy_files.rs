@@ -1,8 +1,5 @@
 //! Files of deploys: what the archive with the DAGs contains.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::DeployId;
 use crate::path::OfDeploy;
 use crate::reply::Many;
@@ -21,27 +18,26 @@ endpoints! {
     }
 }
 
-/// The files of the DAGs that the deployment has had since a deploy; none if there were no DAGs, or before it is
-/// finalized.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DeployFiles {
-    /// The deploy.
-    pub deploy_id: DeployId,
-    /// The regular files in the order of their paths, without directories and symbolic links; at most 10,000.
-    pub files: Vec<DeployFile>,
-    /// How many files there are.
-    pub total_count: u64,
-}
+wire! {
+    /// The files of the DAGs that the deployment has had since a deploy; none if there were no DAGs, or before it is
+    /// finalized.
+    pub struct DeployFiles {
+        /// The deploy.
+        pub deploy_id: DeployId,
+        /// The regular files in the order of their paths, without directories and symbolic links; at most 10,000.
+        pub files: Vec<DeployFile>,
+        /// How many files there are.
+        pub total_count: u64,
+    }
 
-/// A file of a deploy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DeployFile {
-    /// The path in the archive, such as `dags/hello.py`.
-    pub path: String,
-    /// The size in bytes.
-    pub size: u64,
-    /// The SHA-256 of the content, in lower-case hexadecimal.
-    pub sha256: String,
+    /// A file of a deploy.
+    #[derive(PartialEq, Eq)]
+    pub struct DeployFile {
+        /// The path in the archive, such as `dags/hello.py`.
+        pub path: String,
+        /// The size in bytes.
+        pub size: u64,
+        /// The SHA-256 of the content, in lower-case hexadecimal.
+        pub sha256: String,
+    }
 }

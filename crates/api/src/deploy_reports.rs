@@ -1,6 +1,5 @@
 //! Reports of deploys: what changed, what is broken, and how long it took.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -20,33 +19,32 @@ endpoints! {
     }
 }
 
-/// What came of a deploy.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DeployReport {
-    /// The deploy.
-    pub deploy_id: DeployId,
-    /// How far its rollout has come.
-    pub state: DeployReportState,
-    /// Why it failed.
-    pub reason: Option<String>,
-    /// When its rollout ended.
-    pub finished_at: Option<Timestamp>,
-    /// The rollback that it was current before, if it was rolled back from.
-    pub rolled_back_by_id: Option<DeployId>,
-    /// The files of its DAGs that differ from those that ran before.
-    pub files: Option<ReportedChanges>,
-    /// The DAGs that differ from those before, according to Airflow.
-    pub dags: Option<ReportedChanges>,
-    /// The files that Airflow could not import; at most 50.
-    pub import_errors: Vec<ReportedImportError>,
-    /// How many files Airflow could not import.
-    pub import_error_count: u64,
-    /// Whether Airflow has read every file; if not, DAGs and import errors may be incomplete.
-    pub is_parsed: Option<bool>,
-    /// How long each step of its rollout took.
-    pub steps: Vec<ReportedStep>,
+wire! {
+    /// What came of a deploy.
+    pub struct DeployReport {
+        /// The deploy.
+        pub deploy_id: DeployId,
+        /// How far its rollout has come.
+        pub state: DeployReportState,
+        /// Why it failed.
+        pub reason: Option<String>,
+        /// When its rollout ended.
+        pub finished_at: Option<Timestamp>,
+        /// The rollback that it was current before, if it was rolled back from.
+        pub rolled_back_by_id: Option<DeployId>,
+        /// The files of its DAGs that differ from those that ran before.
+        pub files: Option<ReportedChanges>,
+        /// The DAGs that differ from those before, according to Airflow.
+        pub dags: Option<ReportedChanges>,
+        /// The files that Airflow could not import; at most 50.
+        pub import_errors: Vec<ReportedImportError>,
+        /// How many files Airflow could not import.
+        pub import_error_count: u64,
+        /// Whether Airflow has read every file; if not, DAGs and import errors may be incomplete.
+        pub is_parsed: Option<bool>,
+        /// How long each step of its rollout took.
+        pub steps: Vec<ReportedStep>,
+    }
 }
 
 /// The findings of a data plane about a rollout.
@@ -68,48 +66,46 @@ pub struct RolloutReport {
     pub steps: Vec<ReportedStep>,
 }
 
-/// What differs: at most 200 names of each kind, and how many there are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReportedChanges {
-    /// What is new.
-    pub added: Vec<String>,
-    /// What has changed.
-    pub changed: Vec<String>,
-    /// What is gone.
-    pub removed: Vec<String>,
-    /// How many are new.
-    pub added_count: u64,
-    /// How many have changed.
-    pub changed_count: u64,
-    /// How many are gone.
-    pub removed_count: u64,
-}
+wire! {
+    /// What differs: at most 200 names of each kind, and how many there are.
+    #[derive(Default, PartialEq, Eq)]
+    pub struct ReportedChanges {
+        /// What is new.
+        pub added: Vec<String>,
+        /// What has changed.
+        pub changed: Vec<String>,
+        /// What is gone.
+        pub removed: Vec<String>,
+        /// How many are new.
+        pub added_count: u64,
+        /// How many have changed.
+        pub changed_count: u64,
+        /// How many are gone.
+        pub removed_count: u64,
+    }
 
-/// A file that Airflow could not import, as Airflow describes it.
-#[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReportedImportError {
-    /// The file, relative to the DAGs.
-    pub file: String,
-    /// The line, if it is known.
-    pub line: Option<u32>,
-    /// The error.
-    pub message: String,
-    /// Where it was raised.
-    pub traceback: String,
-    /// The DAGs that the file had before, if the deploy failed because of them; at most 20.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dag_ids: Vec<String>,
-}
+    /// A file that Airflow could not import, as Airflow describes it.
+    #[derive(PartialEq, Eq)]
+    pub struct ReportedImportError {
+        /// The file, relative to the DAGs.
+        pub file: String,
+        /// The line, if it is known.
+        pub line: Option<u32>,
+        /// The error.
+        pub message: String,
+        /// Where it was raised.
+        pub traceback: String,
+        /// The DAGs that the file had before, if the deploy failed because of them; at most 20.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub dag_ids: Vec<String>,
+    }
 
-/// How long a step took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReportedStep {
-    /// The step.
-    pub step: DeployStep,
-    /// How long it took.
-    pub milliseconds: u64,
+    /// How long a step took.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct ReportedStep {
+        /// The step.
+        pub step: DeployStep,
+        /// How long it took.
+        pub milliseconds: u64,
+    }
 }

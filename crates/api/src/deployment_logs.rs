@@ -1,9 +1,5 @@
 //! Logs of a deployment.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::LogSource;
 use crate::path::OfDeployment;
 use crate::reply::{Events, Many};
@@ -58,55 +54,51 @@ impl LogLevel {
     }
 }
 
-/// What to follow.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FollowDeploymentLogs {
-    /// The components whose lines are wanted.
-    #[schemars(length(min = 1))]
-    pub sources: Vec<LogSource>,
-    /// What the lines must say, as in a search.
-    pub search_text: Option<String>,
-    /// How many seconds to wait for lines before the stream ends: 0 gives what is there already. Without it the stream
-    /// goes on.
-    #[schemars(range(min = 0, max = 86_400))]
-    pub wait_seconds: Option<u64>,
-}
+wire! {
+    /// What to follow.
+    pub struct FollowDeploymentLogs {
+        /// The components whose lines are wanted.
+        #[schemars(length(min = 1))]
+        pub sources: Vec<LogSource>,
+        /// What the lines must say, as in a search.
+        pub search_text: Option<String>,
+        /// How many seconds to wait for lines before the stream ends: 0 gives what is there already. Without it the stream
+        /// goes on.
+        #[schemars(range(min = 0, max = 86_400))]
+        pub wait_seconds: Option<u64>,
+    }
 
-/// What to look for.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GetDeploymentLogs {
-    /// The components whose lines are wanted.
-    #[schemars(length(min = 1))]
-    pub sources: Vec<LogSource>,
-    /// Maximum number of lines to return.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1))]
-    pub limit: u64,
-    /// How many lines to skip.
-    #[serde(default)]
-    #[schemars(range(min = 0))]
-    pub offset: u64,
-    /// The window: so many seconds until now. Without meaning where `startDate` and `endDate` are given.
-    #[serde(default = "default_range")]
-    #[schemars(range(min = 60))]
-    pub range: u64,
-    /// Maximum number of lines that the whole search finds.
-    #[serde(default = "default_max_num_results")]
-    #[schemars(range(min = 1))]
-    pub max_num_results: u64,
-    /// The search that this is another page of.
-    pub search_id: Option<String>,
-    /// What the lines must say: all of its words, words that begin like those with a `*` at their end, and everything
-    /// in double quotes, without regard to case.
-    pub search_text: Option<String>,
-    /// The window: from when. Goes with `endDate`.
-    pub start_date: Option<Timestamp>,
-    /// The window: until before when. Goes with `startDate`.
-    pub end_date: Option<Timestamp>,
+    /// What to look for.
+    pub struct GetDeploymentLogs {
+        /// The components whose lines are wanted.
+        #[schemars(length(min = 1))]
+        pub sources: Vec<LogSource>,
+        /// Maximum number of lines to return.
+        #[serde(default = "default_limit")]
+        #[schemars(range(min = 1))]
+        pub limit: u64,
+        /// How many lines to skip.
+        #[serde(default)]
+        #[schemars(range(min = 0))]
+        pub offset: u64,
+        /// The window: so many seconds until now. Without meaning where `startDate` and `endDate` are given.
+        #[serde(default = "default_range")]
+        #[schemars(range(min = 60))]
+        pub range: u64,
+        /// Maximum number of lines that the whole search finds.
+        #[serde(default = "default_max_num_results")]
+        #[schemars(range(min = 1))]
+        pub max_num_results: u64,
+        /// The search that this is another page of.
+        pub search_id: Option<String>,
+        /// What the lines must say: all of its words, words that begin like those with a `*` at their end, and everything
+        /// in double quotes, without regard to case.
+        pub search_text: Option<String>,
+        /// The window: from when. Goes with `endDate`.
+        pub start_date: Option<Timestamp>,
+        /// The window: until before when. Goes with `startDate`.
+        pub end_date: Option<Timestamp>,
+    }
 }
 
 fn default_limit() -> u64 {
@@ -121,95 +113,90 @@ fn default_max_num_results() -> u64 {
     10_000
 }
 
-/// What to count.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CountDeploymentLogs {
-    /// The components whose lines are wanted.
-    #[schemars(length(min = 1))]
-    pub sources: Vec<LogSource>,
-    /// Into how many parts of the same length the window is divided.
-    #[serde(default = "default_buckets")]
-    #[schemars(range(min = 1, max = 500))]
-    pub buckets: u64,
-    /// The window: so many seconds until now. Without meaning where `startDate` and `endDate` are given.
-    #[serde(default = "default_range")]
-    #[schemars(range(min = 60))]
-    pub range: u64,
-    /// What the lines must say, as in a search.
-    pub search_text: Option<String>,
-    /// The window: from when. Goes with `endDate`.
-    pub start_date: Option<WrittenTime>,
-    /// The window: until before when. Goes with `startDate`.
-    pub end_date: Option<WrittenTime>,
+wire! {
+    /// What to count.
+    pub struct CountDeploymentLogs {
+        /// The components whose lines are wanted.
+        #[schemars(length(min = 1))]
+        pub sources: Vec<LogSource>,
+        /// Into how many parts of the same length the window is divided.
+        #[serde(default = "default_buckets")]
+        #[schemars(range(min = 1, max = 500))]
+        pub buckets: u64,
+        /// The window: so many seconds until now. Without meaning where `startDate` and `endDate` are given.
+        #[serde(default = "default_range")]
+        #[schemars(range(min = 60))]
+        pub range: u64,
+        /// What the lines must say, as in a search.
+        pub search_text: Option<String>,
+        /// The window: from when. Goes with `endDate`.
+        pub start_date: Option<WrittenTime>,
+        /// The window: until before when. Goes with `startDate`.
+        pub end_date: Option<WrittenTime>,
+    }
 }
 
 fn default_buckets() -> u64 {
     60
 }
 
-/// How many lines were written when.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DeploymentLogCounts {
-    /// The parts of the window, in order.
-    pub buckets: Vec<DeploymentLogCount>,
-    /// When the window begins.
-    pub start_date: WrittenTime,
-    /// Before when it ends.
-    pub end_date: WrittenTime,
-    /// There if not everything could be counted: lines from this moment on are counted, of earlier ones only some.
-    pub complete_from: Option<Timestamp>,
-}
+wire! {
+    /// How many lines were written when.
+    pub struct DeploymentLogCounts {
+        /// The parts of the window, in order.
+        pub buckets: Vec<DeploymentLogCount>,
+        /// When the window begins.
+        pub start_date: WrittenTime,
+        /// Before when it ends.
+        pub end_date: WrittenTime,
+        /// There if not everything could be counted: lines from this moment on are counted, of earlier ones only some.
+        pub complete_from: Option<Timestamp>,
+    }
 
-/// How many lines were written in a part of the window, by the words in them that show how serious they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DeploymentLogCount {
-    /// When it begins.
-    pub start_date: Timestamp,
-    /// Lines that look like errors.
-    #[schemars(range(min = 0))]
-    pub error_count: u64,
-    /// Lines that look like warnings.
-    #[schemars(range(min = 0))]
-    pub warning_count: u64,
-    /// All other lines.
-    #[schemars(range(min = 0))]
-    pub other_count: u64,
-}
+    /// How many lines were written in a part of the window, by the words in them that show how serious they are.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct DeploymentLogCount {
+        /// When it begins.
+        pub start_date: Timestamp,
+        /// Lines that look like errors.
+        #[schemars(range(min = 0))]
+        pub error_count: u64,
+        /// Lines that look like warnings.
+        #[schemars(range(min = 0))]
+        pub warning_count: u64,
+        /// All other lines.
+        #[schemars(range(min = 0))]
+        pub other_count: u64,
+    }
 
-/// A page of what a search found, newest first.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DeploymentLog {
-    /// The lines.
-    pub results: Vec<DeploymentLogEntry>,
-    /// How many lines are on this page.
-    #[schemars(range(min = 0))]
-    pub result_count: u64,
-    /// Names the search: with it further pages show what the first one saw.
-    pub search_id: SearchId,
-    /// How many lines were asked for.
-    #[schemars(range(min = 1))]
-    pub limit: u64,
-    /// How many items were skipped.
-    #[schemars(range(min = 0))]
-    pub offset: u64,
-    /// Maximum number of lines that the whole search finds.
-    #[schemars(range(min = 0))]
-    pub max_num_results: u64,
-}
+    /// A page of what a search found, newest first.
+    pub struct DeploymentLog {
+        /// The lines.
+        pub results: Vec<DeploymentLogEntry>,
+        /// How many lines are on this page.
+        #[schemars(range(min = 0))]
+        pub result_count: u64,
+        /// Names the search: with it further pages show what the first one saw.
+        pub search_id: SearchId,
+        /// How many lines were asked for.
+        #[schemars(range(min = 1))]
+        pub limit: u64,
+        /// How many items were skipped.
+        #[schemars(range(min = 0))]
+        pub offset: u64,
+        /// Maximum number of lines that the whole search finds.
+        #[schemars(range(min = 0))]
+        pub max_num_results: u64,
+    }
 
-/// A line of a log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DeploymentLogEntry {
-    /// What was written.
-    pub raw: String,
-    /// The author.
-    pub source: LogSource,
-    /// When: milliseconds since the epoch.
-    pub timestamp: i64,
+    /// A line of a log.
+    #[derive(PartialEq, Eq)]
+    pub struct DeploymentLogEntry {
+        /// What was written.
+        pub raw: String,
+        /// The author.
+        pub source: LogSource,
+        /// When: milliseconds since the epoch.
+        pub timestamp: i64,
+    }
 }

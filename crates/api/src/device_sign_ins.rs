@@ -1,10 +1,6 @@
 //! Signing in a terminal with a browser: the terminal shows a short code, a person who is signed in at the console
 //! approves it there, and the terminal gets a session of that person.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::Timestamp;
 use crate::auth::Session;
 use crate::enums::{DeviceSignInDecision, DeviceSignInStatus};
@@ -30,60 +26,50 @@ endpoints! {
     }
 }
 
-/// A terminal that wants to be signed in.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StartDeviceSignInRequest {
-    /// What the terminal calls its machine; the person who approves the sign-in sees it.
-    #[schemars(length(max = 128))]
-    pub client_name: Option<String>,
-}
+wire! {
+    /// A terminal that wants to be signed in.
+    pub struct StartDeviceSignInRequest {
+        /// What the terminal calls its machine; the person who approves the sign-in sees it.
+        #[schemars(length(max = 128))]
+        pub client_name: Option<String>,
+    }
 
-/// A sign-in that waits for a person.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StartedDeviceSignIn {
-    /// The secret of the terminal, which gets the session.
-    #[schemars(extend("format" = "password"))]
-    pub device_code: String,
-    /// The code that the person compares or types.
-    pub user_code: String,
-    /// The page to open, with the code in it.
-    pub verification_url: String,
-    /// Until when the sign-in can be approved.
-    pub expires_at: Timestamp,
-    /// How many seconds to wait between two questions whether it was approved.
-    pub interval_seconds: u32,
-}
+    /// A sign-in that waits for a person.
+    pub struct StartedDeviceSignIn {
+        /// The secret of the terminal, which gets the session.
+        #[schemars(extend("format" = "password"))]
+        pub device_code: String,
+        /// The code that the person compares or types.
+        pub user_code: String,
+        /// The page to open, with the code in it.
+        pub verification_url: String,
+        /// Until when the sign-in can be approved.
+        pub expires_at: Timestamp,
+        /// How many seconds to wait between two questions whether it was approved.
+        pub interval_seconds: u32,
+    }
 
-/// Asks for the session of a sign-in.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FinishDeviceSignInRequest {
-    /// The secret of the terminal.
-    #[schemars(length(min = 1, max = 256), extend("format" = "password"))]
-    pub device_code: String,
-}
+    /// Asks for the session of a sign-in.
+    pub struct FinishDeviceSignInRequest {
+        /// The secret of the terminal.
+        #[schemars(length(min = 1, max = 256), extend("format" = "password"))]
+        pub device_code: String,
+    }
 
-/// What a person has decided, and the session if it was approved. The session is given once.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DeviceSignInProgress {
-    /// Whether it was approved.
-    pub status: DeviceSignInStatus,
-    /// The session, where it was.
-    pub session: Option<Session>,
-}
+    /// What a person has decided, and the session if it was approved. The session is given once.
+    pub struct DeviceSignInProgress {
+        /// Whether it was approved.
+        pub status: DeviceSignInStatus,
+        /// The session, where it was.
+        pub session: Option<Session>,
+    }
 
-/// Approves or denies a sign-in.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DecideDeviceSignInRequest {
-    /// The code that the terminal shows. Case, spaces and hyphens do not matter.
-    #[schemars(length(min = 1, max = 32))]
-    pub user_code: String,
-    /// Whether the terminal gets a session of yours.
-    pub decision: DeviceSignInDecision,
+    /// Approves or denies a sign-in.
+    pub struct DecideDeviceSignInRequest {
+        /// The code that the terminal shows. Case, spaces and hyphens do not matter.
+        #[schemars(length(min = 1, max = 32))]
+        pub user_code: String,
+        /// Whether the terminal gets a session of yours.
+        pub decision: DeviceSignInDecision,
+    }
 }

@@ -94,6 +94,10 @@ wire_enum! {
         Operator = "WORKSPACE_OPERATOR",
         Owner = "WORKSPACE_OWNER",
     }
+    /// Built-in roles on a deployment, the weakest first.
+    DeploymentRoleName { Accessor = "DEPLOYMENT_ACCESSOR", Admin = "DEPLOYMENT_ADMIN" }
+    /// Built-in roles on a DAG or tag, the weakest first.
+    DagRoleName { Viewer = "DAG_VIEWER", Author = "DAG_AUTHOR" }
     /// What a role is held on.
     RoleScope {
         Organization = "ORGANIZATION",

@@ -6,12 +6,7 @@
 pub mod bodies;
 pub mod links;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::{EnvironmentObjectScope, EnvironmentObjectType};
-use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfEnvironmentObject};
 use crate::reply::{Blank, Many, One};
 use crate::subjects::SubjectProfile;
@@ -67,162 +62,132 @@ endpoints! {
     }
 }
 
-/// How environment objects can be sorted.
-#[derive(Debug)]
-pub struct EnvironmentObjectSorts;
+wire! {
+    /// Which environment objects to list.
+    clamped sorted["objectType", "objectKey", "createdAt", "updatedAt"] pub struct ListEnvironmentObjects {
+        /// Only those of this workspace.
+        pub workspace_id: Option<Named<WorkspaceId>>,
+        /// Only those of this deployment; with `resolveLinked` also those that are linked to it.
+        pub deployment_id: Option<Named<DeploymentId>>,
+        /// Only those of this type.
+        pub object_type: Option<EnvironmentObjectType>,
+        /// Only those with this key.
+        pub object_key: Option<String>,
+        /// Show secrets. Requires the right to change the objects shown, and a server that allows it.
+        pub show_secrets: Option<bool>,
+        /// Show what the deployment is given: its own objects and those linked to it, with overrides in place. Without a
+        /// deployment there is nothing to resolve, and objects are shown as they are.
+        pub resolve_linked: Option<bool>,
+    }
 
-impl SortKeys for EnvironmentObjectSorts {
-    const KEYS: &'static [&'static str] = &["objectType", "objectKey", "createdAt", "updatedAt"];
-    const LIMIT_IS_BOUNDED: bool = false;
-}
+    /// An environment object. Secrets are empty; `setFields` lists those that are set.
+    pub struct EnvironmentObject {
+        /// Its id; none where it is shown as a deployment is given it.
+        pub id: Option<EnvironmentObjectId>,
+        /// Its key, unique for its type in what it belongs to.
+        pub object_key: String,
+        /// What it is.
+        pub object_type: EnvironmentObjectType,
+        /// What it belongs to.
+        pub scope: EnvironmentObjectScope,
+        /// The workspace or deployment that it belongs to.
+        pub scope_entity_id: EntityId,
+        /// Where a deployment is given it from.
+        pub source_scope: Option<EnvironmentObjectScope>,
+        /// The workspace or deployment that it is given from.
+        pub source_scope_entity_id: Option<EntityId>,
+        /// Its description.
+        pub description: Option<String>,
+        /// Whether it applies to every deployment of its workspace that is not excluded.
+        pub auto_link_deployments: bool,
+        /// The deployments that it is linked to.
+        pub links: Vec<EnvironmentObjectLink>,
+        /// The excluded deployments.
+        pub exclude_links: Vec<ExcludeLinkEnvironmentObjectRequest>,
+        /// Names of the fields that have a value; members of maps as `map.member`.
+        pub set_fields: Vec<String>,
+        /// The connection.
+        pub connection: Option<EnvironmentObjectConnection>,
+        /// The environment variable.
+        pub environment_variable: Option<EnvironmentObjectVariable>,
+        /// The Airflow variable.
+        pub airflow_variable: Option<EnvironmentObjectVariable>,
+        /// The metrics export.
+        pub metrics_export: Option<MetricsExport>,
+        /// When it was created.
+        pub created_at: Option<Timestamp>,
+        /// Who created it.
+        pub created_by: Option<SubjectProfile>,
+        /// When it was last changed.
+        pub updated_at: Option<Timestamp>,
+        /// Who last changed it.
+        pub updated_by: Option<SubjectProfile>,
+    }
 
-/// Which environment objects to list.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListEnvironmentObjects {
-    /// Only those of this workspace.
-    pub workspace_id: Option<Named<WorkspaceId>>,
-    /// Only those of this deployment; with `resolveLinked` also those that are linked to it.
-    pub deployment_id: Option<Named<DeploymentId>>,
-    /// Only those of this type.
-    pub object_type: Option<EnvironmentObjectType>,
-    /// Only those with this key.
-    pub object_key: Option<String>,
-    /// Show secrets. Requires the right to change the objects shown, and a server that allows it.
-    pub show_secrets: Option<bool>,
-    /// Show what the deployment is given: its own objects and those linked to it, with overrides in place. Without a
-    /// deployment there is nothing to resolve, and objects are shown as they are.
-    pub resolve_linked: Option<bool>,
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<EnvironmentObjectSorts>,
-}
+    /// A page of environment objects.
+    page EnvironmentObjectsPaginated {
+        /// The objects.
+        environment_objects: Vec<EnvironmentObject>
+    }
 
-/// An environment object. Secrets are empty; `setFields` lists those that are set.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EnvironmentObject {
-    /// Its id; none where it is shown as a deployment is given it.
-    pub id: Option<EnvironmentObjectId>,
-    /// Its key, unique for its type in what it belongs to.
-    pub object_key: String,
-    /// What it is.
-    pub object_type: EnvironmentObjectType,
-    /// What it belongs to.
-    pub scope: EnvironmentObjectScope,
-    /// The workspace or deployment that it belongs to.
-    pub scope_entity_id: EntityId,
-    /// Where a deployment is given it from.
-    pub source_scope: Option<EnvironmentObjectScope>,
-    /// The workspace or deployment that it is given from.
-    pub source_scope_entity_id: Option<EntityId>,
-    /// Its description.
-    pub description: Option<String>,
-    /// Whether it applies to every deployment of its workspace that is not excluded.
-    pub auto_link_deployments: bool,
-    /// The deployments that it is linked to.
-    pub links: Vec<EnvironmentObjectLink>,
-    /// The excluded deployments.
-    pub exclude_links: Vec<ExcludeLinkEnvironmentObjectRequest>,
-    /// Names of the fields that have a value; members of maps as `map.member`.
-    pub set_fields: Vec<String>,
-    /// The connection.
-    pub connection: Option<EnvironmentObjectConnection>,
-    /// The environment variable.
-    pub environment_variable: Option<EnvironmentObjectVariable>,
-    /// The Airflow variable.
-    pub airflow_variable: Option<EnvironmentObjectVariable>,
-    /// The metrics export.
-    pub metrics_export: Option<MetricsExport>,
-    /// When it was created.
-    pub created_at: Option<Timestamp>,
-    /// Who created it.
-    pub created_by: Option<SubjectProfile>,
-    /// When it was last changed.
-    pub updated_at: Option<Timestamp>,
-    /// Who last changed it.
-    pub updated_by: Option<SubjectProfile>,
-}
+    /// The id of an environment object that was created.
+    pub struct CreateEnvironmentObject {
+        /// Its id.
+        pub id: EnvironmentObjectId,
+    }
 
-/// A page of environment objects.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EnvironmentObjectsPaginated {
-    /// The objects.
-    pub environment_objects: Vec<EnvironmentObject>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
-}
+    /// A new environment object, with the one body that fits its type.
+    pub struct CreateEnvironmentObjectRequest {
+        /// Its key, unique for its type in what it belongs to.
+        pub object_key: String,
+        /// What it is.
+        pub object_type: EnvironmentObjectType,
+        /// What it belongs to.
+        pub scope: EnvironmentObjectScope,
+        /// The workspace or deployment that it belongs to.
+        pub scope_entity_id: EntityId,
+        /// Its description.
+        #[schemars(length(max = 500))]
+        pub description: Option<String>,
+        /// Whether it applies to every deployment of its workspace that is not excluded.
+        pub auto_link_deployments: Option<bool>,
+        /// The deployments that it is linked to.
+        #[schemars(length(max = 1000))]
+        pub links: Option<Vec<CreateEnvironmentObjectLinkRequest>>,
+        /// The excluded deployments.
+        #[schemars(length(max = 1000))]
+        pub exclude_links: Option<Vec<ExcludeLinkEnvironmentObjectRequest>>,
+        /// The connection.
+        pub connection: Option<ConnectionRequest>,
+        /// The environment variable.
+        pub environment_variable: Option<VariableRequest>,
+        /// The Airflow variable.
+        pub airflow_variable: Option<VariableRequest>,
+        /// The metrics export.
+        pub metrics_export: Option<MetricsExportRequest>,
+    }
 
-/// The id of an environment object that was created.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CreateEnvironmentObject {
-    /// Its id.
-    pub id: EnvironmentObjectId,
-}
-
-/// A new environment object, with the one body that fits its type.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateEnvironmentObjectRequest {
-    /// Its key, unique for its type in what it belongs to.
-    pub object_key: String,
-    /// What it is.
-    pub object_type: EnvironmentObjectType,
-    /// What it belongs to.
-    pub scope: EnvironmentObjectScope,
-    /// The workspace or deployment that it belongs to.
-    pub scope_entity_id: EntityId,
-    /// Its description.
-    #[schemars(length(max = 500))]
-    pub description: Option<String>,
-    /// Whether it applies to every deployment of its workspace that is not excluded.
-    pub auto_link_deployments: Option<bool>,
-    /// The deployments that it is linked to.
-    #[schemars(length(max = 1000))]
-    pub links: Option<Vec<CreateEnvironmentObjectLinkRequest>>,
-    /// The excluded deployments.
-    #[schemars(length(max = 1000))]
-    pub exclude_links: Option<Vec<ExcludeLinkEnvironmentObjectRequest>>,
-    /// The connection.
-    pub connection: Option<ConnectionRequest>,
-    /// The environment variable.
-    pub environment_variable: Option<VariableRequest>,
-    /// The Airflow variable.
-    pub airflow_variable: Option<VariableRequest>,
-    /// The metrics export.
-    pub metrics_export: Option<MetricsExportRequest>,
-}
-
-/// Changes to an environment object: absent fields stay unchanged.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdateEnvironmentObjectRequest {
-    /// Its description.
-    #[schemars(length(max = 500))]
-    pub description: Option<String>,
-    /// Whether it applies to every deployment of its workspace that is not excluded.
-    pub auto_link_deployments: Option<bool>,
-    /// The deployments that it is linked to; those that are not named are linked no more.
-    #[schemars(length(max = 1000))]
-    pub links: Option<Vec<UpdateEnvironmentObjectLinkRequest>>,
-    /// The excluded deployments; those not listed are no longer excluded.
-    #[schemars(length(max = 1000))]
-    pub exclude_links: Option<Vec<ExcludeLinkEnvironmentObjectRequest>>,
-    /// The connection.
-    pub connection: Option<ConnectionRequest>,
-    /// The environment variable.
-    pub environment_variable: Option<VariableValue>,
-    /// The Airflow variable.
-    pub airflow_variable: Option<VariableValue>,
-    /// The metrics export.
-    pub metrics_export: Option<MetricsExportSettings>,
+    /// Changes to an environment object: absent fields stay unchanged.
+    #[derive(Default)]
+    pub struct UpdateEnvironmentObjectRequest {
+        /// Its description.
+        #[schemars(length(max = 500))]
+        pub description: Option<String>,
+        /// Whether it applies to every deployment of its workspace that is not excluded.
+        pub auto_link_deployments: Option<bool>,
+        /// The deployments that it is linked to; those that are not named are linked no more.
+        #[schemars(length(max = 1000))]
+        pub links: Option<Vec<UpdateEnvironmentObjectLinkRequest>>,
+        /// The excluded deployments; those not listed are no longer excluded.
+        #[schemars(length(max = 1000))]
+        pub exclude_links: Option<Vec<ExcludeLinkEnvironmentObjectRequest>>,
+        /// The connection.
+        pub connection: Option<ConnectionRequest>,
+        /// The environment variable.
+        pub environment_variable: Option<VariableValue>,
+        /// The Airflow variable.
+        pub airflow_variable: Option<VariableValue>,
+        /// The metrics export.
+        pub metrics_export: Option<MetricsExportSettings>,
+    }
 }

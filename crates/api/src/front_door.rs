@@ -1,8 +1,5 @@
 //! The front door of a deployment's environment: how a browser gets in.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::Timestamp;
 use crate::path::OfDeployment;
 use crate::reply::Many;
@@ -17,12 +14,12 @@ endpoints! {
     }
 }
 
-/// A link into an environment.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct OpenedDeployment {
-    /// The URL to open in a browser. It works once, for anyone who has it: treat it like a password.
-    pub url: String,
-    /// When it expires.
-    pub expires_at: Timestamp,
+wire! {
+    /// A link into an environment.
+    pub struct OpenedDeployment {
+        /// The URL to open in a browser. It works once, for anyone who has it: treat it like a password.
+        pub url: String,
+        /// When it expires.
+        pub expires_at: Timestamp,
+    }
 }

@@ -1,9 +1,5 @@
 //! Invites: how a person comes to belong to an organization.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::OrganizationRole;
 use crate::path::{InOrganization, OfInvite};
 use crate::reply::One;
@@ -30,47 +26,42 @@ endpoints! {
     }
 }
 
-/// A person to invite.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateUserInviteRequest {
-    /// The person's e-mail address.
-    #[schemars(length(max = 254))]
-    pub invitee_email: String,
-    /// The role in the organization once accepted.
-    pub role: OrganizationRole,
-}
+wire! {
+    /// A person to invite.
+    pub struct CreateUserInviteRequest {
+        /// The person's e-mail address.
+        #[schemars(length(max = 254))]
+        pub invitee_email: String,
+        /// The role in the organization once accepted.
+        pub role: OrganizationRole,
+    }
 
-/// An open invite.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Invite {
-    /// Its id.
-    pub invite_id: InviteId,
-    /// When it expires.
-    pub expires_at: Timestamp,
-    /// The invited user.
-    pub invitee: SubjectProfile,
-    /// The user who sent the invite.
-    pub inviter: SubjectProfile,
-    /// To which organization.
-    pub organization_id: OrganizationId,
-    /// The name of that organization.
-    pub organization_name: Option<String>,
-    /// The user that the invitee is, pending until the invite is accepted.
-    pub user_id: Option<UserId>,
-}
+    /// An open invite.
+    pub struct Invite {
+        /// Its id.
+        pub invite_id: InviteId,
+        /// When it expires.
+        pub expires_at: Timestamp,
+        /// The invited user.
+        pub invitee: SubjectProfile,
+        /// The user who sent the invite.
+        pub inviter: SubjectProfile,
+        /// To which organization.
+        pub organization_id: OrganizationId,
+        /// The name of that organization.
+        pub organization_name: Option<String>,
+        /// The user that the invitee is, pending until the invite is accepted.
+        pub user_id: Option<UserId>,
+    }
 
-/// A link that accepts an invite.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct InviteLink {
-    /// The link; give it to the invited user and nobody else.
-    pub url: String,
-    /// The secret in the link, as `POST /auth/accept-invite` takes it.
-    #[schemars(extend("format" = "password"))]
-    pub token: String,
-    /// When it expires.
-    pub expires_at: Timestamp,
+    /// A link that accepts an invite.
+    pub struct InviteLink {
+        /// The link; give it to the invited user and nobody else.
+        pub url: String,
+        /// The secret in the link, as `POST /auth/accept-invite` takes it.
+        #[schemars(extend("format" = "password"))]
+        pub token: String,
+        /// When it expires.
+        pub expires_at: Timestamp,
+    }
 }

@@ -5,6 +5,8 @@
 
 #[macro_use]
 mod declare;
+#[macro_use]
+mod wire;
 
 pub mod agent_logs;
 pub mod agent_tokens;

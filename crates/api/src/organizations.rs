@@ -1,14 +1,9 @@
 //! Organizations: the tenants.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::{
     DomainStatus, OrganizationStatus, PaymentMethod, PlatformProduct, Product, ProductPlanFilter,
     ProductPlanName,
 };
-use crate::page::{Page, SortKeys};
 use crate::path::InOrganization;
 use crate::reply::{Lines, Many, One};
 use crate::subjects::SubjectProfile;
@@ -39,161 +34,116 @@ endpoints! {
     }
 }
 
-/// How organizations can be sorted.
-#[derive(Debug)]
-pub struct OrganizationSorts;
+wire! {
+    /// Which organizations to list.
+    sorted["name", "createdAt", "updatedAt"] pub struct ListOrganizations {
+        /// Only those with this plan.
+        pub product_plan: Option<ProductPlanFilter>,
+        /// Only those with a plan of this product.
+        pub platform_product: Option<PlatformProduct>,
+        /// Only those whose deployments run there.
+        pub product: Option<Product>,
+    }
 
-impl SortKeys for OrganizationSorts {
-    const KEYS: &'static [&'static str] = &["name", "createdAt", "updatedAt"];
-}
+    /// How to read an organization.
+    pub struct GetOrganization {
+        /// Leave out what takes longer to find out.
+        pub is_look_up_only: Option<bool>,
+    }
 
-/// Which organizations to list.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListOrganizations {
-    /// Only those with this plan.
-    pub product_plan: Option<ProductPlanFilter>,
-    /// Only those with a plan of this product.
-    pub platform_product: Option<PlatformProduct>,
-    /// Only those whose deployments run there.
-    pub product: Option<Product>,
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<OrganizationSorts>,
-}
+    /// An organization.
+    stamped(SubjectProfile) pub struct Organization {
+        /// Its id.
+        pub id: OrganizationId,
+        /// Its name.
+        pub name: String,
+        /// Where bills go.
+        pub billing_email: Option<String>,
+        /// Its state.
+        pub status: Option<OrganizationStatus>,
+        /// Where its deployments run.
+        pub product: Option<Product>,
+        /// Its plans.
+        pub product_plans: Vec<OrganizationProductPlan>,
+        /// How it pays.
+        pub payment_method: Option<PaymentMethod>,
+        /// When its trial ends.
+        pub trial_expires_at: Option<Timestamp>,
+        /// Whether it has allowed address ranges: if so, requests from other addresses are refused.
+        pub has_allowed_ip_address_ranges: bool,
+        /// Whether an identity provider manages its teams.
+        pub is_scim_enabled: bool,
+        /// Whether deployments on shared infrastructure are refused.
+        pub should_enforce_dedicated_clusters: bool,
+        /// Whether the operator may access details when asked for help.
+        pub allow_enhanced_support_access: bool,
+        /// Whether AI features are switched off.
+        pub has_ai_features_disabled: Option<bool>,
+        /// Whether AI features cannot be switched on.
+        pub is_blocked_enable_ai_features: bool,
+        /// Its e-mail domains.
+        pub managed_domains: Option<Vec<ManagedDomain>>,
+    }
 
-/// How to read an organization.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GetOrganization {
-    /// Leave out what takes longer to find out.
-    pub is_look_up_only: Option<bool>,
-}
+    /// A plan of an organization.
+    pub struct OrganizationProductPlan {
+        /// The organization.
+        pub organization_id: OrganizationId,
+        /// The product.
+        pub platform_product: PlatformProduct,
+        /// The plan.
+        pub product_plan_id: String,
+        /// The plan's name.
+        pub product_plan_name: ProductPlanName,
+    }
 
-/// An organization.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Organization {
-    /// Its id.
-    pub id: OrganizationId,
-    /// Its name.
-    pub name: String,
-    /// Where bills go.
-    pub billing_email: Option<String>,
-    /// Its state.
-    pub status: Option<OrganizationStatus>,
-    /// Where its deployments run.
-    pub product: Option<Product>,
-    /// Its plans.
-    pub product_plans: Vec<OrganizationProductPlan>,
-    /// How it pays.
-    pub payment_method: Option<PaymentMethod>,
-    /// When its trial ends.
-    pub trial_expires_at: Option<Timestamp>,
-    /// Whether it has allowed address ranges: if so, requests from other addresses are refused.
-    pub has_allowed_ip_address_ranges: bool,
-    /// Whether an identity provider manages its teams.
-    pub is_scim_enabled: bool,
-    /// Whether deployments on shared infrastructure are refused.
-    pub should_enforce_dedicated_clusters: bool,
-    /// Whether the operator may access details when asked for help.
-    pub allow_enhanced_support_access: bool,
-    /// Whether AI features are switched off.
-    pub has_ai_features_disabled: Option<bool>,
-    /// Whether AI features cannot be switched on.
-    pub is_blocked_enable_ai_features: bool,
-    /// Its e-mail domains.
-    pub managed_domains: Option<Vec<ManagedDomain>>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// Who created it.
-    pub created_by: SubjectProfile,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
-    /// Who last changed it.
-    pub updated_by: SubjectProfile,
-}
+    /// An e-mail domain of an organization.
+    pub struct ManagedDomain {
+        /// Its id.
+        pub id: Id,
+        /// The domain.
+        pub name: String,
+        /// Its organization.
+        pub organization_id: OrganizationId,
+        /// Whether it is proven.
+        pub status: DomainStatus,
+        /// The ways of signing in that its users are held to.
+        pub enforced_logins: Option<Vec<String>>,
+        /// When it was created.
+        pub created_at: Timestamp,
+        /// When it was last changed.
+        pub updated_at: Timestamp,
+    }
 
-/// A plan of an organization.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct OrganizationProductPlan {
-    /// The organization.
-    pub organization_id: OrganizationId,
-    /// The product.
-    pub platform_product: PlatformProduct,
-    /// The plan.
-    pub product_plan_id: String,
-    /// The plan's name.
-    pub product_plan_name: ProductPlanName,
-}
+    /// A page of organizations.
+    page OrganizationsPaginated {
+        /// The organizations.
+        organizations: Vec<Organization>
+    }
 
-/// An e-mail domain of an organization.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ManagedDomain {
-    /// Its id.
-    pub id: Id,
-    /// The domain.
-    pub name: String,
-    /// Its organization.
-    pub organization_id: OrganizationId,
-    /// Whether it is proven.
-    pub status: DomainStatus,
-    /// The ways of signing in that its users are held to.
-    pub enforced_logins: Option<Vec<String>>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
-}
+    /// New settings of an organization.
+    pub struct UpdateOrganizationRequest {
+        /// Its name.
+        #[schemars(length(min = 1, max = 50))]
+        pub name: String,
+        /// Where bills go.
+        #[schemars(length(max = 254))]
+        pub billing_email: String,
+        /// Whether an identity provider manages its teams.
+        pub is_scim_enabled: bool,
+        /// Whether deployments on shared infrastructure are refused.
+        pub should_enforce_dedicated_clusters: Option<bool>,
+        /// Whether the operator may access details when asked for help.
+        pub allow_enhanced_support_access: Option<bool>,
+        /// Whether AI features are switched off.
+        pub has_ai_features_disabled: Option<bool>,
+    }
 
-/// A page of organizations.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct OrganizationsPaginated {
-    /// The organizations.
-    pub organizations: Vec<Organization>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
-}
-
-/// New settings of an organization.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdateOrganizationRequest {
-    /// Its name.
-    #[schemars(length(min = 1, max = 50))]
-    pub name: String,
-    /// Where bills go.
-    #[schemars(length(max = 254))]
-    pub billing_email: String,
-    /// Whether an identity provider manages its teams.
-    pub is_scim_enabled: bool,
-    /// Whether deployments on shared infrastructure are refused.
-    pub should_enforce_dedicated_clusters: Option<bool>,
-    /// Whether the operator may access details when asked for help.
-    pub allow_enhanced_support_access: Option<bool>,
-    /// Whether AI features are switched off.
-    pub has_ai_features_disabled: Option<bool>,
-}
-
-/// Which part of the audit log to export.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GetAuditLogs {
-    /// From when; the default is a day before `endDate`.
-    pub start_date: Option<Timestamp>,
-    /// Until when; the default is now.
-    pub end_date: Option<Timestamp>,
+    /// Which part of the audit log to export.
+    pub struct GetAuditLogs {
+        /// From when; the default is a day before `endDate`.
+        pub start_date: Option<Timestamp>,
+        /// Until when; the default is now.
+        pub end_date: Option<Timestamp>,
+    }
 }

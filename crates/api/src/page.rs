@@ -18,6 +18,14 @@ pub trait SortKeys {
     const LIMIT_IS_BOUNDED: bool = true;
 }
 
+/// A page of a list in a reply.
+pub trait Paginated {
+    /// What it lists.
+    type Item;
+    /// The page with these items, of a list with so many.
+    fn new(items: Vec<Self::Item>, limit: u32, offset: u64, total_count: u64) -> Self;
+}
+
 /// One sort key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sort {
@@ -28,7 +36,7 @@ pub struct Sort {
 }
 
 /// The query parameters of a paged list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(bound = "")]
 #[schemars(bound = "", rename = "Page")]
 pub struct Page<K: SortKeys> {
@@ -52,7 +60,7 @@ impl<K: SortKeys> Page<K> {
 }
 
 /// A page size.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Limit<K>(u32, PhantomData<K>);
 
 impl<K> Default for Limit<K> {
@@ -93,7 +101,7 @@ impl<K: SortKeys> JsonSchema for Limit<K> {
 }
 
 /// Up to three sort keys.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sorts<K>(Vec<Sort>, PhantomData<K>);
 
 impl<K> Sorts<K> {

@@ -1,11 +1,6 @@
 //! API tokens: what programs call with.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::{TokenEntity, TokenKind, TokenScope};
-use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfToken};
 use crate::reply::{Many, One};
 use crate::subjects::{SubjectProfile, SubjectRoles};
@@ -53,149 +48,109 @@ endpoints! {
     }
 }
 
-/// How tokens can be sorted.
-#[derive(Debug)]
-pub struct ApiTokenSorts;
+wire! {
+    /// Which tokens to list.
+    sorted["name", "description", "createdAt", "updatedAt", "tokenStartAt"] pub struct ListApiTokens {
+        /// Only those that hold a role in this workspace.
+        pub workspace_id: Option<Named<WorkspaceId>>,
+        /// Only those that hold a role on this deployment.
+        pub deployment_id: Option<Named<DeploymentId>>,
+        /// Only those that hold a role on this DAG.
+        pub dag_id: Option<String>,
+        /// Only those that hold a role on one of these DAG tags.
+        #[serde(default)]
+        pub dag_tags: Vec<String>,
+        /// Only those of scope ORGANIZATION.
+        pub include_only_organization_tokens: Option<bool>,
+        /// Only those of this kind.
+        pub kind: Option<TokenKind>,
+    }
 
-impl SortKeys for ApiTokenSorts {
-    const KEYS: &'static [&'static str] = &["name", "description", "createdAt", "updatedAt", "tokenStartAt"];
-}
+    /// An API token.
+    stamped(Option<SubjectProfile>) pub struct ApiToken {
+        /// Its id.
+        pub id: TokenId,
+        /// Its name, unique in what it belongs to.
+        pub name: String,
+        /// Its description.
+        pub description: String,
+        /// What it belongs to.
+        pub scope: TokenScope,
+        /// How it is meant to be used.
+        pub kind: TokenKind,
+        /// Its roles.
+        pub roles: Option<Vec<ApiTokenRole>>,
+        /// Its value; only where it was just made.
+        #[schemars(extend("format" = "password"))]
+        pub token: Option<String>,
+        /// The last six characters of its value.
+        pub short_token: String,
+        /// From when it works.
+        pub start_at: Timestamp,
+        /// When it expires.
+        pub end_at: Option<Timestamp>,
+        /// How many days it works after it was made or rotated.
+        pub expiry_period_in_days: Option<u32>,
+        /// When it was last rotated.
+        pub last_rotated_at: Option<Timestamp>,
+        /// When it was last used, to the minute. Uses are recorded within a minute, not by the request itself.
+        pub last_used_at: Option<Timestamp>,
+    }
 
-/// Which tokens to list.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListApiTokens {
-    /// Only those that hold a role in this workspace.
-    pub workspace_id: Option<Named<WorkspaceId>>,
-    /// Only those that hold a role on this deployment.
-    pub deployment_id: Option<Named<DeploymentId>>,
-    /// Only those that hold a role on this DAG.
-    pub dag_id: Option<String>,
-    /// Only those that hold a role on one of these DAG tags.
-    #[serde(default)]
-    pub dag_tags: Vec<String>,
-    /// Only those of scope ORGANIZATION.
-    pub include_only_organization_tokens: Option<bool>,
-    /// Only those of this kind.
-    pub kind: Option<TokenKind>,
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<ApiTokenSorts>,
-}
+    /// A role of a token.
+    #[derive(PartialEq, Eq)]
+    pub struct ApiTokenRole {
+        /// What it is held on.
+        pub entity_type: TokenEntity,
+        /// The organization, workspace, deployment, DAG or tag.
+        pub entity_id: String,
+        /// The deployment of a DAG or tag.
+        pub deployment_id: Option<DeploymentId>,
+        /// The role's name.
+        pub role: String,
+    }
 
-/// An API token.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ApiToken {
-    /// Its id.
-    pub id: TokenId,
-    /// Its name, unique in what it belongs to.
-    pub name: String,
-    /// Its description.
-    pub description: String,
-    /// What it belongs to.
-    pub scope: TokenScope,
-    /// How it is meant to be used.
-    pub kind: TokenKind,
-    /// Its roles.
-    pub roles: Option<Vec<ApiTokenRole>>,
-    /// Its value; only where it was just made.
-    #[schemars(extend("format" = "password"))]
-    pub token: Option<String>,
-    /// The last six characters of its value.
-    pub short_token: String,
-    /// From when it works.
-    pub start_at: Timestamp,
-    /// When it expires.
-    pub end_at: Option<Timestamp>,
-    /// How many days it works after it was made or rotated.
-    pub expiry_period_in_days: Option<u32>,
-    /// When it was last rotated.
-    pub last_rotated_at: Option<Timestamp>,
-    /// When it was last used, to the minute. Uses are recorded within a minute, not by the request itself.
-    pub last_used_at: Option<Timestamp>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// Who created it.
-    pub created_by: Option<SubjectProfile>,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
-    /// Who last changed it.
-    pub updated_by: Option<SubjectProfile>,
-}
+    /// A page of tokens.
+    page ApiTokensPaginated {
+        /// The tokens.
+        tokens: Vec<ApiToken>
+    }
 
-/// A role of a token.
-#[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ApiTokenRole {
-    /// What it is held on.
-    pub entity_type: TokenEntity,
-    /// The organization, workspace, deployment, DAG or tag.
-    pub entity_id: String,
-    /// The deployment of a DAG or tag.
-    pub deployment_id: Option<DeploymentId>,
-    /// The role's name.
-    pub role: String,
-}
+    /// A new token.
+    pub struct CreateApiTokenRequest {
+        /// Its name, unique in what it belongs to.
+        #[schemars(length(min = 1, max = 256))]
+        pub name: String,
+        /// Its description.
+        #[schemars(length(max = 500))]
+        pub description: Option<String>,
+        /// What it belongs to.
+        pub scope: TokenScope,
+        /// The workspace or deployment that it belongs to.
+        pub entity_id: Option<EntityId>,
+        /// Its primary role, which fits the scope.
+        pub role: String,
+        /// How it is meant to be used; the default is STANDARD.
+        pub kind: Option<TokenKind>,
+        /// How many days it works; absent means forever.
+        #[schemars(range(min = 1, max = 3650))]
+        pub token_expiry_period_in_days: Option<u32>,
+    }
 
-/// A page of tokens.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ApiTokensPaginated {
-    /// The tokens.
-    pub tokens: Vec<ApiToken>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
-}
+    /// New settings of a token.
+    pub struct UpdateApiTokenRequest {
+        /// Its name, unique in what it belongs to.
+        #[schemars(length(min = 1, max = 256))]
+        pub name: String,
+        /// Its description.
+        #[schemars(length(max = 500))]
+        pub description: Option<String>,
+    }
 
-/// A new token.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateApiTokenRequest {
-    /// Its name, unique in what it belongs to.
-    #[schemars(length(min = 1, max = 256))]
-    pub name: String,
-    /// Its description.
-    #[schemars(length(max = 500))]
-    pub description: Option<String>,
-    /// What it belongs to.
-    pub scope: TokenScope,
-    /// The workspace or deployment that it belongs to.
-    pub entity_id: Option<EntityId>,
-    /// Its primary role, which fits the scope.
-    pub role: String,
-    /// How it is meant to be used; the default is STANDARD.
-    pub kind: Option<TokenKind>,
-    /// How many days it works; absent means forever.
-    #[schemars(range(min = 1, max = 3650))]
-    pub token_expiry_period_in_days: Option<u32>,
-}
-
-/// New settings of a token.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdateApiTokenRequest {
-    /// Its name, unique in what it belongs to.
-    #[schemars(length(min = 1, max = 256))]
-    pub name: String,
-    /// Its description.
-    #[schemars(length(max = 500))]
-    pub description: Option<String>,
-}
-
-/// New roles of a token; if the primary role is omitted, it stays unchanged.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateApiTokenRolesRequest {
-    /// The roles.
-    #[schemars(length(min = 1, max = 1000))]
-    pub roles: Vec<ApiTokenRole>,
+    /// New roles of a token; if the primary role is omitted, it stays unchanged.
+    pub struct UpdateApiTokenRolesRequest {
+        /// The roles.
+        #[schemars(length(min = 1, max = 1000))]
+        pub roles: Vec<ApiTokenRole>,
+    }
 }

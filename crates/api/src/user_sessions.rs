@@ -1,11 +1,6 @@
 //! The caller's own sessions: what is signed in as the person, and how to end it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::SessionKind;
-use crate::page::{Page, SortKeys};
 use crate::path::OfSession;
 use crate::reply::Many;
 use crate::{SessionId, Timestamp};
@@ -29,63 +24,40 @@ endpoints! {
     }
 }
 
-/// How sessions can be sorted.
-#[derive(Debug)]
-pub struct SessionSorts;
+wire! {
+    /// Which sessions to list.
+    sorted["createdAt", "lastUsedAt"] pub struct ListSessions {}
 
-impl SortKeys for SessionSorts {
-    const KEYS: &'static [&'static str] = &["createdAt", "lastUsedAt"];
-}
+    /// A session of the caller.
+    pub struct UserSession {
+        /// Its id.
+        pub id: SessionId,
+        /// What has signed in.
+        pub kind: SessionKind,
+        /// Whether it is the one that this request was made with.
+        pub is_current: bool,
+        /// Whether the session that this request was made with ends with it: it is that one, or the token that the browser signed
+        /// in with.
+        pub ends_current: bool,
+        /// What the machine of a terminal calls itself, where it was signed in with a browser.
+        pub client_name: Option<String>,
+        /// The address that it was begun at, where that is known.
+        pub address: Option<String>,
+        /// The user agent that it was begun with, where that is known. Whoever signed in chose this text.
+        pub user_agent: Option<String>,
+        /// When it began.
+        pub created_at: Timestamp,
+        /// When it was last used, to the minute; written once a minute.
+        pub last_used_at: Timestamp,
+        /// When it expires.
+        pub expires_at: Option<Timestamp>,
+    }
 
-/// Which sessions to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListSessions {
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<SessionSorts>,
-}
-
-/// A session of the caller.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UserSession {
-    /// Its id.
-    pub id: SessionId,
-    /// What has signed in.
-    pub kind: SessionKind,
-    /// Whether it is the one that this request was made with.
-    pub is_current: bool,
-    /// Whether the session that this request was made with ends with it: it is that one, or the token that the browser signed
-    /// in with.
-    pub ends_current: bool,
-    /// What the machine of a terminal calls itself, where it was signed in with a browser.
-    pub client_name: Option<String>,
-    /// The address that it was begun at, where that is known.
-    pub address: Option<String>,
-    /// The user agent that it was begun with, where that is known. Whoever signed in chose this text.
-    pub user_agent: Option<String>,
-    /// When it began.
-    pub created_at: Timestamp,
-    /// When it was last used, to the minute; written once a minute.
-    pub last_used_at: Timestamp,
-    /// When it expires.
-    pub expires_at: Option<Timestamp>,
-}
-
-/// A page of sessions.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionsPaginated {
-    /// The sessions.
-    pub sessions: Vec<UserSession>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
+    /// A page of sessions.
+    page SessionsPaginated {
+        /// The sessions.
+        sessions: Vec<UserSession>
+    }
 }
 
 /// What user agents of browsers contain, and what the browser is called. Most name others, too, so the order matters.

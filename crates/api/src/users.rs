@@ -1,15 +1,9 @@
 //! Users: people, and what they are in an organization.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::{OrganizationRole, UserStatus};
-use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfUser};
 use crate::reply::{Many, One};
 use crate::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
-use crate::teams::TeamSorts;
 use crate::{DeploymentId, InviteId, Named, OrganizationId, Patch, TeamId, Timestamp, UserId, WorkspaceId};
 
 endpoints! {
@@ -42,223 +36,171 @@ endpoints! {
     }
 }
 
-/// How users can be sorted.
-#[derive(Debug)]
-pub struct UserSorts;
+wire! {
+    /// Which users to list.
+    sorted["id", "username", "fullName", "createdAt", "updatedAt"] pub struct ListUsers {
+        /// Only those that hold a role in this workspace.
+        pub workspace_id: Option<Named<WorkspaceId>>,
+        /// Only those that hold a role on this deployment.
+        pub deployment_id: Option<Named<DeploymentId>>,
+        /// Only those that hold a role on this DAG.
+        pub dag_id: Option<String>,
+        /// Only those that hold a role on one of these DAG tags.
+        #[serde(default)]
+        pub dag_tags: Vec<String>,
+    }
 
-impl SortKeys for UserSorts {
-    const KEYS: &'static [&'static str] = &["id", "username", "fullName", "createdAt", "updatedAt"];
-}
+    /// Which teams of a user to list.
+    sorted["name", "description", "createdAt", "updatedAt"] pub struct ListUserTeams {}
 
-/// Which users to list.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListUsers {
-    /// Only those that hold a role in this workspace.
-    pub workspace_id: Option<Named<WorkspaceId>>,
-    /// Only those that hold a role on this deployment.
-    pub deployment_id: Option<Named<DeploymentId>>,
-    /// Only those that hold a role on this DAG.
-    pub dag_id: Option<String>,
-    /// Only those that hold a role on one of these DAG tags.
+    /// How to read the caller.
+    pub struct GetSelfUser {
+        /// Make the account of an identity that an external provider has verified.
+        pub create_if_not_exist: Option<bool>,
+    }
+
+    /// A user of an organization.
+    pub struct User {
+        /// The user's id.
+        pub id: UserId,
+        /// The name for signing in, an e-mail address.
+        pub username: String,
+        /// The user's name.
+        pub full_name: String,
+        /// The user's picture.
+        pub avatar_url: String,
+        /// The state in this organization.
+        pub status: UserStatus,
+        /// The role in the organization.
+        pub organization_role: Option<OrganizationRole>,
+        /// Roles in workspaces.
+        pub workspace_roles: Option<Vec<WorkspaceRole>>,
+        /// Roles on deployments.
+        pub deployment_roles: Option<Vec<DeploymentRole>>,
+        /// Roles on DAGs.
+        pub dag_roles: Option<Vec<DagRole>>,
+        /// When the user came to this organization.
+        pub created_at: Timestamp,
+        /// When the user was last changed.
+        pub updated_at: Timestamp,
+    }
+
+    /// A page of users.
+    page UsersPaginated {
+        /// The users.
+        users: Vec<User>
+    }
+
+    /// New roles of a user; an absent or `null` list keeps the stored one, an empty list clears it.
+    #[derive(Default)]
     #[serde(default)]
-    pub dag_tags: Vec<String>,
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<UserSorts>,
-}
+    pub struct UpdateUserRolesRequest {
+        /// The role in the organization. If it is `null` and the only field of the body, the user leaves the organization.
+        #[serde(skip_serializing_if = "Patch::is_keep")]
+        pub organization_role: Patch<String>,
+        /// Roles in workspaces.
+        #[serde(skip_serializing_if = "Patch::is_keep")]
+        pub workspace_roles: Patch<Vec<WorkspaceRole>>,
+        /// Roles on deployments.
+        #[serde(skip_serializing_if = "Patch::is_keep")]
+        pub deployment_roles: Patch<Vec<DeploymentRole>>,
+        /// Roles on DAGs.
+        #[serde(skip_serializing_if = "Patch::is_keep")]
+        pub dag_roles: Patch<Vec<DagRole>>,
+    }
 
-/// Which teams of a user to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ListUserTeams {
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<TeamSorts>,
-}
+    /// A team that a user is a member of.
+    pub struct UserTeamMembership {
+        /// The team's id.
+        pub id: TeamId,
+        /// The team's name.
+        pub name: String,
+        /// What the team is for.
+        pub description: Option<String>,
+        /// Whether an identity provider manages it.
+        pub is_idp_managed: bool,
+        /// The team's role in the organization.
+        pub organization_role: OrganizationRole,
+        /// The team's roles in workspaces.
+        pub workspace_roles: Option<Vec<WorkspaceRole>>,
+        /// The team's roles on deployments.
+        pub deployment_roles: Option<Vec<DeploymentRole>>,
+        /// The team's roles on DAGs.
+        pub dag_roles: Option<Vec<DagRole>>,
+        /// How many roles the team holds in all.
+        pub roles_count: Option<u32>,
+    }
 
-/// How to read the caller.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GetSelfUser {
-    /// Make the account of an identity that an external provider has verified.
-    pub create_if_not_exist: Option<bool>,
-}
+    /// A page of a user's teams.
+    page UserTeamsPaginated {
+        /// The teams.
+        teams: Vec<UserTeamMembership>
+    }
 
-/// A user of an organization.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct User {
-    /// The user's id.
-    pub id: UserId,
-    /// The name for signing in, an e-mail address.
-    pub username: String,
-    /// The user's name.
-    pub full_name: String,
-    /// The user's picture.
-    pub avatar_url: String,
-    /// The state in this organization.
-    pub status: UserStatus,
-    /// The role in the organization.
-    pub organization_role: Option<OrganizationRole>,
-    /// Roles in workspaces.
-    pub workspace_roles: Option<Vec<WorkspaceRole>>,
-    /// Roles on deployments.
-    pub deployment_roles: Option<Vec<DeploymentRole>>,
-    /// Roles on DAGs.
-    pub dag_roles: Option<Vec<DagRole>>,
-    /// When the user came to this organization.
-    pub created_at: Timestamp,
-    /// When the user was last changed.
-    pub updated_at: Timestamp,
-}
+    /// The caller.
+    pub struct SelfUser {
+        /// The user's id.
+        pub id: UserId,
+        /// The name for signing in, an e-mail address.
+        pub username: String,
+        /// The user's name.
+        pub full_name: String,
+        /// The user's picture.
+        pub avatar_url: String,
+        /// The best of the user's states in organizations.
+        pub status: UserStatus,
+        /// The organization that the user belongs to; the oldest of several.
+        pub organization_id: Option<OrganizationId>,
+        /// Every role, with what it is held on.
+        pub roles: Option<Vec<SelfUserRole>>,
+        /// Invites that wait to be accepted.
+        pub invites: Option<Vec<SelfUserInvite>>,
+        /// Switches for features.
+        pub feature_flags: Option<Vec<SelfUserFeatureFlag>>,
+        /// Whether an identity provider manages the user.
+        pub is_idp_managed: Option<bool>,
+        /// When the user was created.
+        pub created_at: Timestamp,
+        /// When the user was last changed.
+        pub updated_at: Timestamp,
+    }
 
-/// A page of users.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UsersPaginated {
-    /// The users.
-    pub users: Vec<User>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
-}
+    /// A role of the caller.
+    pub struct SelfUserRole {
+        /// The role's name.
+        pub role: String,
+        /// What it is held on.
+        pub scope: SelfUserRoleScope,
+    }
 
-/// New roles of a user; an absent or `null` list keeps the stored one, an empty list clears it.
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct UpdateUserRolesRequest {
-    /// The role in the organization. If it is `null` and the only field of the body, the user leaves the organization.
-    #[serde(skip_serializing_if = "Patch::is_keep")]
-    pub organization_role: Patch<String>,
-    /// Roles in workspaces.
-    #[serde(skip_serializing_if = "Patch::is_keep")]
-    pub workspace_roles: Patch<Vec<WorkspaceRole>>,
-    /// Roles on deployments.
-    #[serde(skip_serializing_if = "Patch::is_keep")]
-    pub deployment_roles: Patch<Vec<DeploymentRole>>,
-    /// Roles on DAGs.
-    #[serde(skip_serializing_if = "Patch::is_keep")]
-    pub dag_roles: Patch<Vec<DagRole>>,
-}
+    /// What a role of the caller is held on.
+    pub struct SelfUserRoleScope {
+        /// `ORGANIZATION`, `WORKSPACE`, `DEPLOYMENT` or `DAG`.
+        #[serde(rename = "type")]
+        pub kind: String,
+        /// The organization, workspace, deployment or DAG.
+        pub entity_id: String,
+        /// The deployment of a DAG role.
+        pub deployment_id: Option<DeploymentId>,
+        /// The tag of a DAG role.
+        pub dag_tag: Option<String>,
+    }
 
-/// A team that a user is a member of.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UserTeamMembership {
-    /// The team's id.
-    pub id: TeamId,
-    /// The team's name.
-    pub name: String,
-    /// What the team is for.
-    pub description: Option<String>,
-    /// Whether an identity provider manages it.
-    pub is_idp_managed: bool,
-    /// The team's role in the organization.
-    pub organization_role: OrganizationRole,
-    /// The team's roles in workspaces.
-    pub workspace_roles: Option<Vec<WorkspaceRole>>,
-    /// The team's roles on deployments.
-    pub deployment_roles: Option<Vec<DeploymentRole>>,
-    /// The team's roles on DAGs.
-    pub dag_roles: Option<Vec<DagRole>>,
-    /// How many roles the team holds in all.
-    pub roles_count: Option<u32>,
-}
+    /// An invite of the caller.
+    pub struct SelfUserInvite {
+        /// The invite.
+        pub invite_id: InviteId,
+        /// The organization.
+        pub organization_id: OrganizationId,
+        /// When it expires.
+        pub expires_at: Timestamp,
+    }
 
-/// A page of a user's teams.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UserTeamsPaginated {
-    /// The teams.
-    pub teams: Vec<UserTeamMembership>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
-}
-
-/// The caller.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SelfUser {
-    /// The user's id.
-    pub id: UserId,
-    /// The name for signing in, an e-mail address.
-    pub username: String,
-    /// The user's name.
-    pub full_name: String,
-    /// The user's picture.
-    pub avatar_url: String,
-    /// The best of the user's states in organizations.
-    pub status: UserStatus,
-    /// The organization that the user belongs to; the oldest of several.
-    pub organization_id: Option<OrganizationId>,
-    /// Every role, with what it is held on.
-    pub roles: Option<Vec<SelfUserRole>>,
-    /// Invites that wait to be accepted.
-    pub invites: Option<Vec<SelfUserInvite>>,
-    /// Switches for features.
-    pub feature_flags: Option<Vec<SelfUserFeatureFlag>>,
-    /// Whether an identity provider manages the user.
-    pub is_idp_managed: Option<bool>,
-    /// When the user was created.
-    pub created_at: Timestamp,
-    /// When the user was last changed.
-    pub updated_at: Timestamp,
-}
-
-/// A role of the caller.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct SelfUserRole {
-    /// The role's name.
-    pub role: String,
-    /// What it is held on.
-    pub scope: SelfUserRoleScope,
-}
-
-/// What a role of the caller is held on.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SelfUserRoleScope {
-    /// `ORGANIZATION`, `WORKSPACE`, `DEPLOYMENT` or `DAG`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The organization, workspace, deployment or DAG.
-    pub entity_id: String,
-    /// The deployment of a DAG role.
-    pub deployment_id: Option<DeploymentId>,
-    /// The tag of a DAG role.
-    pub dag_tag: Option<String>,
-}
-
-/// An invite of the caller.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SelfUserInvite {
-    /// The invite.
-    pub invite_id: InviteId,
-    /// The organization.
-    pub organization_id: OrganizationId,
-    /// When it expires.
-    pub expires_at: Timestamp,
-}
-
-/// A switch for a feature.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct SelfUserFeatureFlag {
-    /// Its name.
-    pub key: String,
-    /// Whether it is on.
-    pub value: bool,
+    /// A switch for a feature.
+    pub struct SelfUserFeatureFlag {
+        /// Its name.
+        pub key: String,
+        /// Whether it is on.
+        pub value: bool,
+    }
 }

@@ -1,15 +1,10 @@
 //! Workspaces: where an organization's deployments live together.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
-
 use crate::enums::CloudProvider;
-use crate::page::{Page, SortKeys};
 use crate::path::{InOrganization, OfWorkspace};
 use crate::reply::{Many, One};
 use crate::subjects::SubjectProfile;
-use crate::{ClusterId, Named, OrganizationId, Patch, Shown, Timestamp, WorkspaceId};
+use crate::{ClusterId, Named, OrganizationId, Patch, Shown, WorkspaceId};
 
 endpoints! {
     tag "Workspace";
@@ -41,117 +36,83 @@ endpoints! {
     }
 }
 
-/// How workspaces can be sorted.
-#[derive(Debug)]
-pub struct WorkspaceSorts;
+wire! {
+    /// Which workspaces to list.
+    sorted["name", "createdAt", "updatedAt"] pub struct ListWorkspaces {
+        /// Only these.
+        #[serde(default)]
+        pub workspace_ids: Vec<Named<WorkspaceId>>,
+        /// Only those with one of these names.
+        #[serde(default)]
+        pub names: Vec<String>,
+    }
 
-impl SortKeys for WorkspaceSorts {
-    const KEYS: &'static [&'static str] = &["name", "createdAt", "updatedAt"];
-}
+    /// A workspace.
+    stamped(Option<SubjectProfile>) pub struct Workspace {
+        /// Its id.
+        pub id: WorkspaceId,
+        /// Its name, unique in the organization.
+        pub name: String,
+        /// Its description.
+        pub description: Option<String>,
+        /// Its organization.
+        pub organization_id: OrganizationId,
+        /// The name of its organization.
+        pub organization_name: Option<String>,
+        /// Whether new deployments accept deploys only from API tokens.
+        pub cicd_enforced_default: bool,
+        /// The cluster of new deployments.
+        pub default_cluster_id: Option<ClusterId>,
+        /// The cloud provider of new deployments.
+        pub default_cloud_provider: Option<CloudProvider>,
+        /// The region of new deployments.
+        pub default_region: Option<String>,
+    }
 
-/// Which workspaces to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ListWorkspaces {
-    /// Only these.
-    #[serde(default)]
-    pub workspace_ids: Vec<Named<WorkspaceId>>,
-    /// Only those with one of these names.
-    #[serde(default)]
-    pub names: Vec<String>,
-    /// The page.
-    #[serde(flatten)]
-    pub page: Page<WorkspaceSorts>,
-}
+    /// A page of workspaces.
+    page WorkspacesPaginated {
+        /// The workspaces.
+        workspaces: Vec<Shown<Workspace>>
+    }
 
-/// A workspace.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Workspace {
-    /// Its id.
-    pub id: WorkspaceId,
-    /// Its name, unique in the organization.
-    pub name: String,
-    /// Its description.
-    pub description: Option<String>,
-    /// Its organization.
-    pub organization_id: OrganizationId,
-    /// The name of its organization.
-    pub organization_name: Option<String>,
-    /// Whether new deployments accept deploys only from API tokens.
-    pub cicd_enforced_default: bool,
-    /// The cluster of new deployments.
-    pub default_cluster_id: Option<ClusterId>,
-    /// The cloud provider of new deployments.
-    pub default_cloud_provider: Option<CloudProvider>,
-    /// The region of new deployments.
-    pub default_region: Option<String>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// Who created it.
-    pub created_by: Option<SubjectProfile>,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
-    /// Who last changed it.
-    pub updated_by: Option<SubjectProfile>,
-}
+    /// A new workspace.
+    #[derive(Default)]
+    pub struct CreateWorkspaceRequest {
+        /// Its name, unique in the organization.
+        #[schemars(length(min = 1, max = 50))]
+        pub name: String,
+        /// Its description.
+        #[schemars(length(max = 500))]
+        pub description: Option<String>,
+        /// Whether new deployments accept deploys only from API tokens.
+        pub cicd_enforced_default: Option<bool>,
+        /// The cluster of new deployments; excludes provider and region.
+        pub default_cluster_id: Option<ClusterId>,
+        /// The cloud provider of new deployments; goes with `defaultRegion`.
+        pub default_cloud_provider: Option<CloudProvider>,
+        /// The region of new deployments; goes with `defaultCloudProvider`.
+        #[schemars(length(max = 100))]
+        pub default_region: Option<String>,
+    }
 
-/// A page of workspaces.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkspacesPaginated {
-    /// The workspaces.
-    pub workspaces: Vec<Shown<Workspace>>,
-    /// The effective limit.
-    pub limit: u32,
-    /// How many items were skipped.
-    pub offset: u64,
-    /// Total number of items.
-    pub total_count: u64,
-}
-
-/// A new workspace.
-#[skip_serializing_none]
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateWorkspaceRequest {
-    /// Its name, unique in the organization.
-    #[schemars(length(min = 1, max = 50))]
-    pub name: String,
-    /// Its description.
-    #[schemars(length(max = 500))]
-    pub description: Option<String>,
-    /// Whether new deployments accept deploys only from API tokens.
-    pub cicd_enforced_default: Option<bool>,
-    /// The cluster of new deployments; excludes provider and region.
-    pub default_cluster_id: Option<ClusterId>,
-    /// The cloud provider of new deployments; goes with `defaultRegion`.
-    pub default_cloud_provider: Option<CloudProvider>,
-    /// The region of new deployments; goes with `defaultCloudProvider`.
-    #[schemars(length(max = 100))]
-    pub default_region: Option<String>,
-}
-
-/// New settings of a workspace.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdateWorkspaceRequest {
-    /// Its name, unique in the organization.
-    #[schemars(length(min = 1, max = 50))]
-    pub name: String,
-    /// Its description.
-    #[schemars(length(max = 500))]
-    pub description: String,
-    /// Whether new deployments accept deploys only from API tokens.
-    pub cicd_enforced_default: bool,
-    /// The cluster of new deployments; `null` clears it.
-    #[serde(default, skip_serializing_if = "Patch::is_keep")]
-    pub default_cluster_id: Patch<ClusterId>,
-    /// The cloud provider of new deployments; `null` clears it.
-    #[serde(default, skip_serializing_if = "Patch::is_keep")]
-    pub default_cloud_provider: Patch<CloudProvider>,
-    /// The region of new deployments; `null` clears it.
-    #[serde(default, skip_serializing_if = "Patch::is_keep")]
-    pub default_region: Patch<String>,
+    /// New settings of a workspace.
+    pub struct UpdateWorkspaceRequest {
+        /// Its name, unique in the organization.
+        #[schemars(length(min = 1, max = 50))]
+        pub name: String,
+        /// Its description.
+        #[schemars(length(max = 500))]
+        pub description: String,
+        /// Whether new deployments accept deploys only from API tokens.
+        pub cicd_enforced_default: bool,
+        /// The cluster of new deployments; `null` clears it.
+        #[serde(default, skip_serializing_if = "Patch::is_keep")]
+        pub default_cluster_id: Patch<ClusterId>,
+        /// The cloud provider of new deployments; `null` clears it.
+        #[serde(default, skip_serializing_if = "Patch::is_keep")]
+        pub default_cloud_provider: Patch<CloudProvider>,
+        /// The region of new deployments; `null` clears it.
+        #[serde(default, skip_serializing_if = "Patch::is_keep")]
+        pub default_region: Patch<String>,
+    }
 }

@@ -6,6 +6,7 @@ use podium_api::agent_tokens as api;
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::tokens::{ApiToken, ApiTokensPaginated};
 use podium_api::{AgentTokenId, Many, Nothing, One, TokenId};
+use podium_db::Conn;
 use podium_domain::events::Resource;
 use podium_domain::tokens::MAX_NAME;
 use podium_domain::{Refusal, names};
@@ -19,13 +20,11 @@ use crate::error::{OrConflict, Result};
 
 /// Lists the agent tokens of a deployment.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokensPaginated>> {
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
     let id = call.path.deployment_id;
-    let page = cx.scan(move |cx, conn| Ok(agent_tokens::list(conn, cx.scope(), id, &paging)?));
-    let (rows, total_count) = page.await?;
-    let tokens = rows.into_iter().map(show).collect();
-    Ok(Many(ApiTokensPaginated { tokens, limit, offset, total_count }))
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
+        Ok(agent_tokens::list(conn, cx.scope(), id, paging)?)
+    };
+    cx.list(&call.query.page, read, show).await
 }
 
 /// Creates an agent token; its value is in the reply, and nowhere else.
@@ -62,8 +61,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
         agent_tokens::insert(tx, cx.scope(), deployment_id, &token, &name.key).or_conflict(taken)?;
         issued.store(tx, cx.scope())?;
         let version = token.stamp.version;
-        cx.changed(tx, agent_tokens::KIND, id.id(), version)?;
-        cx.event(tx, about(cx, &token))?;
+        cx.changed(tx, agent_tokens::KIND, version, about(cx, &token))?;
         Ok(One { version, body: ApiToken { token: Some(issued.value.clone()), ..show(token) } })
     })
     .await
@@ -90,8 +88,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         cx.expect_version(version)?;
         credentials::delete(tx, cx.scope(), path.agent_token_id.into())?;
         agent_tokens::delete(tx, cx.scope(), path.agent_token_id, version)?;
-        cx.changed(tx, agent_tokens::KIND, path.agent_token_id.id(), version + 1)?;
-        cx.event(tx, about(cx, &token))?;
+        cx.changed(tx, agent_tokens::KIND, version + 1, about(cx, &token))?;
         Ok(Nothing)
     })
     .await

@@ -1,15 +1,14 @@
 //! Alerts: what an organization wants to be told about, and whom to tell.
 
-use podium_api::alerts::{self as api, Alert, AlertFiring, AlertFiringsPaginated, AlertsPaginated};
-use podium_api::enums::{AlertFiringState, AlertKind};
+use podium_api::alerts::{self as api, Alert, AlertFiringsPaginated, AlertsPaginated};
+use podium_api::enums::AlertKind;
 use podium_api::{AlertId, Many, Nothing, One, WebhookId};
 use podium_db::{Conn, Tx};
 use podium_domain::alerts::{self as rules, Notices, Threshold};
 use podium_domain::{Fields, Refusal, names};
-use podium_store::alert_firings::{self, FiringRow};
 use podium_store::alerts::{self, AlertRow, Rule};
 use podium_store::webhooks::EventFilter;
-use podium_store::{Paging, Scope, Stamp, alert_mails, alert_watches};
+use podium_store::{Paging, Scope, Stamp, alert_firings, alert_mails, alert_watches};
 
 use crate::App;
 use crate::cx::{Call, Cx};
@@ -18,12 +17,7 @@ use crate::webhooks::{check_places, newest};
 
 /// Lists alerts.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<AlertsPaginated>> {
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
-    let page = cx.scan(move |cx, conn| Ok(alerts::list(conn, cx.scope(), &paging)?));
-    let (rows, total_count) = page.await?;
-    let alerts = rows.into_iter().map(show).collect();
-    Ok(Many(AlertsPaginated { alerts, limit, offset, total_count }))
+    cx.list(&call.query.page, |cx, conn, paging| Ok(alerts::list(conn, cx.scope(), paging)?), show).await
 }
 
 /// Creates an alert. It begins with what happens from now on, and with deployments and tokens as they are now.
@@ -77,8 +71,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Alert>
         alerts::insert(tx, cx.scope(), &alert, &name.key).or_conflict(|| taken(&alert.name))?;
         watch_what_is(cx, tx, &alert)?;
         let version = alert.stamp.version;
-        cx.changed(tx, alerts::KIND, id.id(), version)?;
-        cx.event(tx, alert.about())?;
+        cx.changed(tx, alerts::KIND, version, alert.about())?;
         Ok(One { version, body: show(alert) })
     })
     .await
@@ -126,8 +119,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Alert>
         alerts::update(tx, cx.scope(), &alert, &name_key).or_conflict(|| taken(&alert.name))?;
         follow_change(cx, tx, &stored, &alert)?;
         let version = alert.stamp.version;
-        cx.changed(tx, alerts::KIND, id.id(), version)?;
-        cx.event(tx, alert.about())?;
+        cx.changed(tx, alerts::KIND, version, alert.about())?;
         Ok(One { version, body: show(alert) })
     })
     .await
@@ -141,8 +133,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         let version = alert.stamp.version;
         cx.expect_version(version)?;
         alerts::delete(tx, cx.scope(), id, version, cx.now())?;
-        cx.changed(tx, alerts::KIND, id.id(), version + 1)?;
-        cx.event(tx, alert.about())?;
+        cx.changed(tx, alerts::KIND, version + 1, alert.about())?;
         Ok(Nothing)
     })
     .await
@@ -153,16 +144,12 @@ pub async fn list_firings(
     cx: Cx<Scope>,
     call: Call<api::ListFirings>,
 ) -> Result<Many<AlertFiringsPaginated>> {
-    let (id, query) = (call.path.alert_id, call.query);
-    let paging = Paging::from(&query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
-    let page = cx.scan(move |cx, conn| {
+    let (id, state) = (call.path.alert_id, call.query.state);
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
         find(conn, cx.scope(), id)?;
-        Ok(alert_firings::list(conn, cx.scope(), id, query.state, &paging)?)
-    });
-    let (rows, total_count) = page.await?;
-    let firings = rows.into_iter().map(show_firing).collect();
-    Ok(Many(AlertFiringsPaginated { firings, limit, offset, total_count }))
+        Ok(alert_firings::list(conn, cx.scope(), id, state, paging)?)
+    };
+    cx.list(&call.query.page, read, |firing| firing).await
 }
 
 fn find(conn: &Conn, scope: &Scope, id: AlertId) -> Result<AlertRow> {
@@ -292,23 +279,5 @@ fn show(row: AlertRow) -> Alert {
         created_by: Some(row.stamp.created_by),
         updated_at: row.stamp.updated_at,
         updated_by: Some(row.stamp.updated_by),
-    }
-}
-
-/// A firing as its readers see it.
-fn show_firing(row: FiringRow) -> AlertFiring {
-    let said = |text: String| Some(text).filter(|text| !text.is_empty());
-    let is_over = row.until.is_some();
-    AlertFiring {
-        id: row.id,
-        alert_id: row.alert_id,
-        state: if is_over { AlertFiringState::Resolved } else { AlertFiringState::Firing },
-        subject: row.found.subject,
-        since: row.found.since,
-        until: row.until,
-        count: row.count.unsigned_abs(),
-        reason: said(row.found.reason),
-        run_id: said(row.found.run_id),
-        last_notice_at: row.last_notice_at,
     }
 }

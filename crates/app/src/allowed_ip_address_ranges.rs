@@ -18,11 +18,8 @@ use crate::error::{Error, OrConflict, Result};
 
 /// Lists the ranges.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<AllowedIpAddressRangesPaginated>> {
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
-    let (allowed_ip_address_ranges, total_count) =
-        cx.scan(move |cx, conn| Ok(ranges::list(conn, cx.scope(), &paging)?)).await?;
-    Ok(Many(AllowedIpAddressRangesPaginated { allowed_ip_address_ranges, limit, offset, total_count }))
+    let read = |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| Ok(ranges::list(conn, cx.scope(), paging)?);
+    cx.list(&call.query.page, read, |range| range).await
 }
 
 /// Adds a range.
@@ -126,8 +123,7 @@ fn insert(
         };
         ranges::insert(tx, cx.scope(), &body, &rules::sort_key(*range), &stamp)
             .or_conflict(|| format!("The range {range} is already allowed."))?;
-        cx.changed(tx, ranges::KIND, id.id(), stamp.version)?;
-        cx.event(tx, about(&body))?;
+        cx.changed(tx, ranges::KIND, stamp.version, about(&body))?;
         Ok(body)
     };
     let bodies = added.iter().map(insert_one).collect::<Result<_>>()?;
@@ -138,8 +134,7 @@ fn insert(
 fn remove(cx: &Cx<Scope>, tx: &Tx, removed: &[One<AllowedIpAddressRange>]) -> Result<Nothing> {
     for One { body, .. } in removed {
         ranges::delete(tx, cx.scope(), body.id)?;
-        cx.changed(tx, ranges::KIND, body.id.id(), 2)?;
-        cx.event(tx, about(body))?;
+        cx.changed(tx, ranges::KIND, 2, about(body))?;
     }
     keeps_caller_in(cx, tx)?;
     Ok(Nothing)

@@ -423,16 +423,10 @@ pub fn rights_lock(id: Id, exclusive: bool) -> AdvisoryLock {
 /// Announces that rights in an organization change. Must come first in a transaction that changes any.
 pub fn rights_change(tx: &Tx, scope: &Scope, now: Timestamp) -> Result<()> {
     organizations::advance_epoch(tx, scope)?;
-    Ok(changes::append(tx, scope, now, change_of(scope.organization_id().id()))?)
+    Ok(changes::append(tx, scope, now, Change::new(AUTHORITY, &scope.organization_id(), 0))?)
 }
 
 /// Announces that the sessions of a user change; the transaction holds their exclusive lock ([`rights_lock`]).
 pub fn sessions_change(tx: &Tx, system: &Doorkeeper, user_id: SubjectId, now: Timestamp) -> Result<()> {
-    Ok(changes::append_any(tx, system, now, change_of(user_id.id()))?)
-}
-
-/// A change of rights in an organization, or of the sessions of a user.
-fn change_of(id: Id) -> Change {
-    let (organization_id, workspace_id, deployment_id) = (None, None, None);
-    Change { kind: AUTHORITY, id: id.to_string(), organization_id, workspace_id, deployment_id, version: 0 }
+    Ok(changes::append_any(tx, system, now, Change::new(AUTHORITY, &user_id, 0))?)
 }

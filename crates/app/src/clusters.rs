@@ -17,21 +17,18 @@ use podium_store::{Paging, Scope, clusters, organizations, workspaces};
 use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
 use crate::operations;
-use crate::workspaces::about as about_workspace;
+use crate::workspaces::{about as about_workspace, known as known_workspaces};
 
 /// Lists the clusters that the caller may see.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ClustersPaginated>> {
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
     let provider = call.query.provider;
     let name_keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
         let reach = cx.grants().visible_workspaces();
         let listed = clusters::ListFilter { reach: &reach, name_keys: &name_keys, provider };
-        Ok(clusters::list(conn, cx.scope(), &listed, &paging)?)
+        Ok(clusters::list(conn, cx.scope(), &listed, paging)?)
     };
-    let (clusters, total_count) = cx.scan(page).await?;
-    Ok(Many(ClustersPaginated { clusters, limit, offset, total_count }))
+    cx.list(&call.query.page, read, |cluster| cluster).await
 }
 
 /// Creates a cluster.
@@ -70,8 +67,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Cluste
         };
         clusters::insert(tx, cx.scope(), &cluster, &name.key).or_conflict(|| taken(&cluster.name))?;
         operations::begin(cx, tx, OperationKind::Create, target(&cluster), None)?;
-        cx.changed(tx, clusters::KIND, id.id(), 1)?;
-        cx.event(tx, about(&cluster).in_status(cluster.status.as_str(), None))?;
+        cx.changed(tx, clusters::KIND, 1, about(&cluster).in_status(cluster.status.as_str(), None))?;
         Ok(One { version: 1, body: cluster })
     })
     .await
@@ -121,8 +117,12 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Cluste
             Event::Update | Event::Delete => OperationKind::Update,
         };
         operations::begin(cx, tx, kind, target(&cluster), None)?;
-        cx.changed(tx, clusters::KIND, id.id(), version + 1)?;
-        cx.event(tx, about(&cluster).in_status(cluster.status.as_str(), None))?;
+        cx.changed(
+            tx,
+            clusters::KIND,
+            version + 1,
+            about(&cluster).in_status(cluster.status.as_str(), None),
+        )?;
         Ok(One { version: version + 1, body: cluster })
     })
     .await
@@ -145,9 +145,9 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         leave_defaults(tx, cx, id, &[])?;
         clusters::delete(tx, cx.scope(), id, version, cx.now())?;
         operations::begin(cx, tx, OperationKind::Delete, target(&stored), None)?;
-        cx.changed(tx, clusters::KIND, id.id(), version + 1)?;
         // Whether somebody could see it cannot be asked any more.
-        cx.event(tx, about(&stored).open_to_members(stored.workspace_ids.is_empty()))?;
+        let about = about(&stored).open_to_members(stored.workspace_ids.is_empty());
+        cx.changed(tx, clusters::KIND, version + 1, about)?;
         Ok(Nothing)
     })
     .await
@@ -176,7 +176,7 @@ fn find_to_change(tx: &Tx, cx: &Cx<Scope>, id: ClusterId) -> Result<One<Cluster>
 /// Takes the cluster from workspaces that had it as their default and that it does not take any more.
 fn leave_defaults(tx: &Tx, cx: &Cx<Scope>, id: ClusterId, keep: &[WorkspaceId]) -> Result<()> {
     for (workspace_id, version, name) in workspaces::unset_default_cluster(tx, cx.scope(), id, keep)? {
-        cx.changed(tx, workspaces::KIND, workspace_id.id(), version)?;
+        cx.logged(tx, workspaces::KIND, workspace_id.id(), version)?;
         cx.event_of(tx, EventType::WorkspaceUpdated, about_workspace(workspace_id, &name))?;
     }
     Ok(())
@@ -185,17 +185,6 @@ fn leave_defaults(tx: &Tx, cx: &Cx<Scope>, id: ClusterId, keep: &[WorkspaceId]) 
 /// A cluster, as an event names it.
 fn about(cluster: &Cluster) -> Resource<'_> {
     Resource::new(cluster.id.id(), Target::Organization).named(&cluster.name)
-}
-
-fn known_workspaces(
-    conn: &Conn,
-    scope: &Scope,
-    ids: Option<&[WorkspaceId]>,
-) -> Result<BTreeSet<WorkspaceId>> {
-    match ids.unwrap_or_default() {
-        [] => Ok(BTreeSet::new()),
-        ids => Ok(workspaces::exist(conn, scope, ids)?.into_iter().collect()),
-    }
 }
 
 fn taken(name: &str) -> String {

@@ -10,13 +10,15 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use podium_api::page::{Page, Paginated, SortKeys};
 use podium_api::subjects::SubjectProfile;
 use podium_api::{
-    Description, Endpoint, Id, One, OperationId, OrganizationId, Reply, Shown, SubjectId, Timestamp, TypedId,
+    Description, Endpoint, Id, Many, One, OperationId, OrganizationId, Reply, Shown, SubjectId, Timestamp,
+    TypedId,
 };
 use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Target};
-use podium_store::{Scope, changes};
+use podium_store::{Listed, Paging, Scope, changes};
 use serde::de::DeserializeOwned;
 
 use crate::authority::{Authority, Watch};
@@ -168,12 +170,10 @@ impl Cx<Scope> {
         Ok(podium_domain::require(self.grants(), permission, target)?)
     }
 
-    /// Records in the change log that a resource of the organization changed.
-    pub fn changed(&self, tx: &Tx, kind: &'static str, id: Id, version: i64) -> Result<()> {
+    /// Records in the change log that a resource of the organization changed, without an event.
+    pub fn logged(&self, tx: &Tx, kind: &'static str, id: Id, version: i64) -> Result<()> {
         let workspace_id = (kind == podium_store::workspaces::KIND).then(|| id.to_string());
-        let organization_id = Some(self.organization_id().to_string());
-        let change =
-            Change { kind, id: id.to_string(), organization_id, workspace_id, deployment_id: None, version };
+        let change = Change { workspace_id, ..Change::new(kind, &id, version) };
         Ok(changes::append(tx, self.scope(), self.now(), change)?)
     }
 
@@ -271,6 +271,19 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     ) -> Result<T> {
         let answer = db(&self.inner.app).scan(self.guard(), self.clone().confirming(unit)).await;
         self.note_confirmed(answer)
+    }
+
+    /// Reads a page of a list, in one snapshot, and shows each of its rows.
+    pub async fn list<K: SortKeys, R: Send + 'static, L: Paginated>(
+        &self,
+        page: &Page<K>,
+        mut read: impl FnMut(&Self, &Conn, &Paging) -> Result<Listed<R>> + Send + 'static,
+        show: impl FnMut(R) -> L::Item,
+    ) -> Result<Many<L>> {
+        let paging = Paging::from(page);
+        let (limit, offset) = (paging.limit, paging.offset);
+        let (rows, total_count) = self.scan(move |cx, conn| read(cx, conn, &paging)).await?;
+        Ok(Many(L::new(rows.into_iter().map(show).collect(), limit, offset, total_count)))
     }
 
     /// Runs the effect of a call: once under an `Idempotency-Key`, with its audit record, all or nothing.

@@ -15,15 +15,11 @@ const MAX_NAME: usize = 128;
 
 /// Lists sets.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeclaredSetsPaginated>> {
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
     let keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        Ok(declared_sets::list(conn, cx.scope(), &keys, &paging)?)
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
+        Ok(declared_sets::list(conn, cx.scope(), &keys, paging)?)
     };
-    let (declared_sets, total_count) = cx.scan(page).await?;
-    Ok(Many(DeclaredSetsPaginated { declared_sets, limit, offset, total_count }))
+    cx.list(&call.query.page, read, |set| set).await
 }
 
 /// Creates a set.
@@ -42,7 +38,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Declar
     cx.mutate(move |cx, tx| {
         let taken = || format!("A set named `{}` already exists: choose another name.", set.name);
         declared_sets::insert(tx, cx.scope(), &set, &name.key, &stamp).or_conflict(taken)?;
-        cx.changed(tx, declared_sets::KIND, set.id.id(), stamp.version)?;
+        cx.logged(tx, declared_sets::KIND, set.id.id(), stamp.version)?;
         Ok(One { version: stamp.version, body: set.clone() })
     })
     .await
@@ -60,16 +56,11 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Declar
     cx.mutate(move |cx, tx| {
         let One { version, body: stored } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
-        let stamp = stamp_of(&stored, version).changed(cx.profile(), cx.now());
-        let set = DeclaredSet {
-            members: members.clone(),
-            updated_at: stamp.updated_at,
-            updated_by: stamp.updated_by.clone(),
-            ..stored
-        };
-        declared_sets::update(tx, cx.scope(), &set, &stamp)?;
-        cx.changed(tx, declared_sets::KIND, id.id(), stamp.version)?;
-        Ok(One { version: stamp.version, body: set })
+        let (updated_at, updated_by) = (cx.now().max(stored.updated_at), cx.profile());
+        let set = DeclaredSet { members: members.clone(), updated_at, updated_by, ..stored };
+        declared_sets::update(tx, cx.scope(), &set, version)?;
+        cx.logged(tx, declared_sets::KIND, id.id(), version + 1)?;
+        Ok(One { version: version + 1, body: set })
     })
     .await
 }
@@ -81,7 +72,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         let One { version, .. } = find(tx, cx.scope(), id)?;
         cx.expect_version(version)?;
         declared_sets::delete(tx, cx.scope(), id, version)?;
-        cx.changed(tx, declared_sets::KIND, id.id(), version + 1)?;
+        cx.logged(tx, declared_sets::KIND, id.id(), version + 1)?;
         Ok(Nothing)
     })
     .await
@@ -95,14 +86,4 @@ fn each_once(mut members: Vec<DeclaredMember>) -> Vec<DeclaredMember> {
     members.sort_unstable();
     members.dedup_by_key(|member| (member.kind, member.id));
     members
-}
-
-fn stamp_of(set: &DeclaredSet, version: i64) -> Stamp {
-    Stamp {
-        version,
-        created_at: set.created_at,
-        created_by: set.created_by.clone(),
-        updated_at: set.updated_at,
-        updated_by: set.updated_by.clone(),
-    }
 }

@@ -117,8 +117,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
         };
         deployments::insert(tx, cx.scope(), &row, &name.key).or_conflict(|| taken(&row.name))?;
         operations::begin(cx, tx, OperationKind::Create, operations::of_deployment(&row), None)?;
-        cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
-        cx.event(tx, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
+        cx.changed(tx, deployments::KIND, row.stamp.version, about_now(&row))?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     })
     .await
@@ -191,8 +190,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy
         deployments::update(tx, cx.scope(), &row, &name.key).or_conflict(|| taken(&row.name))?;
         let kind = if moves { OperationKind::Transfer } else { OperationKind::Update };
         operations::begin(cx, tx, kind, operations::of_deployment(&row), undo)?;
-        cx.changed(tx, deployments::KIND, id.id(), row.stamp.version)?;
-        cx.event(tx, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
+        cx.changed(tx, deployments::KIND, row.stamp.version, about_now(&row))?;
         Ok(One { version: row.stamp.version, body: shown::deployment(cx, &row) })
     };
     if moves { cx.change_rights(update).await } else { cx.mutate(update).await }
@@ -227,7 +225,7 @@ pub(crate) fn remove(
     let details = Details { removal_drain, ..Details::default() };
     let target = operations::of_deployment(row);
     operations::begin_with(cx, tx, OperationKind::Delete, target, None, details)?;
-    cx.changed(tx, deployments::KIND, id.id(), version + 1)?;
+    cx.logged(tx, deployments::KIND, id.id(), version + 1)?;
     cx.event_of(tx, EventType::DeploymentDeleted, about(row))
 }
 
@@ -262,6 +260,11 @@ pub(crate) fn changed(cx: &Cx<Scope>, stored: DeploymentRow) -> DeploymentRow {
 pub(crate) fn about(row: &DeploymentRow) -> Resource<'_> {
     let place = Target::Deployment { id: row.id, workspace_id: row.workspace_id };
     Resource::new(row.id.id(), place).named(&row.name)
+}
+
+/// A deployment, as an event names it that tells of its status.
+pub(crate) fn about_now(row: &DeploymentRow) -> Resource<'_> {
+    about(row).in_status(row.status.as_str(), Some(&row.status_reason))
 }
 
 /// Where a new deployment goes.

@@ -35,16 +35,13 @@ const WAKE: Permission = Permission::known("deployment.update");
 /// Lists the deploys of a deployment.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeploysPaginated>> {
     let id = call.path.deployment_id;
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
         let deployment = find_deployment(conn, cx.scope(), id)?;
         let place = Place::of(cx, &deployment);
-        let (rows, total) = deploys::list(conn, cx.scope(), id, &paging)?;
-        Ok((rows.into_iter().map(|row| place.show(row)).collect(), total))
+        let (rows, total) = deploys::list(conn, cx.scope(), id, paging)?;
+        Ok((rows.into_iter().map(|row| place.show(row)).collect::<Vec<_>>(), total))
     };
-    let (deploys, total_count) = cx.scan(page).await?;
-    Ok(Many(DeploysPaginated { deploys, limit, offset, total_count }))
+    cx.list(&call.query.page, read, |deploy| deploy).await
 }
 
 /// Creates a deploy, and returns its upload URLs.
@@ -75,8 +72,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
             deployment = wake(cx, tx, deployment)?;
         }
         deploys::insert(tx, cx.scope(), &row)?;
-        cx.changed(tx, deploys::KIND, id.id(), stamp.version)?;
-        cx.event(tx, about(cx, &row))?;
+        cx.changed(tx, deploys::KIND, stamp.version, about(cx, &row))?;
         let urls = uploads::urls(cx.app(), &row);
         let mut deploy = Place::of(cx, &deployment).show(row);
         (deploy.dags_upload_url, deploy.bundle_upload_url) = urls;
@@ -209,7 +205,7 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
         if let Some(current) = current {
             let version = deploys::mark_rolled_back(tx, cx.scope(), deployment.id, current, id)?;
             if let Some(version) = version {
-                cx.changed(tx, deploys::KIND, current.id(), version)?;
+                cx.logged(tx, deploys::KIND, current.id(), version)?;
             }
         }
         let row = DeployRow {
@@ -229,8 +225,7 @@ pub async fn rollback(cx: Cx<Scope>, call: Call<api::Rollback>) -> Result<One<De
             ..target
         };
         deploys::insert(tx, cx.scope(), &row)?;
-        cx.changed(tx, deploys::KIND, id.id(), stamp.version)?;
-        cx.event(tx, about(cx, &row))?;
+        cx.changed(tx, deploys::KIND, stamp.version, about(cx, &row))?;
         Ok(answer(cx, &deployment, row))
     })
     .await
@@ -304,7 +299,7 @@ fn want(
     }
     deployments::update(tx, cx.scope(), &deployment, &names::fold(&deployment.name))?;
     operations::begin(cx, tx, kind, operations::of_deployment(&deployment), Some(undo))?;
-    cx.changed(tx, deployments::KIND, deployment.id.id(), deployment.stamp.version)?;
+    cx.logged(tx, deployments::KIND, deployment.id.id(), deployment.stamp.version)?;
     let status = (deployment.status, &deployment.status_reason);
     let about = about_deployment(&deployment).in_status(status.0.as_str(), Some(status.1));
     cx.event_of(tx, of_deployment_status(status.0), about)?;
@@ -315,8 +310,7 @@ fn want(
 fn advance(cx: &Cx<Scope>, tx: &Tx, mut row: DeployRow) -> Result<DeployRow> {
     row.stamp = row.stamp.changed(cx.profile(), cx.now());
     deploys::update(tx, cx.scope(), &row)?;
-    cx.changed(tx, deploys::KIND, row.id.id(), row.stamp.version)?;
-    cx.event(tx, about(cx, &row))?;
+    cx.changed(tx, deploys::KIND, row.stamp.version, about(cx, &row))?;
     Ok(row)
 }
 

@@ -44,8 +44,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Create
         };
         objects::insert(tx, cx.scope(), &row, &key.unique).or_conflict(|| taken(&row))?;
         roll_out(cx, tx, &row, None, Some(&object))?;
-        cx.changed(tx, objects::KIND, id.id(), row.stamp.version)?;
-        cx.event(tx, about(&row))?;
+        cx.changed(tx, objects::KIND, row.stamp.version, about(&row))?;
         Ok(One { version: row.stamp.version, body: CreateEnvironmentObject { id } })
     })
     .await
@@ -81,8 +80,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         cx.expect_version(version)?;
         objects::delete(tx, cx.scope(), id, version)?;
         roll_out(cx, tx, &row, Some(&sealing::open(cx.app(), &row)?), None)?;
-        cx.changed(tx, objects::KIND, id.id(), version + 1)?;
-        cx.event(tx, about(&row))?;
+        cx.changed(tx, objects::KIND, version + 1, about(&row))?;
         Ok(Nothing)
     })
     .await
@@ -132,8 +130,7 @@ fn store(cx: &Cx<Scope>, tx: &Tx, row: ObjectRow, before: &Object, after: &Objec
     };
     objects::update(tx, cx.scope(), &row)?;
     roll_out(cx, tx, &row, Some(before), Some(after))?;
-    cx.changed(tx, objects::KIND, row.id.id(), row.stamp.version)?;
-    cx.event(tx, about(&row))?;
+    cx.changed(tx, objects::KIND, row.stamp.version, about(&row))?;
     Ok(row)
 }
 

@@ -45,6 +45,18 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<EventPage
 }
 
 impl Cx<Scope> {
+    /// Records that a resource of the organization changed: in the change log, and as the event of the endpoint.
+    pub(crate) fn changed(
+        &self,
+        tx: &Tx,
+        kind: &'static str,
+        version: i64,
+        about: Resource<'_>,
+    ) -> Result<()> {
+        self.logged(tx, kind, about.id(), version)?;
+        self.event(tx, about)
+    }
+
     /// Writes the event of the endpoint: what happened to a resource of the organization.
     pub(crate) fn event(&self, tx: &Tx, about: Resource<'_>) -> Result<()> {
         let endpoint = self.request().endpoint.id;

@@ -55,7 +55,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Invite
                 invites::set_secret(tx, cx.scope(), invite.id, hash, invite.expires_at)?;
                 invite.version += 1;
             }
-            cx.changed(tx, invites::KIND, invite.id.id(), invite.version)?;
+            cx.logged(tx, invites::KIND, invite.id.id(), invite.version)?;
             cx.event(tx, about(invitee.id, &invitee.username))?;
             let body = Invite {
                 invite_id: invite.id,
@@ -84,7 +84,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         let invite = find(tx, cx.scope(), id)?;
         cx.expect_version(invite.version)?;
         invites::delete(tx, cx.scope(), id)?;
-        cx.changed(tx, invites::KIND, id.id(), invite.version + 1)?;
+        cx.logged(tx, invites::KIND, id.id(), invite.version + 1)?;
         if let Some(user) = users::get(tx, cx.scope(), invite.user_id)? {
             if user.status == UserStatus::Pending {
                 crate::users::remove(cx, tx, user.id, user.version)?;
@@ -106,7 +106,7 @@ pub async fn create_link(cx: Cx<Scope>, call: Call<api::CreateLink>) -> Result<O
         cx.expect_version(version)?;
         let hash = sha256_hex(link.token.as_bytes());
         invites::set_secret(tx, cx.scope(), id, &hash, link.expires_at)?;
-        cx.changed(tx, invites::KIND, id.id(), version + 1)?;
+        cx.logged(tx, invites::KIND, id.id(), version + 1)?;
         if let Some(user) = users::get(tx, cx.scope(), user_id)? {
             cx.event(tx, about(user.id, &user.username))?;
         }
@@ -142,5 +142,5 @@ fn join(cx: &Cx<Scope>, tx: &Tx, invitee: &Invitee, email: &Email) -> Result<()>
             return Err(Refusal::Conflict(message).into());
         }
     };
-    cx.changed(tx, users::KIND, invitee.id.id(), version)
+    cx.logged(tx, users::KIND, invitee.id.id(), version)
 }

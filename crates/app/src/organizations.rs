@@ -20,20 +20,16 @@ const EXPORTED_AT_ONCE: u32 = 500;
 
 /// Lists the organizations that the caller belongs to.
 pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<OrganizationsPaginated>> {
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
     let product = call.query.product;
     let has_plan = call.query.product_plan.is_none() && call.query.platform_product.is_none();
-    let page = move |cx: &Cx<()>, conn: &Conn| {
+    let read = move |cx: &Cx<()>, conn: &Conn, paging: &Paging| {
         // No organization is on a plan, so filtering by plan matches none.
         if !has_plan {
             return Ok((Vec::new(), 0));
         }
-        own::organizations(cx, conn, product, &paging)
+        own::organizations(cx, conn, product, paging)
     };
-    let (rows, total_count) = cx.scan(page).await?;
-    let organizations = rows.into_iter().map(show).collect();
-    Ok(Many(OrganizationsPaginated { organizations, limit, offset, total_count }))
+    cx.list(&call.query.page, read, show).await
 }
 
 /// Reads an organization.
@@ -81,9 +77,8 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Organi
         };
         organizations::update(tx, cx.scope(), &organization, &name.key)?;
         let version = organization.stamp.version;
-        cx.changed(tx, organizations::KIND, organization.id.id(), version)?;
         let about = Resource::new(organization.id.id(), Target::Organization).named(&organization.name);
-        cx.event(tx, about)?;
+        cx.changed(tx, organizations::KIND, version, about)?;
         Ok(One { version, body: show(organization) })
     })
     .await

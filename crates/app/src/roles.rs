@@ -1,17 +1,16 @@
 //! Custom roles, the built-in ones, and templates to copy.
 
-use std::collections::BTreeSet;
-
 use podium_api::enums::{CustomRoleScope, DefaultRoleScope, RoleScope};
 use podium_api::roles::{self as api, Role, RoleTemplate, RoleWithPermission, RolesPaginated};
-use podium_api::{Many, Nothing, One, RoleId, WorkspaceId};
+use podium_api::{Many, Nothing, One, RoleId};
 use podium_db::Conn;
 use podium_domain::events::Resource;
 use podium_domain::{Refusal, Target, custom_roles, no_escalation, roles as built_in};
-use podium_store::{Paging, Scope, Stamp, grants, roles, workspaces};
+use podium_store::{Paging, Scope, Stamp, grants, roles};
 
 use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
+use crate::workspaces::known as known_workspaces;
 
 /// Lists the templates.
 pub async fn list_templates(_: Cx<Scope>, call: Call<api::ListTemplates>) -> Result<Many<Vec<RoleTemplate>>> {
@@ -63,8 +62,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<RoleWi
         };
         roles::insert(tx, cx.scope(), &role, &definition.name.key, &stamp)
             .or_conflict(|| taken(&role.name))?;
-        cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
-        cx.event(tx, about(&role))?;
+        cx.changed(tx, roles::KIND, stamp.version, about(&role))?;
         Ok(One { version: stamp.version, body: role })
     })
     .await
@@ -96,7 +94,6 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<RoleWi
                 &grants::workspaces_of_custom_role(tx, cx.scope(), id)?,
             )?;
         }
-        let stamp = stamp_of(&stored, version).changed(cx.profile(), cx.now());
         let role = RoleWithPermission {
             name: definition.name.text,
             description: definition.description.or(stored.description),
@@ -104,15 +101,14 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<RoleWi
             restricted_workspace_ids: definition
                 .restricted_workspace_ids
                 .unwrap_or(stored.restricted_workspace_ids),
-            updated_at: stamp.updated_at,
-            updated_by: stamp.updated_by.clone(),
+            updated_at: cx.now().max(stored.updated_at),
+            updated_by: cx.profile(),
             ..stored
         };
-        roles::update(tx, cx.scope(), &role, &definition.name.key, &stamp)
+        roles::update(tx, cx.scope(), &role, &definition.name.key, version)
             .or_conflict(|| taken(&role.name))?;
-        cx.changed(tx, roles::KIND, id.id(), stamp.version)?;
-        cx.event(tx, about(&role))?;
-        Ok(One { version: stamp.version, body: role })
+        cx.changed(tx, roles::KIND, version + 1, about(&role))?;
+        Ok(One { version: version + 1, body: role })
     })
     .await
 }
@@ -128,8 +124,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         let holders: Vec<String> = grants::holders(tx, cx.scope(), id)?.iter().map(in_words).collect();
         custom_roles::is_free(&holders)?;
         roles::delete(tx, cx.scope(), id, version)?;
-        cx.changed(tx, roles::KIND, id.id(), version + 1)?;
-        cx.event(tx, about(&role))?;
+        cx.changed(tx, roles::KIND, version + 1, about(&role))?;
         Ok(Nothing)
     })
     .await
@@ -153,17 +148,6 @@ fn is_asked_for(scopes: &[RoleScope], scope: DefaultRoleScope) -> bool {
     scopes.is_empty() || scopes.iter().any(|asked| asked.as_str() == scope.as_str())
 }
 
-fn known_workspaces(
-    conn: &Conn,
-    scope: &Scope,
-    ids: Option<&[WorkspaceId]>,
-) -> Result<BTreeSet<WorkspaceId>> {
-    match ids.unwrap_or_default() {
-        [] => Ok(BTreeSet::new()),
-        ids => Ok(workspaces::exist(conn, scope, ids)?.into_iter().collect()),
-    }
-}
-
 fn without_permissions(role: RoleWithPermission) -> Role {
     Role {
         id: role.id,
@@ -175,16 +159,6 @@ fn without_permissions(role: RoleWithPermission) -> Role {
         created_by: role.created_by,
         updated_at: role.updated_at,
         updated_by: role.updated_by,
-    }
-}
-
-fn stamp_of(role: &RoleWithPermission, version: i64) -> Stamp {
-    Stamp {
-        version,
-        created_at: role.created_at,
-        created_by: role.created_by.clone(),
-        updated_at: role.updated_at,
-        updated_by: role.updated_by.clone(),
     }
 }
 

@@ -20,12 +20,10 @@ const MAX_NAME: usize = 128;
 
 /// Lists teams.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<TeamsPaginated>> {
-    let query = call.query;
-    let paging = Paging::from(&query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
-    let name_keys: Vec<String> = query.names.iter().map(|name| names::fold(name)).collect();
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let to = (query.workspace_id.as_ref(), query.deployment_id.as_ref());
+    let api::ListTeams { names, workspace_id, deployment_id, page } = call.query;
+    let name_keys: Vec<String> = names.iter().map(|name| names::fold(name)).collect();
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
+        let to = (workspace_id.as_ref(), deployment_id.as_ref());
         let Some(narrowed) = role_holders::narrowed(cx, conn, to, (None, &[]))? else {
             return Ok((Vec::new(), 0));
         };
@@ -35,11 +33,10 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<TeamsPagi
             deployment_id: narrowed.deployment_id,
             user_id: None,
         };
-        let (teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
+        let (teams, total) = teams::list(conn, cx.scope(), &listed, paging)?;
         Ok((role_holders::show_all(cx, conn, teams)?, total))
     };
-    let (teams, total_count) = cx.scan(page).await?;
-    Ok(Many(TeamsPaginated { teams, limit, offset, total_count }))
+    cx.list(&page, read, |team| team).await
 }
 
 /// Creates a team.
@@ -78,8 +75,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>>
         for user_id in &members {
             team_members::add(tx, cx.scope(), id, *user_id, cx.now())?;
         }
-        cx.changed(tx, teams::KIND, id.id(), stamp.version)?;
-        cx.event(tx, about(&team))?;
+        cx.changed(tx, teams::KIND, stamp.version, about(&team))?;
         let body = role_holders::show_holding(cx, team, std::slice::from_ref(&grant));
         Ok(One { version: stamp.version, body })
     };
@@ -121,8 +117,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         team_members::clear(tx, cx.scope(), id)?;
         teams::delete(tx, cx.scope(), id, version)?;
         role_holders::keeps_an_owner(cx, tx)?;
-        cx.changed(tx, teams::KIND, id.id(), version + 1)?;
-        cx.event(tx, about(&team))?;
+        cx.changed(tx, teams::KIND, version + 1, about(&team))?;
         Ok(Nothing)
     })
     .await
@@ -130,14 +125,11 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
 
 /// Lists a team's members.
 pub async fn list_members(cx: Cx<Scope>, call: Call<api::ListMembers>) -> Result<Many<TeamMembersPaginated>> {
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
         let team = find(conn, cx.scope(), call.path.team_id)?;
-        Ok(team_members::list(conn, cx.scope(), team.id, &paging)?)
+        Ok(team_members::list(conn, cx.scope(), team.id, paging)?)
     };
-    let (team_members, total_count) = cx.scan(page).await?;
-    Ok(Many(TeamMembersPaginated { team_members, limit, offset, total_count }))
+    cx.list(&call.query.page, read, |member| member).await
 }
 
 /// Adds members to a team; those who are members already stay.
@@ -211,8 +203,7 @@ fn find(conn: &Conn, scope: &Scope, id: TeamId) -> Result<TeamRow> {
 fn advance(cx: &Cx<Scope>, tx: &Tx, team: TeamRow) -> Result<TeamRow> {
     let team = TeamRow { stamp: team.stamp.changed(cx.profile(), cx.now()), ..team };
     teams::update(tx, cx.scope(), &team, &names::fold(&team.name)).or_conflict(|| taken(&team.name))?;
-    cx.changed(tx, teams::KIND, team.id.id(), team.stamp.version)?;
-    cx.event(tx, about(&team))?;
+    cx.changed(tx, teams::KIND, team.stamp.version, about(&team))?;
     Ok(team)
 }
 

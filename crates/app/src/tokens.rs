@@ -28,10 +28,9 @@ const ON_DEPLOYMENT: Permission = Permission::known("deployment.apiTokens.get");
 /// Lists the tokens that the caller could manage.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokensPaginated>> {
     let mut query = call.query;
-    let paging = Paging::from(&query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
+    let page = query.page.clone();
     query.dag_tags.retain(|tag| !tag.is_empty());
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
         let caller = cx.grants();
         let listed = ListFilter {
             workspaces: &caller.workspaces_with(IN_WORKSPACE),
@@ -44,11 +43,10 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokens
             dag_id: query.dag_id.as_deref().filter(|id| !id.is_empty()),
             dag_tags: &query.dag_tags,
         };
-        let (tokens, total_count) = tokens::list(conn, cx.scope(), &listed, &paging)?;
+        let (tokens, total_count) = tokens::list(conn, cx.scope(), &listed, paging)?;
         Ok((show_all(conn, cx.scope(), tokens)?, total_count))
     };
-    let (tokens, total_count) = cx.scan(page).await?;
-    Ok(Many(ApiTokensPaginated { tokens, limit, offset, total_count }))
+    cx.list(&page, read, |token| token).await
 }
 
 /// Creates a token; its value is in the reply, and nowhere else.
@@ -86,8 +84,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
         grants::insert(tx, cx.scope(), grants::Subject::Token, id.into(), &new.primary)?;
         subjects::put_token(tx, cx.scope(), id)?;
         issued.store(tx, cx.scope())?;
-        cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
-        cx.event(tx, about(&token))?;
+        cx.changed(tx, tokens::KIND, token.stamp.version, about(&token))?;
         Ok(with_value(token, roles(cx.scope(), vec![new.primary]), &issued))
     };
     cx.change_rights_checking_reply(may, effect).await
@@ -114,8 +111,7 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<ApiTok
         }
         tokens::rename(tx, cx.scope(), &token, &name.key).or_conflict(|| taken(&token.name))?;
         subjects::put_token(tx, cx.scope(), id)?;
-        cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
-        cx.event(tx, about(&token))?;
+        cx.changed(tx, tokens::KIND, token.stamp.version, about(&token))?;
         shown(cx, tx, id)
     })
     .await
@@ -132,8 +128,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         credentials::delete(tx, cx.scope(), id.into())?;
         grants::delete_subject(tx, cx.scope(), id.into())?;
         tokens::delete(tx, cx.scope(), id, version)?;
-        cx.changed(tx, tokens::KIND, id.id(), version + 1)?;
-        cx.event(tx, about(&token))?;
+        cx.changed(tx, tokens::KIND, version + 1, about(&token))?;
         Ok(Nothing)
     })
     .await
@@ -156,8 +151,7 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
         let stamp = row.stamp.clone().changed(cx.profile(), cx.now());
         grants::replace(tx, cx.scope(), grants::Subject::Token, id.into(), &after)?;
         tokens::touch(tx, cx.scope(), id, &stamp)?;
-        cx.changed(tx, tokens::KIND, id.id(), stamp.version)?;
-        cx.event(tx, about(&row))?;
+        cx.changed(tx, tokens::KIND, stamp.version, about(&row))?;
         Ok(One { version: stamp.version, body: subject_roles::all(&after) })
     })
     .await
@@ -191,8 +185,7 @@ pub async fn rotate(cx: Cx<Scope>, call: Call<api::Rotate>) -> Result<One<ApiTok
         credentials::delete(tx, cx.scope(), id.into())?;
         issued.store(tx, cx.scope())?;
         tokens::rotate(tx, cx.scope(), &token)?;
-        cx.changed(tx, tokens::KIND, id.id(), token.stamp.version)?;
-        cx.event(tx, about(&token))?;
+        cx.changed(tx, tokens::KIND, token.stamp.version, about(&token))?;
         Ok(with_value(token, roles(cx.scope(), held), &issued))
     })
     .await

@@ -6,6 +6,7 @@
 use podium_api::enums::SessionKind;
 use podium_api::user_sessions::{self as api, SessionsPaginated, UserSession};
 use podium_api::{CredentialId, Many, Nothing, SessionId};
+use podium_db::Conn;
 use podium_domain::{Refusal, device_sign_ins as rules};
 use podium_store::user_sessions::{self, SessionOrigin, UserSessionRow};
 use podium_store::{Paging, credentials, device_sign_ins, sessions, users};
@@ -22,14 +23,11 @@ const NO_PERSON: &str = "sign in as the user whose sessions are meant";
 /// Lists the caller's sessions.
 pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<SessionsPaginated>> {
     let user_id = users_only(&cx, NO_PERSON)?;
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset, current) = (paging.limit, paging.offset, current(&cx));
-    let token_id = cx.authority().credential.token_id;
-    let page = cx
-        .scan(move |cx, conn| Ok(user_sessions::list(conn, &system(cx.app()), user_id, &paging, cx.now())?));
-    let (rows, total_count) = page.await?;
-    let sessions = rows.into_iter().map(|row| show(row, current, token_id)).collect();
-    Ok(Many(SessionsPaginated { sessions, limit, offset, total_count }))
+    let (current, token_id) = (current(&cx), cx.authority().credential.token_id);
+    let read = move |cx: &Cx<()>, conn: &Conn, paging: &Paging| {
+        Ok(user_sessions::list(conn, &system(cx.app()), user_id, paging, cx.now())?)
+    };
+    cx.list(&call.query.page, read, |row| show(row, current, token_id)).await
 }
 
 /// Ends one of the caller's sessions, which may be the one that asks.

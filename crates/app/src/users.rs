@@ -24,12 +24,10 @@ use crate::{own, role_holders, sessions};
 
 /// Lists the users of an organization.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<UsersPaginated>> {
-    let query = call.query;
-    let paging = Paging::from(&query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
-        let to = (query.workspace_id.as_ref(), query.deployment_id.as_ref());
-        let dags = (query.dag_id.as_deref(), query.dag_tags.as_slice());
+    let api::ListUsers { workspace_id, deployment_id, dag_id, dag_tags, page } = call.query;
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
+        let to = (workspace_id.as_ref(), deployment_id.as_ref());
+        let dags = (dag_id.as_deref(), dag_tags.as_slice());
         let Some(narrowed) = role_holders::narrowed(cx, conn, to, dags)? else { return Ok((Vec::new(), 0)) };
         let listed = users::ListFilter {
             workspace_id: narrowed.workspace_id,
@@ -37,11 +35,10 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<UsersPagi
             dags: narrowed.dags.as_deref(),
             dag_tags: narrowed.dag_tags.as_deref(),
         };
-        let (users, total) = users::list(conn, cx.scope(), &listed, &paging)?;
+        let (users, total) = users::list(conn, cx.scope(), &listed, paging)?;
         Ok((role_holders::show_all(cx, conn, users)?, total))
     };
-    let (users, total_count) = cx.scan(page).await?;
-    Ok(Many(UsersPaginated { users, limit, offset, total_count }))
+    cx.list(&page, read, |user| user).await
 }
 
 /// Reads a user of an organization.
@@ -79,8 +76,7 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
             }
             grants::replace(tx, cx.scope(), grants::Subject::User, id.into(), &granted)?;
             users::touch(tx, cx.scope(), id, version, cx.now())?;
-            cx.changed(tx, users::KIND, id.id(), version + 1)?;
-            cx.event(tx, about(id, &user.username))?;
+            cx.changed(tx, users::KIND, version + 1, about(id, &user.username))?;
         }
         role_holders::keeps_an_owner(cx, tx)?;
         let body = if cx.subject_id() == id.into() {
@@ -95,17 +91,13 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
 
 /// Lists the teams of a user.
 pub async fn list_teams(cx: Cx<Scope>, call: Call<api::ListTeams>) -> Result<Many<UserTeamsPaginated>> {
-    let paging = Paging::from(&call.query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
-    let page = move |cx: &Cx<Scope>, conn: &Conn| {
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
         let user = find(conn, cx.scope(), call.path.user_id)?;
         let listed = teams::ListFilter { user_id: Some(user.id), ..Default::default() };
-        let (teams, total) = teams::list(conn, cx.scope(), &listed, &paging)?;
+        let (teams, total) = teams::list(conn, cx.scope(), &listed, paging)?;
         Ok((role_holders::show_all(cx, conn, teams)?, total))
     };
-    let (teams, total_count) = cx.scan(page).await?;
-    let teams = teams.into_iter().map(membership).collect();
-    Ok(Many(UserTeamsPaginated { teams, limit, offset, total_count }))
+    cx.list(&call.query.page, read, membership).await
 }
 
 /// Reads the caller.
@@ -152,7 +144,7 @@ pub(crate) fn remove(cx: &Cx<Scope>, tx: &Tx, id: UserId, version: i64) -> Resul
     invites::delete_of_user(tx, cx.scope(), id)?;
     users::leave(tx, cx.scope(), id)?;
     sessions::end_all(cx.app(), tx, id.into())?;
-    cx.changed(tx, users::KIND, id.id(), version + 1)
+    cx.logged(tx, users::KIND, id.id(), version + 1)
 }
 
 /// A user, as an event names it.

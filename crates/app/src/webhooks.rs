@@ -77,8 +77,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Webhoo
         };
         webhooks::insert(tx, cx.scope(), &webhook, &name.key).or_conflict(|| taken(&webhook.name))?;
         let version = webhook.stamp.version;
-        cx.changed(tx, webhooks::KIND, id.id(), version)?;
-        cx.event(tx, webhook.about())?;
+        cx.changed(tx, webhooks::KIND, version, webhook.about())?;
         Ok(One { version, body: Webhook { secret: Some(secret.text()), ..show(cx.app(), webhook)? } })
     })
     .await
@@ -165,8 +164,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
             return Err(Refusal::Conflict(message).into());
         }
         webhooks::delete(tx, cx.scope(), id, version, cx.now())?;
-        cx.changed(tx, webhooks::KIND, id.id(), version + 1)?;
-        cx.event(tx, webhook.about())?;
+        cx.changed(tx, webhooks::KIND, version + 1, webhook.about())?;
         Ok(Nothing)
     })
     .await
@@ -203,8 +201,7 @@ pub async fn test(cx: Cx<Scope>, call: Call<api::Test>) -> Result<Nothing> {
         let webhook = find(tx, cx.scope(), id)?;
         cx.expect_version(webhook.stamp.version)?;
         must_be_enabled(&webhook)?;
-        cx.changed(tx, webhooks::KIND, id.id(), webhook.stamp.version)?;
-        cx.event(tx, webhook.about())?;
+        cx.changed(tx, webhooks::KIND, webhook.stamp.version, webhook.about())?;
         Ok(Nothing)
     })
     .await
@@ -222,8 +219,7 @@ fn advance(cx: &Cx<Scope>, tx: &Tx, webhook: WebhookRow) -> Result<WebhookRow> {
     }
     let name_key = names::fold(&webhook.name);
     webhooks::update(tx, cx.scope(), &webhook, &name_key).or_conflict(|| taken(&webhook.name))?;
-    cx.changed(tx, webhooks::KIND, webhook.id.id(), webhook.stamp.version)?;
-    cx.event(tx, webhook.about())?;
+    cx.changed(tx, webhooks::KIND, webhook.stamp.version, webhook.about())?;
     Ok(webhook)
 }
 

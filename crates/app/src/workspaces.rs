@@ -1,5 +1,6 @@
 //! Workspaces.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use podium_api::workspaces::{self as api, Workspace, WorkspacesPaginated};
@@ -75,8 +76,7 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
         let organization_name = organizations::name(tx, cx.scope())?;
         workspaces::insert(tx, cx.scope(), &workspace, &name.key, &stamp)
             .or_conflict(|| taken(&workspace.name))?;
-        cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
-        cx.event(tx, about(workspace.id, &workspace.name))?;
+        cx.changed(tx, workspaces::KIND, stamp.version, about(workspace.id, &workspace.name))?;
         Ok(One { version: stamp.version, body: Workspace { organization_name, ..workspace.clone() } })
     })
     .await
@@ -112,7 +112,6 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Worksp
     cx.mutate(move |cx, tx| {
         let One { version, body: stored } = find(tx, cx.scope(), call.path.workspace_id)?;
         cx.expect_version(version)?;
-        let stamp = stamp_of(&stored, version).changed(cx.profile(), cx.now());
         let workspace = Workspace {
             name: name.text.clone(),
             description: Some(body.description.clone()),
@@ -124,17 +123,16 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Worksp
                 .clone()
                 .apply(stored.default_region)
                 .filter(|region| !region.is_empty()),
-            updated_at: stamp.updated_at,
-            updated_by: Some(stamp.updated_by.clone()),
+            updated_at: cx.now().max(stored.updated_at),
+            updated_by: Some(cx.profile()),
             ..stored
         };
         check_defaults(&workspace)?;
         check_cluster(tx, cx.scope(), &workspace)?;
-        workspaces::update(tx, cx.scope(), &workspace, &name.key, &stamp)
+        workspaces::update(tx, cx.scope(), &workspace, &name.key, version)
             .or_conflict(|| taken(&workspace.name))?;
-        cx.changed(tx, workspaces::KIND, workspace.id.id(), stamp.version)?;
-        cx.event(tx, about(workspace.id, &workspace.name))?;
-        Ok(One { version: stamp.version, body: workspace })
+        cx.changed(tx, workspaces::KIND, version + 1, about(workspace.id, &workspace.name))?;
+        Ok(One { version: version + 1, body: workspace })
     })
     .await
 }
@@ -163,8 +161,7 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
         clusters::forget_workspace(tx, cx.scope(), id)?;
         workspaces::delete(tx, cx.scope(), id, version)?;
         environment_objects::delete_of_workspace(tx, cx.scope(), id)?;
-        cx.changed(tx, workspaces::KIND, id.id(), version + 1)?;
-        cx.event(tx, about(id, &workspace.name))?;
+        cx.changed(tx, workspaces::KIND, version + 1, about(id, &workspace.name))?;
         Ok(Nothing)
     })
     .await
@@ -174,16 +171,15 @@ fn find(conn: &Conn, scope: &Scope, id: WorkspaceId) -> Result<One<Workspace>> {
     workspaces::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("workspace").into())
 }
 
-fn stamp_of(workspace: &Workspace, version: i64) -> Stamp {
-    let by = |profile: &Option<podium_api::subjects::SubjectProfile>| {
-        profile.clone().expect("a stored workspace has a stamp")
-    };
-    Stamp {
-        version,
-        created_at: workspace.created_at,
-        created_by: by(&workspace.created_by),
-        updated_at: workspace.updated_at,
-        updated_by: by(&workspace.updated_by),
+/// Those of these workspaces that the organization has.
+pub(crate) fn known(
+    conn: &Conn,
+    scope: &Scope,
+    ids: Option<&[WorkspaceId]>,
+) -> Result<BTreeSet<WorkspaceId>> {
+    match ids.unwrap_or_default() {
+        [] => Ok(BTreeSet::new()),
+        ids => Ok(workspaces::exist(conn, scope, ids)?.into_iter().collect()),
     }
 }
 

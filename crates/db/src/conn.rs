@@ -189,6 +189,16 @@ impl Tx {
         })
     }
 
+    /// Runs a statement that may affect any number of rows.
+    pub fn run(&self, sql: &Sql, params: &[Value<'_>]) -> Result<()> {
+        self.execute(sql, params).map(drop)
+    }
+
+    /// Runs a statement that affects one row: [`Error::Lost`] if somebody has changed or removed it.
+    pub fn run_on_one(&self, sql: &Sql, params: &[Value<'_>]) -> Result<()> {
+        if self.execute(sql, params)? == 1 { Ok(()) } else { Err(Error::Lost) }
+    }
+
     /// Runs a statement of which nothing is asked but that it succeeds. On PostgreSQL it travels with the next one that is
     /// waited for; should it fail, the unit runs again and waits for each.
     pub fn post(&self, sql: &Sql, params: &[Value<'_>]) -> Result<()> {
@@ -232,6 +242,14 @@ pub struct Change {
     pub deployment_id: Option<String>,
     /// Its version after the change.
     pub version: i64,
+}
+
+impl Change {
+    /// A change of something that belongs to no organization, workspace or deployment.
+    pub fn new(kind: &'static str, id: &impl ToString, version: i64) -> Self {
+        let (organization_id, workspace_id, deployment_id) = (None, None, None);
+        Self { kind, id: id.to_string(), organization_id, workspace_id, deployment_id, version }
+    }
 }
 
 /// A condition: a query that must return one row, whose first column is `expected`.

@@ -125,17 +125,17 @@ pub fn workspace_role(name: &str) -> Result<WorkspaceRoleName, RoleError> {
 
 /// The role of this name, to be held on a deployment of that workspace.
 pub fn deployment_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, RoleError> {
-    match DeploymentRoleName::named(name) {
-        Some(role) => Ok(Held::Deployment(role)),
-        None => facts.custom_role(name, CustomRoleScope::Deployment, workspace_id),
+    match name.parse() {
+        Ok(role) => Ok(Held::Deployment(role)),
+        Err(_) => facts.custom_role(name, CustomRoleScope::Deployment, workspace_id),
     }
 }
 
 /// The role of this name, to be held on a DAG or tag in that workspace.
 pub fn dag_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, RoleError> {
-    match DagRoleName::named(name) {
-        Some(role) => Ok(Held::Dag(role)),
-        None => facts.custom_role(name, CustomRoleScope::Dag, workspace_id),
+    match name.parse() {
+        Ok(role) => Ok(Held::Dag(role)),
+        Err(_) => facts.custom_role(name, CustomRoleScope::Dag, workspace_id),
     }
 }
 

@@ -178,6 +178,11 @@ impl<'a> Resource<'a> {
         Self { id, name: None, target, status: None, is_open_to_members: false }
     }
 
+    /// Its id.
+    pub const fn id(&self) -> Id {
+        self.id
+    }
+
     /// The same with its name.
     pub const fn named(self, name: &'a str) -> Self {
         Self { name: Some(name), ..self }

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use podium_api::enums::{CustomRoleScope, OrganizationRole, WorkspaceRoleName};
 use podium_api::{DeploymentId, Id, OrganizationId, TypedId, WorkspaceId};
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::assignable::{self, CustomRole, Facts};
 use crate::authorize::Target;
 use crate::grants::{Grant, Grants, Held, On};
 use crate::patterns::matching;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Result};
 
 fn id<I: TypedId>(number: u64) -> I {
     I::from_raw(Id::from_parts(1_800_000_000_000, 0, number))
@@ -159,4 +160,28 @@ pub(crate) fn any_grant() -> impl Strategy<Value = Grant> {
         (deployments(), names(), dag_roles()).prop_map(|(id, dag, role)| on_dag(id, dag, role)),
         (deployments(), names(), dag_roles()).prop_map(|(id, tag, role)| on_tag(id, tag, role)),
     ]
+}
+
+/// A request with some fields replaced; `null` removes one.
+pub(crate) fn with(mut body: Value, changes: Value) -> Value {
+    let Value::Object(changes) = changes else { panic!("changes are an object") };
+    for (field, value) in changes {
+        if value.is_null() {
+            body.as_object_mut().unwrap().remove(&field);
+        } else {
+            body[field] = value;
+        }
+    }
+    body
+}
+
+/// `field: code` of each wrong field; the status where it is another refusal than that.
+pub(crate) fn wrong<T>(result: Result<T>) -> Vec<String> {
+    match result {
+        Ok(_) => Vec::new(),
+        Err(Refusal::Invalid { fields, .. }) => {
+            fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect()
+        }
+        Err(other) => vec![other.status().to_string()],
+    }
 }

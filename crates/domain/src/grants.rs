@@ -56,8 +56,8 @@ impl Held {
         match on {
             On::Organization => name.parse().ok().map(Self::Organization),
             On::Workspace(_) => name.parse().ok().map(Self::Workspace),
-            On::Deployment { .. } => DeploymentRoleName::named(name).map(Self::Deployment),
-            On::Dag { .. } | On::DagTag { .. } => DagRoleName::named(name).map(Self::Dag),
+            On::Deployment { .. } => name.parse().ok().map(Self::Deployment),
+            On::Dag { .. } | On::DagTag { .. } => name.parse().ok().map(Self::Dag),
         }
     }
 

@@ -12,59 +12,7 @@ use podium_api::roles::{DefaultRole, RoleTemplate};
 use crate::patterns::matching;
 use crate::permissions::{Permission, PermissionSet};
 
-/// Built-in roles on a deployment, the weakest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DeploymentRoleName {
-    /// Sees the deployment.
-    Accessor,
-    /// Does everything on the deployment.
-    Admin,
-}
-
-/// Built-in roles on a DAG or tag, the weakest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DagRoleName {
-    /// Reads.
-    Viewer,
-    /// Reads and changes.
-    Author,
-}
-
-impl DeploymentRoleName {
-    /// Every value.
-    pub const ALL: &'static [Self] = &[Self::Accessor, Self::Admin];
-
-    /// As on the wire and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Accessor => "DEPLOYMENT_ACCESSOR",
-            Self::Admin => "DEPLOYMENT_ADMIN",
-        }
-    }
-
-    /// The role of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|role| role.as_str() == name)
-    }
-}
-
-impl DagRoleName {
-    /// Every value.
-    pub const ALL: &'static [Self] = &[Self::Viewer, Self::Author];
-
-    /// As on the wire and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "DAG_VIEWER",
-            Self::Author => "DAG_AUTHOR",
-        }
-    }
-
-    /// The role of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|role| role.as_str() == name)
-    }
-}
+pub use podium_api::enums::{DagRoleName, DeploymentRoleName};
 
 /// A built-in role.
 #[derive(Debug)]

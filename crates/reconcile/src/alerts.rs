@@ -15,15 +15,15 @@ use podium_app::App;
 use podium_app::world::World;
 use podium_db::{Conn, Tx};
 use podium_domain::alerts::{self as rules, Turn};
-use podium_domain::events::Visibility;
 use podium_store::alert_mails::{self, MailRow};
 use podium_store::alert_watches::{self as watches, Found};
 use podium_store::alerts::{self, AlertRow};
-use podium_store::events::{self, Bounds, EventRow, Start, View};
+use podium_store::events::{Bounds, EventRow};
 use podium_store::{Steward, alert_firings as firings, operations};
 use tokio::time::Instant;
 
-use crate::reconciler::{Failure, Next, Reconciler, StepFuture, StepResult};
+use crate::events;
+use crate::reconciler::{Failure, Reconciler, StepFuture, StepResult};
 use tokens::Look;
 
 pub(crate) use mails::AlertMails;
@@ -61,7 +61,7 @@ impl Alerts {
         let (system, started) = (self.system, Instant::now());
         loop {
             if started.elapsed() > self.begins {
-                return Ok(at(self.app.world.now(), "There is more to read or to tell."));
+                return Ok(StepResult::at(self.app.world.now(), "There is more to read or to tell."));
             }
             let alert =
                 self.app.db(&self.system).read(None, move |conn| alerts::state(conn, &system, id)).await?;
@@ -83,7 +83,7 @@ impl Alerts {
                 self.app.db(&self.system).scan(None, move |conn| agenda(conn, &system, &read, now)).await?;
             if !agenda.is_due(now) {
                 return Ok(match agenda.next() {
-                    Some(then) => at(then, "Something may have to be told then."),
+                    Some(then) => StepResult::at(then, "Something may have to be told then."),
                     None => StepResult::settled(),
                 });
             }
@@ -105,21 +105,10 @@ impl Alerts {
 
     /// Reads the next events; returns whether those were all.
     async fn read(&self, alert: &AlertRow) -> Result<bool, Failure> {
-        let (system, position) = (self.system, alert.position);
-        let scope = system.scope(alert.organization_id);
-        // What an owner of the organization may see, which is everything.
-        let visibility = Visibility::All;
+        let system = self.system;
+        let AlertRow { organization_id, position, .. } = *alert;
         let types = rules::events(alert.kind);
-        let view = View { visibility, types, workspace_id: None, deployment_id: None, since: None };
-        let page = self.app.db(&self.system).scan(None, move |conn| {
-            match events::after(conn, &scope, &view, position, READ_AT_ONCE)? {
-                Some(page) => Ok::<_, podium_db::Error>((page.rows, page.next, page.has_more)),
-                // What came next is no longer kept: it goes on with the oldest that is.
-                None => {
-                    Ok((Vec::new(), events::position(conn, &scope, Start::Oldest)?.unwrap_or(position), true))
-                }
-            }
-        });
+        let page = events::next(&self.app, system, organization_id, types, position, READ_AT_ONCE);
         let (rows, next, has_more) = page.await?;
         if next <= position {
             return Ok(!has_more);
@@ -195,10 +184,6 @@ impl Agenda {
         let looks_again_at = self.look.as_ref().and_then(|look| look.next);
         [self.watch_due, self.notice_due, looks_again_at].into_iter().flatten().min()
     }
-}
-
-fn at(at: Timestamp, reason: &str) -> StepResult {
-    StepResult { next: Next::At { at, reason: reason.into() }, ..StepResult::settled() }
 }
 
 fn agenda(conn: &Conn, system: &Steward, alert: &AlertRow, now: Timestamp) -> podium_db::Result<Agenda> {

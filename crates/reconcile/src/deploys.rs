@@ -4,7 +4,7 @@ use podium_api::{DeployId, Id};
 use podium_app::App;
 use podium_store::deploys;
 
-use crate::reconciler::{Failure, Next, Reconciler, StepFuture, StepResult};
+use crate::reconciler::{Failure, Reconciler, StepFuture, StepResult};
 
 /// The reconciler of deploys.
 pub(crate) struct Deploys {
@@ -20,10 +20,7 @@ impl Deploys {
         let waits = self.app.expire_deploy(id, self.app.world.now()).await;
         let waits = waits.map_err(|error| Failure(error.to_string()))?;
         Ok(match waits {
-            Some(at) => {
-                let next = Next::At { at, reason: "It has not been finalized yet.".into() };
-                StepResult { next, ..StepResult::settled() }
-            }
+            Some(at) => StepResult::at(at, "It has not been finalized yet."),
             None => StepResult::settled(),
         })
     }

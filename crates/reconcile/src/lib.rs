@@ -16,6 +16,7 @@ mod deployments;
 mod deploys;
 mod dispatcher;
 mod environment;
+mod events;
 mod logging;
 mod loops;
 mod operations;

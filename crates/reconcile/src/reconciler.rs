@@ -81,6 +81,11 @@ impl StepResult {
         Self { next: Next::Settled, progressed: true, effect: None }
     }
 
+    /// Nothing is left to do until a time.
+    pub(crate) fn at(at: Timestamp, reason: &str) -> Self {
+        Self { next: Next::At { at, reason: reason.into() }, ..Self::settled() }
+    }
+
     /// Work is in progress: reconcile again, at `at` if that is known.
     pub fn waiting(reason: impl Into<String>, at: Option<Timestamp>) -> Self {
         let reason = reason.into();

@@ -60,14 +60,8 @@ impl Deployments {
             details.failure = Some(why.clone());
             if deploys::fail_rollout(tx, &system, deploy.id, &details)? {
                 deploys::unmark_rolled_back(tx, &system.scope(organization_id), id, deploy.id)?;
-                let change = Change {
-                    kind: deploys::KIND,
-                    id: deploy.id.to_string(),
-                    organization_id: None,
-                    workspace_id: None,
-                    deployment_id: Some(id.to_string()),
-                    version: deploy.stamp.version,
-                };
+                let (deployment_id, version) = (Some(id.to_string()), deploy.stamp.version);
+                let change = Change { deployment_id, ..Change::new(deploys::KIND, &deploy.id, version) };
                 let scope = system.scope(organization_id);
                 changes::append(tx, &scope, now, change)?;
                 deploys::append_failed(tx, &scope, deploy.id, place, now)?;

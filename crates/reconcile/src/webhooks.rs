@@ -17,16 +17,16 @@ use podium_api::{Id, Timestamp, WebhookId};
 use podium_app::App;
 use podium_db::Tx;
 use podium_domain::UserText;
-use podium_domain::events::Visibility;
 use podium_domain::webhooks::{self as rules, Outcome};
 use podium_store::Steward;
-use podium_store::events::{self, Bounds, EventRow, Start, View};
+use podium_store::events::{Bounds, EventRow};
 use podium_store::webhook_deliveries::{self as deliveries, Attempt, Due, NewDelivery};
 use podium_store::webhooks::{self, WebhookRow};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use crate::reconciler::{Failure, Next, Reconciler, StepFuture, StepResult};
+use crate::events;
+use crate::reconciler::{Failure, Reconciler, StepFuture, StepResult};
 use places::Places;
 use sender::{Answer, Sender};
 
@@ -103,8 +103,8 @@ impl Webhooks {
                 Some(webhook) => {
                     place = place.or_else(|| self.places.take(webhook.organization_id));
                     if place.is_none() {
-                        let (at, reason) = (self.app.world.now() + OTHERS_FIRST, "Others come first.".into());
-                        return Ok(StepResult { next: Next::At { at, reason }, ..StepResult::settled() });
+                        let at = self.app.world.now() + OTHERS_FIRST;
+                        return Ok(StepResult::at(at, "Others come first."));
                     }
                     let has_all = self.take(webhook).await?;
                     let has_sent_all = self.send(webhook).await?;
@@ -115,17 +115,13 @@ impl Webhooks {
                 break;
             }
             if started.elapsed() > self.begins {
-                let (at, reason) = (self.app.world.now(), "More events are due.".into());
-                return Ok(StepResult { next: Next::At { at, reason }, ..StepResult::settled() });
+                return Ok(StepResult::at(self.app.world.now(), "More events are due."));
             }
         }
         let next =
             self.app.db(&self.system).read(None, move |conn| deliveries::next_due(conn, &system, id)).await?;
         Ok(match next {
-            Some(at) => {
-                let next = Next::At { at, reason: "An event is sent again after a failed attempt.".into() };
-                StepResult { next, ..StepResult::settled() }
-            }
+            Some(at) => StepResult::at(at, "An event is sent again after a failed attempt."),
             None => StepResult::settled(),
         })
     }
@@ -142,23 +138,12 @@ impl Webhooks {
         if webhook.pending >= MOST_PENDING {
             return Ok(true);
         }
-        let (system, scope) = (self.system, self.system.scope(webhook.organization_id));
+        let system = self.system;
         let asked_for = rules::asked_for(&webhook.filter.event_types);
         let mut types = asked_for.clone();
         types.extend(NAMING.iter().filter(|event| !asked_for.contains(event)));
-        // What an owner of the organization may see, which is everything.
-        let visibility = Visibility::All;
-        let view = View { visibility, types, workspace_id: None, deployment_id: None, since: None };
-        let position = webhook.position;
-        let page = self.app.db(&self.system).scan(None, move |conn| {
-            match events::after(conn, &scope, &view, position, TAKEN_AT_ONCE)? {
-                Some(page) => Ok::<_, podium_db::Error>((page.rows, page.next, page.has_more)),
-                // What came next is no longer kept: it goes on with the oldest that is.
-                None => {
-                    Ok((Vec::new(), events::position(conn, &scope, Start::Oldest)?.unwrap_or(position), true))
-                }
-            }
-        });
+        let WebhookRow { organization_id, position, .. } = *webhook;
+        let page = events::next(&self.app, system, organization_id, types, position, TAKEN_AT_ONCE);
         let (rows, next, has_more) = page.await?;
         if next <= position {
             return Ok(!has_more);

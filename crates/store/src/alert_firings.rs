@@ -3,6 +3,7 @@
 //! What has begun or ended stays *untold* until a notice tells of it. Something that begins again before a notice has told
 //! that it ended has not ended.
 
+use podium_api::alerts::AlertFiring;
 use podium_api::enums::{AlertFiringState as State, EventType};
 use podium_api::events::EventAlertFiring;
 use podium_api::{AlertFiringId, AlertId, DeploymentId, Id, Timestamp, TokenId};
@@ -13,7 +14,7 @@ use podium_domain::events::NewEvent;
 use crate::alert_watches::{Found, read_found, subject_columns};
 use crate::alerts::AlertRow;
 use crate::columns::{Columns, texts};
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::{Housekeeper, Scope, Steward, events};
 
 /// The most firings of an alert about DAGs of one deployment, which are its authors' to name: those that go on, and those
@@ -31,12 +32,11 @@ const IS_OPEN: &str = "(t.until IS NULL) = {}";
 /// A page of an alert's firings.
 pub(crate) const TABLE: Table = Table {
     name: "alert_firings",
-    key: "id",
-    on: "t.id = page.key",
     columns: concat!("id, alert_id, until, count, last_notice_at, ", subject_columns!()),
     joins: "",
     sorts: &[("createdAt", "since"), ("since", "since")],
     filters: &[ALERT, ORGANIZATION, IS_OPEN],
+    ..Table::NAMED
 };
 
 statements! {
@@ -88,23 +88,6 @@ statements! {
     NEXT_END = "SELECT MIN(end_at) FROM api_tokens WHERE organization_id = $1 AND end_at > $2";
 }
 
-/// Something that an alert has found.
-#[derive(Clone, Debug)]
-pub struct FiringRow {
-    /// Its id.
-    pub id: AlertFiringId,
-    /// Its alert.
-    pub alert_id: AlertId,
-    /// What it is about, and how it began.
-    pub found: Found,
-    /// Until when, if it is over.
-    pub until: Option<Timestamp>,
-    /// How often it has happened.
-    pub count: i64,
-    /// When people were last told about it.
-    pub last_notice_at: Option<Timestamp>,
-}
-
 /// A token that expires soon.
 #[derive(Clone, Debug)]
 pub struct ExpiringToken {
@@ -121,18 +104,24 @@ pub fn list(
     alert_id: AlertId,
     state: Option<State>,
     paging: &Paging,
-) -> Result<(Vec<FiringRow>, u64)> {
+) -> Result<Listed<AlertFiring>> {
     let mut filter = Filter::new(ALERT, alert_id.as_str());
     filter.and(ORGANIZATION, Some(scope.organization()));
     filter.and(IS_OPEN, state.map(|state| state == State::Firing));
     TABLE.page(conn, filter, paging, Total::Count, |row| {
-        Ok(FiringRow {
+        let Found { subject, run_id, reason, since } = read_found(row, 5)?;
+        let until = row.time_opt(2)?;
+        Ok(AlertFiring {
             id: row.id(0)?,
             alert_id: row.id(1)?,
-            until: row.time_opt(2)?,
-            count: row.get(3)?,
+            state: if until.is_some() { State::Resolved } else { State::Firing },
+            subject,
+            since,
+            until,
+            count: row.get::<i64>(3)?.unsigned_abs(),
+            reason: said(reason),
+            run_id: said(run_id),
             last_notice_at: row.time_opt(4)?,
-            found: read_found(row, 5)?,
         })
     })
 }
@@ -154,27 +143,8 @@ pub fn fire(
     if tx.execute(&REPEAT, again)? > 0 || tx.execute(&REOPEN, again)? > 0 {
         return Ok(());
     }
-    tx.execute(
-        &OPEN,
-        params![
-            id.as_str(),
-            alert_id,
-            alert.organization_id.as_str(),
-            &subject_key,
-            now.millis(),
-            run_id,
-            subject.r#type.as_str(),
-            subject.id.as_str(),
-            &subject.name,
-            subject.workspace_id.as_ref().map_or("", |id| id.as_str()),
-            subject.deployment_id.as_ref().map_or("", |id| id.as_str()),
-            subject.dag_id.as_deref().unwrap_or_default(),
-            reason,
-            since.millis(),
-            MOST_ON_DEPLOYMENT,
-        ],
-    )
-    .map(drop)
+    let opened = params![id.as_str(), alert_id, alert.organization_id.as_str(), &subject_key, now.millis()];
+    tx.run(&OPEN, &[opened, &found.values(), params![MOST_ON_DEPLOYMENT]].concat())
 }
 
 /// Counts something if it goes on; returns whether it does.
@@ -194,7 +164,7 @@ pub fn resolve(
     at: Timestamp,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(&RESOLVE, params![alert_id.as_str(), subject_key, at.millis(), now.millis()]).map(drop)
+    tx.run(&RESOLVE, params![alert_id.as_str(), subject_key, at.millis(), now.millis()])
 }
 
 /// The same for everything on a deployment.
@@ -207,12 +177,12 @@ pub fn resolve_deployment(
     now: Timestamp,
 ) -> Result<()> {
     let params = params![alert_id.as_str(), id.as_str(), at.millis(), now.millis()];
-    tx.execute(&RESOLVE_DEPLOYMENT, params).map(drop)
+    tx.run(&RESOLVE_DEPLOYMENT, params)
 }
 
 /// Closes what an alert has found when it is switched off: nobody is told.
 pub fn close(tx: &Tx, scope: &Scope, alert: &AlertRow, now: Timestamp) -> Result<()> {
-    tx.execute(&CLOSE, params![alert.id.as_str(), now.millis(), scope.organization()]).map(drop)
+    tx.run(&CLOSE, params![alert.id.as_str(), now.millis(), scope.organization()])
 }
 
 /// Since when there is something that people were not told.
@@ -260,9 +230,7 @@ pub fn expiring(
     (after, until): (Timestamp, Timestamp),
     limit: u32,
 ) -> Result<Vec<ExpiringToken>> {
-    let rule = &alert.rule;
-    let is_everywhere = rule.workspace_ids.is_empty() && rule.deployment_ids.is_empty();
-    let (workspaces, deployments) = (texts(&rule.workspace_ids), texts(&rule.deployment_ids));
+    let (is_everywhere, workspaces, deployments) = alert.rule.places();
     let params = params![
         alert.organization_id.as_str(),
         after.millis(),
@@ -323,11 +291,14 @@ pub fn forget(tx: &Tx, _: &Housekeeper, now: Timestamp, before: Timestamp, limit
 
 fn read_untold(row: &Row<'_>) -> Result<(EventAlertFiring, bool)> {
     let Found { subject, run_id, reason, since } = read_found(row, 4)?;
-    let said = |text: String| Some(text).filter(|text| !text.is_empty());
     let count = row.get::<i64>(2)?.unsigned_abs();
     let (id, until, is_told) = (row.id(0)?, row.time_opt(1)?, row.get(3)?);
     Ok((
         EventAlertFiring { id, subject, since, until, count, reason: said(reason), run_id: said(run_id) },
         is_told,
     ))
+}
+
+fn said(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
 }

@@ -8,16 +8,34 @@ use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::alerts::AlertRow;
 use crate::columns::Columns;
+use crate::record::record;
 use crate::{Scope, Steward, work};
 
 /// The kind of the work of sending an alert's mails.
 pub const KIND: &str = "alert_mails";
 
+record! {
+    /// A mail that waits to be sent.
+    #[derive(Clone, Debug)]
+    pub struct MailRow as columns! {
+        /// Its id.
+        pub id: AlertMailId = id "id",
+        /// Who gets it.
+        pub recipient: String = get "recipient",
+        /// Its subject.
+        pub subject: String = get "subject",
+        /// Its text.
+        pub body: String = get "body",
+        /// How often it was tried.
+        pub attempts: u32 = get "attempts",
+    }
+}
+
 statements! {
     ADD = "INSERT INTO alert_mails (id, alert_id, recipient, subject, body, attempts, due_at) \
         VALUES ($1, $2, $3, $4, $5, 0, $6)";
-    DUE = "SELECT id, recipient, subject, body, attempts FROM alert_mails WHERE alert_id = $1 AND due_at <= $2 \
-        ORDER BY due_at, id LIMIT $3";
+    DUE = concat!("SELECT ", columns!(), " FROM alert_mails WHERE alert_id = $1 AND due_at <= $2 \
+        ORDER BY due_at, id LIMIT $3");
     NEXT = "SELECT MIN(due_at) FROM alert_mails WHERE alert_id = $1";
     CLAIM = "UPDATE alert_mails SET attempts = attempts + 1, due_at = $3 WHERE id = $1 AND attempts = $2";
     AGAIN = "UPDATE alert_mails SET due_at = $3 WHERE id = $1 AND attempts = $2";
@@ -25,21 +43,6 @@ statements! {
     KEEP_TO = "DELETE FROM alert_mails WHERE alert_id IN \
         (SELECT a.id FROM alerts a WHERE a.id = $1 AND a.organization_id = $2) AND recipient NOT IN ($3[])";
     REMOVE = "DELETE FROM alert_mails WHERE id IN (SELECT id FROM alert_mails WHERE alert_id = $1 LIMIT $2)";
-}
-
-/// A mail that waits to be sent.
-#[derive(Clone, Debug)]
-pub struct MailRow {
-    /// Its id.
-    pub id: AlertMailId,
-    /// Who gets it.
-    pub recipient: String,
-    /// Its subject.
-    pub subject: String,
-    /// Its text.
-    pub body: String,
-    /// How often it was tried.
-    pub attempts: u32,
 }
 
 /// Adds mails that are due now, and asks their loop to send them.
@@ -64,16 +67,7 @@ pub fn claim(
     until: Timestamp,
     limit: u32,
 ) -> Result<Vec<MailRow>> {
-    let due = tx.query(&DUE, params![alert_id.as_str(), now.millis(), limit], |row| {
-        let attempts = u32::try_from(row.get::<i64>(4)?).unwrap_or(u32::MAX);
-        Ok(MailRow {
-            id: row.id(0)?,
-            recipient: row.get(1)?,
-            subject: row.get(2)?,
-            body: row.get(3)?,
-            attempts,
-        })
-    })?;
+    let due = tx.query(&DUE, params![alert_id.as_str(), now.millis(), limit], MailRow::read)?;
     let mut claimed = Vec::with_capacity(due.len());
     for mail in due {
         if tx.execute(&CLAIM, params![mail.id.as_str(), mail.attempts, until.millis()])? == 1 {
@@ -101,7 +95,7 @@ pub fn next_due(conn: &Conn, _: &Steward, alert_id: AlertId) -> Result<Option<Ti
 /// Removes the mails of an alert to those whom it does not tell any more: everybody, if it is switched off.
 pub fn keep_to_recipients(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
     let told: &[String] = if alert.is_enabled { &alert.rule.mail_addresses } else { &[] };
-    tx.execute(&KEEP_TO, params![alert.id.as_str(), scope.organization(), told]).map(drop)
+    tx.run(&KEEP_TO, params![alert.id.as_str(), scope.organization(), told])
 }
 
 /// Removes some mails of an alert that is gone; returns how many.

@@ -2,11 +2,11 @@
 
 use podium_api::alerts::AlertSubject;
 use podium_api::{AlertId, DeploymentId, Timestamp};
-use podium_db::{Conn, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Row, Tx, Value, params, statements};
 use podium_domain::alerts::key;
 
 use crate::alerts::AlertRow;
-use crate::columns::{Columns, texts};
+use crate::columns::Columns;
 use crate::{Housekeeper, Scope, Steward};
 
 /// The most watches of an alert on one deployment, whose DAG runs are its authors' to make. Further runs are not watched. As
@@ -79,28 +79,29 @@ pub struct Found {
     pub since: Timestamp,
 }
 
+impl Found {
+    /// The values of the columns that watches and firings have in common.
+    pub(crate) fn values(&self) -> [Value<'_>; 9] {
+        let Self { subject, run_id, reason, since } = self;
+        [
+            run_id.into(),
+            subject.r#type.as_str().into(),
+            subject.id.as_str().into(),
+            (&subject.name).into(),
+            subject.workspace_id.as_ref().map_or("", |id| id.as_str()).into(),
+            subject.deployment_id.as_ref().map_or("", |id| id.as_str()).into(),
+            subject.dag_id.as_deref().unwrap_or_default().into(),
+            reason.into(),
+            since.millis().into(),
+        ]
+    }
+}
+
 /// Watches something until a time, unless there is too much already.
 pub fn add(tx: &Tx, _: &Steward, alert_id: AlertId, found: &Found, due_at: Timestamp) -> Result<()> {
-    let Found { subject, run_id, reason, since } = found;
-    tx.execute(
-        &ADD,
-        params![
-            alert_id.as_str(),
-            &key(subject),
-            due_at.millis(),
-            run_id,
-            subject.r#type.as_str(),
-            subject.id.as_str(),
-            &subject.name,
-            subject.workspace_id.as_ref().map_or("", |id| id.as_str()),
-            subject.deployment_id.as_ref().map_or("", |id| id.as_str()),
-            subject.dag_id.as_deref().unwrap_or_default(),
-            reason,
-            since.millis(),
-            MOST_ON_DEPLOYMENT,
-        ],
-    )
-    .map(drop)
+    let subject_key = key(&found.subject);
+    let watched = params![alert_id.as_str(), &subject_key, due_at.millis()];
+    tx.run(&ADD, &[watched, &found.values(), params![MOST_ON_DEPLOYMENT]].concat())
 }
 
 /// A watch that has ended.
@@ -127,7 +128,7 @@ pub fn remove(
 
 /// Watches nothing on a deployment any more.
 pub fn remove_of_deployment(tx: &Tx, _: &Steward, alert_id: AlertId, id: DeploymentId) -> Result<()> {
-    tx.execute(&REMOVE_OF_DEPLOYMENT, params![alert_id.as_str(), id.as_str()]).map(drop)
+    tx.run(&REMOVE_OF_DEPLOYMENT, params![alert_id.as_str(), id.as_str()])
 }
 
 /// Some of what an alert has watched for long enough. A DAG run is known until it ends, unless many others do not end
@@ -164,34 +165,32 @@ pub fn next_due(conn: &Conn, _: &Steward, id: AlertId) -> Result<Option<Timestam
 pub fn seed(tx: &Tx, scope: &Scope, alert: &AlertRow, now: Timestamp) -> Result<()> {
     let rule = &alert.rule;
     let due_at = now + rule.threshold().patience();
-    let is_everywhere = rule.workspace_ids.is_empty() && rule.deployment_ids.is_empty();
-    let (workspaces, deployments) = (texts(&rule.workspace_ids), texts(&rule.deployment_ids));
+    let (is_everywhere, workspaces, deployments) = rule.places();
     let (organization, id) = (scope.organization(), alert.id.as_str());
     let params =
         params![organization, id, now.millis(), due_at.millis(), is_everywhere, &workspaces, &deployments];
-    tx.execute(&SEED, params).map(drop)
+    tx.run(&SEED, params)
 }
 
 /// Lets the time of every watch of an alert come so long after it began.
 pub fn change_patience(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
     let patience = i64::try_from(alert.rule.threshold().patience().as_millis()).unwrap_or(i64::MAX);
-    tx.execute(&MOVE, params![alert.id.as_str(), scope.organization(), patience]).map(drop)
+    tx.run(&MOVE, params![alert.id.as_str(), scope.organization(), patience])
 }
 
 /// Forgets the watches of an alert where its rule does not look any more.
 pub fn narrow(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
     let rule = &alert.rule;
-    let is_everywhere = rule.workspace_ids.is_empty() && rule.deployment_ids.is_empty();
-    let (workspaces, deployments) = (texts(&rule.workspace_ids), texts(&rule.deployment_ids));
+    let (is_everywhere, workspaces, deployments) = rule.places();
     let dag_id = rule.dag_id.as_deref().unwrap_or_default();
     let params =
         params![alert.id.as_str(), scope.organization(), is_everywhere, &workspaces, &deployments, dag_id];
-    tx.execute(&NARROW, params).map(drop)
+    tx.run(&NARROW, params)
 }
 
 /// Forgets the watches of an alert that is switched off.
 pub fn clear(tx: &Tx, scope: &Scope, alert: &AlertRow) -> Result<()> {
-    tx.execute(&CLEAR, params![alert.id.as_str(), scope.organization()]).map(drop)
+    tx.run(&CLEAR, params![alert.id.as_str(), scope.organization()])
 }
 
 /// Removes some watches of an alert that is gone; returns how many.

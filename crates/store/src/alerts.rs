@@ -2,27 +2,47 @@
 
 use podium_api::enums::AlertKind;
 use podium_api::{AlertId, DeploymentId, OrganizationId, Timestamp, WebhookId, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Tx, params, statements};
 use podium_domain::alerts::{Notices, Threshold};
 use podium_domain::events::{Cursor, Resource, Telling};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{Columns, document, texts};
-use crate::listing::{Filter, Paging, Table, Total};
-use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
+use crate::record::record;
+use crate::stamp::{Stamp, stamp_joins};
 use crate::{Scope, Steward, counters, work};
 
 /// The kind of their counter, their changes and their work.
 pub const KIND: &str = "alerts";
 
-macro_rules! columns {
-    () => {
-        concat!(
-            "t.id, t.organization_id, t.name, t.description, t.kind, t.rule, t.is_enabled, t.mail_failing_since, \
-             t.transaction_id, t.sequence, t.notices_left, t.notices_since, ",
-            stamp_columns!()
-        )
-    };
+record! {
+    /// An alert.
+    #[derive(Clone, Debug)]
+    pub struct AlertRow as columns! {
+        /// Its id.
+        pub id: AlertId = id "t.id",
+        /// Its organization.
+        pub organization_id: OrganizationId = id "t.organization_id",
+        /// Its name.
+        pub name: String = get "t.name",
+        /// Its description.
+        pub description: String = get "t.description",
+        /// What it watches for.
+        pub kind: AlertKind = word "t.kind",
+        /// How, where, and for whom.
+        pub rule: Rule = document "t.rule",
+        /// Whether it watches.
+        pub is_enabled: bool = get "t.is_enabled",
+        /// Since when its mails could not be sent.
+        pub mail_failing_since: Option<Timestamp> = time_opt "t.mail_failing_since",
+        /// How far it has come in the stream of events.
+        pub position: Cursor = cursor "t.transaction_id, t.sequence",
+        /// How many notices it may still send.
+        pub notices: Notices = notices "t.notices_left, t.notices_since",
+        /// Who made it and changed it.
+        pub stamp: Stamp = stamp,
+    }
 }
 
 /// Alerts that have not come to the end of the stream.
@@ -38,15 +58,8 @@ macro_rules! behind {
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 
-pub(crate) const TABLE: Table = Table {
-    name: "alerts",
-    key: "id",
-    on: "t.id = page.key",
-    columns: columns!(),
-    joins: stamp_joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
-    filters: &[ORGANIZATION],
-};
+pub(crate) const TABLE: Table =
+    Table { name: "alerts", columns: columns!(), filters: &[ORGANIZATION], ..Table::NAMED };
 
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM alerts t", stamp_joins!(),
@@ -101,33 +114,12 @@ impl Rule {
         let Self { after_minutes, days_before, dag_id, .. } = self;
         Threshold { after_minutes: *after_minutes, days_before: *days_before, dag_id: dag_id.clone() }
     }
-}
 
-/// An alert.
-#[derive(Clone, Debug)]
-pub struct AlertRow {
-    /// Its id.
-    pub id: AlertId,
-    /// Its organization.
-    pub organization_id: OrganizationId,
-    /// Its name.
-    pub name: String,
-    /// Its description.
-    pub description: String,
-    /// What it watches for.
-    pub kind: AlertKind,
-    /// How, where, and for whom.
-    pub rule: Rule,
-    /// Whether it watches.
-    pub is_enabled: bool,
-    /// Since when its mails could not be sent.
-    pub mail_failing_since: Option<Timestamp>,
-    /// How far it has come in the stream of events.
-    pub position: Cursor,
-    /// How many notices it may still send.
-    pub notices: Notices,
-    /// Who made it and changed it.
-    pub stamp: Stamp,
+    /// Whether it looks everywhere, or else in which workspaces and on which deployments.
+    pub(crate) fn places(&self) -> (bool, Vec<String>, Vec<String>) {
+        let is_everywhere = self.workspace_ids.is_empty() && self.deployment_ids.is_empty();
+        (is_everywhere, texts(&self.workspace_ids), texts(&self.deployment_ids))
+    }
 }
 
 impl AlertRow {
@@ -149,20 +141,19 @@ impl AlertRow {
 }
 
 /// Reads a page of alerts, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<(Vec<AlertRow>, u64)> {
-    let organization_id = scope.organization_id();
-    let filter = Filter::new(ORGANIZATION, organization_id.as_str());
-    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<Listed<AlertRow>> {
+    let filter = Filter::new(ORGANIZATION, scope.organization());
+    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), AlertRow::read)
 }
 
 /// Reads an alert of the organization.
 pub fn get(conn: &Conn, scope: &Scope, id: AlertId) -> Result<Option<AlertRow>> {
-    conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], AlertRow::read)
 }
 
 /// Reads an alert.
 pub fn state(conn: &Conn, _: &Steward, id: AlertId) -> Result<Option<AlertRow>> {
-    conn.query_opt(&READ, params![id.as_str()], read)
+    conn.query_opt(&READ, params![id.as_str()], AlertRow::read)
 }
 
 /// How many alerts the organization has, up to a number.
@@ -190,28 +181,22 @@ pub fn hold_webhooks(tx: &Tx, scope: &Scope, ids: &[WebhookId]) -> Result<Vec<We
 /// Adds an alert, and asks its loop to look at it.
 pub fn insert(tx: &Tx, scope: &Scope, alert: &AlertRow, name_key: &str) -> Result<()> {
     let (stamp, Cursor { transaction_id, sequence }) = (&alert.stamp, alert.position);
-    tx.execute(
-        &INSERT,
-        params![
-            alert.id.as_str(),
-            scope.organization(),
-            &alert.name,
-            name_key,
-            &alert.description,
-            alert.kind.as_str(),
-            &document(&alert.rule)?,
-            alert.is_enabled,
-            transaction_id,
-            sequence,
-            alert.notices.left,
-            alert.notices.since.millis(),
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let rule = document(&alert.rule)?;
+    let values = params![
+        alert.id.as_str(),
+        scope.organization(),
+        &alert.name,
+        name_key,
+        &alert.description,
+        alert.kind.as_str(),
+        &rule,
+        alert.is_enabled,
+        transaction_id,
+        sequence,
+        alert.notices.left,
+        alert.notices.since.millis(),
+    ];
+    tx.execute(&INSERT, &[values, &stamp.values()].concat())?;
     counters::add(tx, scope.organization_id(), KIND, alert.id.id(), 1, 0)?;
     work::add(tx, KIND, alert.id.id(), stamp.updated_at, stamp.updated_at)
 }
@@ -219,40 +204,33 @@ pub fn insert(tx: &Tx, scope: &Scope, alert: &AlertRow, name_key: &str) -> Resul
 /// Replaces the settings of an alert whose version is still the one before, and asks its loop to look at it.
 pub fn update(tx: &Tx, scope: &Scope, alert: &AlertRow, name_key: &str) -> Result<()> {
     let stamp = &alert.stamp;
-    let rows = tx.execute(
-        &UPDATE,
-        params![
-            alert.id.as_str(),
-            scope.organization(),
-            stamp.version - 1,
-            &alert.name,
-            name_key,
-            &alert.description,
-            &document(&alert.rule)?,
-            alert.is_enabled,
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    if rows != 1 {
-        return Err(Error::Lost);
-    }
+    let rule = document(&alert.rule)?;
+    let values = params![
+        alert.id.as_str(),
+        scope.organization(),
+        stamp.version - 1,
+        &alert.name,
+        name_key,
+        &alert.description,
+        &rule,
+        alert.is_enabled,
+        stamp.updated_at.millis(),
+        stamp.updated_by.id.as_str(),
+    ];
+    tx.run_on_one(&UPDATE, values)?;
     work::add(tx, KIND, alert.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
 /// Moves an alert forward to a position: what was before it is not looked at.
 pub fn skip_to(tx: &Tx, scope: &Scope, id: AlertId, to: Cursor) -> Result<()> {
     let Cursor { transaction_id, sequence } = to;
-    tx.execute(&SKIP, params![id.as_str(), scope.organization(), transaction_id, sequence]).map(drop)
+    tx.run(&SKIP, params![id.as_str(), scope.organization(), transaction_id, sequence])
 }
 
 /// Removes an alert of this version; its loop removes what is left of it.
 pub fn delete(tx: &Tx, scope: &Scope, id: AlertId, version: i64, now: Timestamp) -> Result<()> {
-    let organization_id = scope.organization_id();
-    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
-        return Err(Error::Lost);
-    }
-    counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
+    tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     work::add(tx, KIND, id.id(), now, now)
 }
 
@@ -275,8 +253,8 @@ pub fn hold(tx: &Tx, _: &Steward, alert: &AlertRow, notices: Notices) -> Result<
 /// Notes whether a mail of an alert could be sent.
 pub fn mail_ended(tx: &Tx, _: &Steward, id: AlertId, failed_at: Option<Timestamp>) -> Result<()> {
     match failed_at {
-        None => tx.execute(&MAIL_SENT, params![id.as_str()]).map(drop),
-        Some(at) => tx.execute(&MAIL_FAILED, params![id.as_str(), at.millis()]).map(drop),
+        None => tx.run(&MAIL_SENT, params![id.as_str()]),
+        Some(at) => tx.run(&MAIL_FAILED, params![id.as_str(), at.millis()]),
     }
 }
 
@@ -291,20 +269,4 @@ pub fn behind(conn: &Conn, _: &Steward, organization_id: Option<OrganizationId>)
         Some(id) => conn.query(&BEHIND_IN, params![id.as_str()], |row| row.id(0)),
         None => conn.query(&BEHIND, &[], |row| row.id(0)),
     }
-}
-
-fn read(row: &Row<'_>) -> Result<AlertRow> {
-    Ok(AlertRow {
-        id: row.id(0)?,
-        organization_id: row.id(1)?,
-        name: row.get(2)?,
-        description: row.get(3)?,
-        kind: row.word(4)?,
-        rule: row.document(5)?,
-        is_enabled: row.get(6)?,
-        mail_failing_since: row.time_opt(7)?,
-        position: Cursor { transaction_id: row.get(8)?, sequence: row.get(9)? },
-        notices: Notices { left: row.get(10)?, since: row.time(11)? },
-        stamp: Stamp::read(row, 12)?,
-    })
 }

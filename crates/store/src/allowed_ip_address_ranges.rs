@@ -6,7 +6,7 @@ use podium_db::{Conn, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
 use crate::counters;
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Scope, System};
 
@@ -23,12 +23,10 @@ const ORGANIZATION: &str = "t.organization_id = {}";
 
 pub(crate) const TABLE: Table = Table {
     name: "allowed_ip_address_ranges",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("ipAddress", "ip_address_key")],
     filters: &[ORGANIZATION],
+    ..Table::NAMED
 };
 
 statements! {
@@ -43,10 +41,9 @@ statements! {
 }
 
 /// Reads a page of ranges, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<(Vec<AllowedIpAddressRange>, u64)> {
-    let organization_id = scope.organization_id();
-    let filter = Filter::new(ORGANIZATION, organization_id.as_str());
-    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<Listed<AllowedIpAddressRange>> {
+    let filter = Filter::new(ORGANIZATION, scope.organization());
+    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
 }
 
 /// Reads those of these ranges that there are.
@@ -73,28 +70,15 @@ pub fn organizations(conn: &Conn, _: &System) -> Result<Vec<OrganizationId>> {
 
 /// Adds a range.
 pub fn insert(tx: &Tx, scope: &Scope, range: &AllowedIpAddressRange, key: &str, stamp: &Stamp) -> Result<()> {
-    tx.execute(
-        &INSERT,
-        params![
-            range.id.as_str(),
-            scope.organization(),
-            &range.ip_address_range,
-            key,
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let values = params![range.id.as_str(), scope.organization(), &range.ip_address_range, key];
+    tx.execute(&INSERT, &[values, &stamp.values()].concat())?;
     counters::add(tx, scope.organization_id(), KIND, range.id.id(), 1, 0)
 }
 
 /// Removes a range.
 pub fn delete(tx: &Tx, scope: &Scope, id: AllowedIpAddressRangeId) -> Result<()> {
-    let organization_id = scope.organization_id();
-    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str()])? == 1 {
-        counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
+    if tx.execute(&DELETE, params![id.as_str(), scope.organization()])? == 1 {
+        counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     }
     Ok(())
 }

@@ -50,8 +50,7 @@ pub fn export(
     limit: u32,
     into: &mut Vec<u8>,
 ) -> Result<usize> {
-    let organization_id = scope.organization_id();
-    let params = params![organization_id.as_str(), cursor.at, &cursor.id, end.millis(), limit];
+    let params = params![scope.organization(), cursor.at, &cursor.id, end.millis(), limit];
     let rows = conn.query(&AFTER, params, |row| {
         into.extend_from_slice(row.text(2)?.as_bytes());
         into.push(b'\n');

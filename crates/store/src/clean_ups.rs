@@ -21,10 +21,10 @@ pub fn last(conn: &Conn, _: &Steward, id: DeploymentId) -> Result<Option<Timesta
 
 /// Records that one begins.
 pub fn begin(tx: &Tx, _: &Steward, id: DeploymentId, now: Timestamp) -> Result<()> {
-    tx.execute(&BEGIN, params![id.as_str(), now.millis()]).map(drop)
+    tx.run(&BEGIN, params![id.as_str(), now.millis()])
 }
 
 /// Forgets a deployment that is being deleted.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, id: DeploymentId) -> Result<()> {
-    tx.execute(&DELETE_OF_DEPLOYMENT, params![id.as_str(), scope.organization_id().as_str()]).map(drop)
+    tx.run(&DELETE_OF_DEPLOYMENT, params![id.as_str(), scope.organization_id().as_str()])
 }

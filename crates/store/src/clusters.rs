@@ -14,7 +14,7 @@ use podium_domain::{Reach, Target, UserText};
 
 use crate::columns::{Columns, document};
 use crate::deployments::RollOut;
-use crate::listing::{Filter, Paging, Table, Total, reached};
+use crate::listing::{Filter, Listed, Paging, Table, Total, reached};
 use crate::{Scope, Steward, System};
 use crate::{changes, counters, deployments, events, work};
 
@@ -47,12 +47,10 @@ const PROVIDER: &str = "t.cloud_provider = {}";
 
 pub(crate) const TABLE: Table = Table {
     name: "clusters",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: "",
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
     filters: &[ORGANIZATION, VISIBLE, NAMES, PROVIDER],
+    ..Table::NAMED
 };
 
 statements! {
@@ -143,19 +141,13 @@ impl ClusterState {
 }
 
 /// Reads a page of clusters, and how many there are.
-pub fn list(
-    conn: &Conn,
-    scope: &Scope,
-    listed: &ListFilter<'_>,
-    paging: &Paging,
-) -> Result<(Vec<Cluster>, u64)> {
-    let organization_id = scope.organization_id();
+pub fn list(conn: &Conn, scope: &Scope, listed: &ListFilter<'_>, paging: &Paging) -> Result<Listed<Cluster>> {
     let reach = reached(listed.reach);
-    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    let mut filter = Filter::new(ORGANIZATION, scope.organization());
     filter.and(VISIBLE, reach.as_deref());
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
     filter.and(PROVIDER, listed.provider.map(CloudProvider::as_str));
-    let total = Total::Counter(organization_id.as_str(), KIND);
+    let total = Total::Counter(scope.organization(), KIND);
     let (mut clusters, total) = TABLE.page(conn, filter, paging, total, |row| Ok(read(row)?.cluster))?;
     fill_workspaces(conn, clusters.iter_mut())?;
     Ok((clusters, total))
@@ -230,23 +222,24 @@ pub fn deployments_on(
 
 /// Adds a cluster, and enqueues it.
 pub fn insert(tx: &Tx, scope: &Scope, cluster: &Cluster, name_key: &str) -> Result<()> {
-    tx.execute(
-        &INSERT,
-        params![
-            cluster.id.as_str(),
-            scope.organization(),
-            &cluster.name,
-            name_key,
-            cluster.r#type.as_str(),
-            cluster.cloud_provider.as_str(),
-            &cluster.region,
-            &document(&cluster.details)?,
-            cluster.status.as_str(),
-            &document(&cluster.health_status)?,
-            &document(&cluster.metadata)?,
-            cluster.created_at.millis(),
-        ],
-    )?;
+    let details = document(&cluster.details)?;
+    let health_status = document(&cluster.health_status)?;
+    let metadata = document(&cluster.metadata)?;
+    let values = params![
+        cluster.id.as_str(),
+        scope.organization(),
+        &cluster.name,
+        name_key,
+        cluster.r#type.as_str(),
+        cluster.cloud_provider.as_str(),
+        &cluster.region,
+        &details,
+        cluster.status.as_str(),
+        &health_status,
+        &metadata,
+        cluster.created_at.millis(),
+    ];
+    tx.execute(&INSERT, values)?;
     add_workspaces(tx, cluster)?;
     counters::add(tx, scope.organization_id(), KIND, cluster.id.id(), 1, 0)?;
     work::add(tx, KIND, cluster.id.id(), cluster.created_at, cluster.created_at)
@@ -261,23 +254,19 @@ pub fn update(
     wants_failed_over: bool,
     version: i64,
 ) -> Result<()> {
-    let rows = tx.execute(
-        &UPDATE,
-        params![
-            cluster.id.as_str(),
-            scope.organization(),
-            version,
-            &cluster.name,
-            name_key,
-            &document(&cluster.details)?,
-            wants_failed_over,
-            cluster.status.as_str(),
-            cluster.updated_at.millis(),
-        ],
-    )?;
-    if rows != 1 {
-        return Err(Error::Lost);
-    }
+    let details = document(&cluster.details)?;
+    let values = params![
+        cluster.id.as_str(),
+        scope.organization(),
+        version,
+        &cluster.name,
+        name_key,
+        &details,
+        wants_failed_over,
+        cluster.status.as_str(),
+        cluster.updated_at.millis(),
+    ];
+    tx.run_on_one(&UPDATE, values)?;
     tx.execute(&CLEAR_WORKSPACES, params![cluster.id.as_str()])?;
     add_workspaces(tx, cluster)?;
     work::add(tx, KIND, cluster.id.id(), cluster.updated_at, cluster.updated_at)
@@ -320,15 +309,7 @@ pub fn settle(
         let why = RollOut { reason: &reason, cause, subject_id, new_id, now };
         deployments::roll_out(tx, &system.scope(organization_id), &moved, why)?;
     }
-    let change = Change {
-        kind: KIND,
-        id: id.to_string(),
-        organization_id: Some(organization_id.to_string()),
-        workspace_id: None,
-        deployment_id: None,
-        version,
-    };
-    changes::note(tx, now, change)?;
+    changes::append(tx, &system.scope(organization_id), now, Change::new(KIND, &id, version))?;
     let condition = (settled.status, settled.is_failed_over);
     if let Some(event) = of_cluster((was, was_failed_over), condition) {
         let about = Resource::new(id.id(), Target::Organization);
@@ -341,12 +322,11 @@ pub fn settle(
 
 /// Removes a cluster of this version, and enqueues the clean-up.
 pub fn delete(tx: &Tx, scope: &Scope, id: ClusterId, version: i64, now: Timestamp) -> Result<()> {
-    let organization_id = scope.organization_id();
     let deleted =
-        tx.query(&DELETE, params![id.as_str(), organization_id.as_str(), version], |row| row.word_opt(0))?;
+        tx.query(&DELETE, params![id.as_str(), scope.organization(), version], |row| row.word_opt(0))?;
     let [plane] = deleted[..] else { return Err(Error::Lost) };
     tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;
-    counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     work::add_removal(tx, KIND, id.id(), &ClusterLocation { id, plane }, now)
 }
 
@@ -357,8 +337,7 @@ pub fn names_for_machine(conn: &Conn, _: &System) -> Result<Vec<String>> {
 
 /// Records which plane makes a cluster, unless one does already.
 pub fn choose_plane(tx: &Tx, _: &Steward, id: ClusterId, plane: PlaneKind) -> Result<()> {
-    tx.execute(&CHOOSE_PLANE, params![id.as_str(), plane.as_str()])?;
-    Ok(())
+    tx.run(&CHOOSE_PLANE, params![id.as_str(), plane.as_str()])
 }
 
 /// Where a cluster is that is being removed.
@@ -368,8 +347,7 @@ pub fn removed_location(conn: &Conn, system: &Steward, id: ClusterId) -> Result<
 
 /// Takes a workspace off every cluster's list.
 pub fn forget_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<()> {
-    tx.execute(&LEAVE, params![workspace_id.as_str(), scope.organization()])?;
-    Ok(())
+    tx.run(&LEAVE, params![workspace_id.as_str(), scope.organization()])
 }
 
 fn add_workspaces(tx: &Tx, cluster: &Cluster) -> Result<()> {

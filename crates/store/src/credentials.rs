@@ -6,12 +6,29 @@ use podium_api::{
 };
 use podium_db::{Conn, Guard, Result, Tx, params, statements};
 
-use crate::columns::Columns;
+use crate::record::record;
 use crate::user_sessions::{self, SessionOrigin, UserSessionRow};
 use crate::{Doorkeeper, Housekeeper, Scope};
 
+record! {
+    /// A living token.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Credential as columns! {
+        /// What kind it is.
+        pub kind: CredentialKind = word "kind",
+        /// Its id: the `jti` of the token.
+        pub token_id: CredentialId = id "token_id",
+        /// Whose it is: a user, or the API token itself.
+        pub subject_id: SubjectId = id "subject_id",
+        /// The organization of an API token.
+        pub organization_id: Option<OrganizationId> = id_opt "organization_id",
+        /// Until when it works.
+        pub expires_at: Option<Timestamp> = time_opt "expires_at",
+    }
+}
+
 statements! {
-    BY_HASH = "SELECT kind, token_id, subject_id, organization_id, expires_at FROM credentials WHERE hash = $1";
+    BY_HASH = concat!("SELECT ", columns!(), " FROM credentials WHERE hash = $1");
     INSERT = "INSERT INTO credentials (hash, kind, token_id, subject_id, organization_id, signing_key_id, expires_at) \
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
     DELETE_TOKEN = "DELETE FROM credentials WHERE token_id = $1 AND organization_id = $2";
@@ -59,21 +76,6 @@ impl std::str::FromStr for CredentialKind {
             _ => Err(()),
         }
     }
-}
-
-/// A living token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credential {
-    /// What kind it is.
-    pub kind: CredentialKind,
-    /// Its id: the `jti` of the token.
-    pub token_id: CredentialId,
-    /// Whose it is: a user, or the API token itself.
-    pub subject_id: SubjectId,
-    /// The organization of an API token.
-    pub organization_id: Option<OrganizationId>,
-    /// Until when it works.
-    pub expires_at: Option<Timestamp>,
 }
 
 impl Credential {
@@ -146,15 +148,7 @@ impl TokenOf {
 
 /// Finds a token by the hash of its value.
 pub fn by_hash(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<Credential>> {
-    conn.query_opt(&BY_HASH, params![hash], |row| {
-        Ok(Credential {
-            kind: row.word(0)?,
-            token_id: row.id(1)?,
-            subject_id: row.id(2)?,
-            organization_id: row.id_opt(3)?,
-            expires_at: row.time_opt(4)?,
-        })
-    })
+    conn.query_opt(&BY_HASH, params![hash], Credential::read)
 }
 
 /// Adds the value of an API token or an agent token of the organization.
@@ -214,19 +208,16 @@ pub fn insert_session(
 }
 
 fn insert(tx: &Tx, hash: &str, signing_key_id: &str, credential: &Credential) -> Result<()> {
-    tx.execute(
-        &INSERT,
-        params![
-            hash,
-            credential.kind.as_str(),
-            credential.token_id.as_str(),
-            credential.subject_id.as_str(),
-            credential.organization_id.as_ref().map(OrganizationId::as_str),
-            signing_key_id,
-            credential.expires_at.map(Timestamp::millis),
-        ],
-    )?;
-    Ok(())
+    let values = params![
+        hash,
+        credential.kind.as_str(),
+        credential.token_id.as_str(),
+        credential.subject_id.as_str(),
+        credential.organization_id.as_ref().map(OrganizationId::as_str),
+        signing_key_id,
+        credential.expires_at.map(Timestamp::millis),
+    ];
+    tx.run(&INSERT, values)
 }
 
 /// Deletes the value of an API token or an agent token, which revokes it. Returns whether it was valid.

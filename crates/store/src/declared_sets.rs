@@ -1,13 +1,13 @@
 //! Sets of declared resources.
 
-use podium_api::declared_sets::{DeclaredMember, DeclaredSet};
+use podium_api::declared_sets::DeclaredSet;
 use podium_api::{DeclaredSetId, One};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Row, Tx, params, statements};
 
 use crate::Scope;
-use crate::columns::Columns;
+use crate::columns::{Columns, document};
 use crate::counters;
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
 /// The kind of their counter and their changes.
@@ -25,15 +25,8 @@ const STAMP: usize = 3;
 const ORGANIZATION: &str = "t.organization_id = {}";
 const NAMES: &str = "t.name_key IN ({}[])";
 
-pub(crate) const TABLE: Table = Table {
-    name: "declared_sets",
-    key: "id",
-    on: "t.id = page.key",
-    columns: columns!(),
-    joins: stamp_joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
-    filters: &[ORGANIZATION, NAMES],
-};
+pub(crate) const TABLE: Table =
+    Table { name: "declared_sets", columns: columns!(), filters: &[ORGANIZATION, NAMES], ..Table::NAMED };
 
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM declared_sets t", stamp_joins!(), " WHERE t.id = $1 AND t.organization_id = $2");
@@ -48,13 +41,12 @@ statements! {
 pub fn list(
     conn: &Conn,
     scope: &Scope,
-    name_keys: &[&str],
+    name_keys: &[String],
     paging: &Paging,
-) -> Result<(Vec<DeclaredSet>, u64)> {
-    let organization_id = scope.organization_id();
-    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+) -> Result<Listed<DeclaredSet>> {
+    let mut filter = Filter::new(ORGANIZATION, scope.organization());
     filter.and(NAMES, Some(name_keys).filter(|keys| !keys.is_empty()));
-    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
 }
 
 /// Reads a set.
@@ -66,60 +58,38 @@ pub fn get(conn: &Conn, scope: &Scope, id: DeclaredSetId) -> Result<Option<One<D
 
 /// Adds a set.
 pub fn insert(tx: &Tx, scope: &Scope, set: &DeclaredSet, name_key: &str, stamp: &Stamp) -> Result<()> {
-    let organization_id = scope.organization_id();
-    tx.execute(
-        &INSERT,
-        params![
-            set.id.as_str(),
-            organization_id.as_str(),
-            &set.name,
-            name_key,
-            &written(&set.members)?,
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    counters::add(tx, organization_id, KIND, set.id.id(), 1, 0)
+    let members = document(&set.members)?;
+    let values = params![set.id.as_str(), scope.organization(), &set.name, name_key, &members];
+    tx.execute(&INSERT, &[values, &stamp.values()].concat())?;
+    counters::add(tx, scope.organization_id(), KIND, set.id.id(), 1, 0)
 }
 
-/// Replaces the members of a set whose version is still the one before `stamp`'s.
-pub fn update(tx: &Tx, scope: &Scope, set: &DeclaredSet, stamp: &Stamp) -> Result<()> {
-    let members = written(&set.members)?;
+/// Replaces the members of a set of this version.
+pub fn update(tx: &Tx, scope: &Scope, set: &DeclaredSet, version: i64) -> Result<()> {
+    let members = document(&set.members)?;
     let params = params![
         set.id.as_str(),
         scope.organization(),
-        stamp.version - 1,
+        version,
         &members,
-        stamp.updated_at.millis(),
-        stamp.updated_by.id.as_str(),
+        set.updated_at.millis(),
+        set.updated_by.id.as_str(),
     ];
-    if tx.execute(&UPDATE, params)? == 1 { Ok(()) } else { Err(Error::Lost) }
+    tx.run_on_one(&UPDATE, params)
 }
 
 /// Removes a set of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: DeclaredSetId, version: i64) -> Result<()> {
-    let organization_id = scope.organization_id();
-    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
-        return Err(Error::Lost);
-    }
-    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
-}
-
-fn written(members: &[DeclaredMember]) -> Result<String> {
-    serde_json::to_string(members).map_err(|error| Error::Other(format!("members of a set: {error}")))
+    tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)
 }
 
 fn read(row: &Row<'_>) -> Result<DeclaredSet> {
     let stamp = Stamp::read(row, STAMP)?;
-    let members = serde_json::from_str(row.text(2)?)
-        .map_err(|error| Error::Other(format!("members of a set: {error}")))?;
     Ok(DeclaredSet {
         id: row.id(0)?,
         name: row.get(1)?,
-        members,
+        members: row.document(2)?,
         created_at: stamp.created_at,
         created_by: stamp.created_by,
         updated_at: stamp.updated_at,

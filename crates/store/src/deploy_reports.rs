@@ -40,11 +40,11 @@ pub fn insert(
 ) -> Result<()> {
     let report = document(report)?;
     let params =
-        params![deploy_id.as_str(), deployment_id.as_str(), organization_id.as_str(), &report, now.millis(),];
-    tx.execute(&INSERT, params).map(drop)
+        params![deploy_id.as_str(), deployment_id.as_str(), organization_id.as_str(), &report, now.millis()];
+    tx.run(&INSERT, params)
 }
 
 /// Removes the reports of a deployment.
 pub(crate) fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()]).map(drop)
+    tx.run(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])
 }

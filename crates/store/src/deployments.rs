@@ -17,8 +17,8 @@ use podium_domain::{DeploymentReach, Target, UserText};
 use crate::columns::{Columns, document, named, texts};
 use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
-use crate::lazy_row::{Layout, LazyRow, Render};
-use crate::listing::{Cached, Filter, Paging, Table};
+use crate::lazy_row::{Cached, Layout, LazyRow, Render};
+use crate::listing::{Filter, Paging, Table};
 use crate::operations::{self, NewOperation, OperationTarget};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{InScope, Scope, Steward};
@@ -75,12 +75,10 @@ const REACHED: &str = "(t.workspace_id IN ({}[]) OR t.id IN ({}[]))";
 
 pub(crate) const TABLE: Table = Table {
     name: "deployments",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
     filters: &[ORGANIZATION, IDS, NAMES, WORKSPACES, WORKSPACE, REACHED],
+    ..Table::NAMED
 };
 
 statements! {
@@ -319,29 +317,24 @@ pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Re
 /// Adds a deployment, and enqueues it.
 pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
-    tx.post(
-        &INSERT,
-        params![
-            row.id.as_str(),
-            scope.organization(),
-            row.workspace_id.as_str(),
-            row.cluster_id.as_ref().map(ClusterId::as_str),
-            &row.name,
-            name_key,
-            &row.namespace,
-            &document(&row.spec)?,
-            row.generation,
-            row.status.as_str(),
-            row.status_reason.as_str(),
-            &document(&row.observed)?,
-            row.observed_generation,
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let spec = document(&row.spec)?;
+    let observed = document(&row.observed)?;
+    let values = params![
+        row.id.as_str(),
+        scope.organization(),
+        row.workspace_id.as_str(),
+        row.cluster_id.as_ref().map(ClusterId::as_str),
+        &row.name,
+        name_key,
+        &row.namespace,
+        &spec,
+        row.generation,
+        row.status.as_str(),
+        row.status_reason.as_str(),
+        &observed,
+        row.observed_generation,
+    ];
+    tx.post(&INSERT, &[values, &stamp.values()].concat())?;
     counters::added(tx, &COUNT_NEW, scope.organization_id(), row.id.id(), stamp.created_at)?;
     counters::add(tx, row.workspace_id, KIND, row.id.id(), 1, 0)?;
     work::add(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
@@ -350,26 +343,22 @@ pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Re
 /// Replaces a deployment whose version is still the one before its stamp's, and enqueues it.
 pub fn update(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
-    let rows = tx.execute(
-        &UPDATE,
-        params![
-            row.id.as_str(),
-            scope.organization(),
-            stamp.version - 1,
-            row.workspace_id.as_str(),
-            &row.name,
-            name_key,
-            &document(&row.spec)?,
-            row.generation,
-            row.status.as_str(),
-            row.status_reason.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    if rows != 1 {
-        return Err(Error::Lost);
-    }
+    let spec = document(&row.spec)?;
+    let values = params![
+        row.id.as_str(),
+        scope.organization(),
+        stamp.version - 1,
+        row.workspace_id.as_str(),
+        &row.name,
+        name_key,
+        &spec,
+        row.generation,
+        row.status.as_str(),
+        row.status_reason.as_str(),
+        stamp.updated_at.millis(),
+        stamp.updated_by.id.as_str(),
+    ];
+    tx.run_on_one(&UPDATE, values)?;
     work::add(tx, KIND, row.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
@@ -548,9 +537,7 @@ pub fn delete(
     now: Timestamp,
 ) -> Result<()> {
     let id = location.id;
-    if tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])? != 1 {
-        return Err(Error::Lost);
-    }
+    tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     counters::add(tx, workspace_id, KIND, id.id(), -1, 0)?;
     work::add_removal(tx, KIND, id.id(), location, now)

@@ -2,27 +2,61 @@
 
 use podium_api::enums::{DeployStatus, DeployType, EventType, UploadKind};
 use podium_api::{DeployId, DeploymentId, OrganizationId, SubjectId, Timestamp, UploadId, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Tx, params, statements};
 use podium_domain::Target;
 use podium_domain::deploys::{Details, expires_at};
 use podium_domain::events::{NewEvent, Resource};
 
 use crate::columns::{Columns, document};
-use crate::listing::{Filter, Paging, Table, Total};
-use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
+use crate::record::record;
+use crate::stamp::{Stamp, stamp_joins};
 use crate::{InScope, Scope, Steward, System};
 use crate::{deploy_reports, events, staged_blocks, work};
 
 /// The kind of their changes and their work items, which fail deploys that are not finalized.
 pub const KIND: &str = "deploys";
 
-macro_rules! columns {
-    () => {
-        concat!(
-            "t.id, t.organization_id, t.deployment_id, t.type, t.status, t.image_tag, t.details, t.rolled_back_by, ",
-            stamp_columns!()
-        )
-    };
+record! {
+    /// A deploy as it is stored.
+    #[derive(Clone, Debug)]
+    pub struct DeployRow as columns! {
+        /// Its id.
+        pub id: DeployId = id "t.id",
+        /// Its organization.
+        pub organization_id: OrganizationId = id "t.organization_id",
+        /// The deployment that it is for.
+        pub deployment_id: DeploymentId = id "t.deployment_id",
+        /// What it carries.
+        pub kind: DeployType = word "t.type",
+        /// How far it has come, as far as anybody has noticed.
+        pub status: DeployStatus = word "t.status",
+        /// Its image.
+        pub image_tag: String = get "t.image_tag",
+        /// The rest of it.
+        pub details: Details = document "t.details",
+        /// The rollback that it was current before.
+        pub rolled_back_by: Option<DeployId> = id_opt "t.rolled_back_by",
+        /// Who made it and changed it.
+        pub stamp: Stamp = stamp,
+    }
+}
+
+record! {
+    /// An upload of a deploy.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct UploadRow as upload_columns! {
+        /// Its version.
+        pub id: UploadId = id "id",
+        /// What it is.
+        pub kind: UploadKind = word "kind",
+        /// How large it is.
+        pub bytes: i64 = get "bytes",
+        /// The SHA-256 of it.
+        pub sha256: String = get "sha256",
+        /// Where it is stored.
+        pub object_key: String = get "object_key",
+    }
 }
 
 const DEPLOYMENT: &str = "t.deployment_id = {}";
@@ -30,12 +64,10 @@ const ORGANIZATION: &str = "t.organization_id = {}";
 
 pub(crate) const TABLE: Table = Table {
     name: "deploys",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[("createdAt", "created_at")],
     filters: &[DEPLOYMENT, ORGANIZATION],
+    ..Table::NAMED
 };
 
 statements! {
@@ -61,54 +93,16 @@ statements! {
         " WHERE t.deployment_id = $1 AND t.status = 'DEPLOYED' ORDER BY t.created_at DESC, t.id DESC LIMIT 50");
     DELETE_OF_DEPLOYMENT = "DELETE FROM deploys WHERE deployment_id = $1 AND organization_id = $2 \
         RETURNING id, status";
-    UPLOADS = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE deploy_id IN \
-        (SELECT id FROM deploys WHERE id = $1 AND organization_id = $2) ORDER BY id";
-    UPLOAD = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE id = $1 AND deployment_id = $2";
-    UPLOAD_IN = "SELECT id, kind, bytes, sha256, object_key FROM uploads WHERE id = $1 AND deployment_id IN \
-        (SELECT id FROM deployments WHERE id = $2 AND organization_id = $3)";
+    UPLOADS = concat!("SELECT ", upload_columns!(), " FROM uploads WHERE deploy_id IN \
+        (SELECT id FROM deploys WHERE id = $1 AND organization_id = $2) ORDER BY id");
+    UPLOAD = concat!("SELECT ", upload_columns!(), " FROM uploads WHERE id = $1 AND deployment_id = $2");
+    UPLOAD_IN = concat!("SELECT ", upload_columns!(), " FROM uploads WHERE id = $1 AND deployment_id IN \
+        (SELECT id FROM deployments WHERE id = $2 AND organization_id = $3)");
     INSERT_UPLOAD = "INSERT INTO uploads (id, deployment_id, deploy_id, kind, bytes, unpacked, entries, sha256, \
         object_key, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     DELETE_UPLOADS = "DELETE FROM uploads WHERE deploy_id = $1";
     DELETE_UPLOADS_OF_DEPLOYMENT = "DELETE FROM uploads WHERE deployment_id IN \
         (SELECT id FROM deployments WHERE id = $1 AND organization_id = $2)";
-}
-
-/// A deploy as it is stored.
-#[derive(Clone, Debug)]
-pub struct DeployRow {
-    /// Its id.
-    pub id: DeployId,
-    /// Its organization.
-    pub organization_id: OrganizationId,
-    /// The deployment that it is for.
-    pub deployment_id: DeploymentId,
-    /// What it carries.
-    pub kind: DeployType,
-    /// How far it has come, as far as anybody has noticed.
-    pub status: DeployStatus,
-    /// Its image.
-    pub image_tag: String,
-    /// The rest of it.
-    pub details: Details,
-    /// The rollback that it was current before.
-    pub rolled_back_by: Option<DeployId>,
-    /// Who made it and changed it.
-    pub stamp: Stamp,
-}
-
-/// An upload of a deploy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UploadRow {
-    /// Its version.
-    pub id: UploadId,
-    /// What it is.
-    pub kind: UploadKind,
-    /// How large it is.
-    pub bytes: i64,
-    /// The SHA-256 of it.
-    pub sha256: String,
-    /// Where it is stored.
-    pub object_key: String,
 }
 
 /// A new upload.
@@ -134,10 +128,10 @@ pub fn list(
     scope: &Scope,
     deployment_id: DeploymentId,
     paging: &Paging,
-) -> Result<(Vec<DeployRow>, u64)> {
+) -> Result<Listed<DeployRow>> {
     let mut filter = Filter::new(DEPLOYMENT, deployment_id.as_str());
     filter.and(ORGANIZATION, Some(scope.organization()));
-    TABLE.page(conn, filter, paging, Total::Count, read)
+    TABLE.page(conn, filter, paging, Total::Count, DeployRow::read)
 }
 
 /// Reads a deploy.
@@ -147,7 +141,7 @@ pub fn get(
     deployment_id: DeploymentId,
     id: DeployId,
 ) -> Result<Option<DeployRow>> {
-    conn.query_opt(&GET, params![id.as_str(), deployment_id.as_str(), scope.organization()], read)
+    conn.query_opt(&GET, params![id.as_str(), deployment_id.as_str(), scope.organization()], DeployRow::read)
 }
 
 /// A deploy, and the proof that a scope has found it and its deployment.
@@ -166,13 +160,12 @@ pub fn proven(
 
 /// Reads a deploy for the loops and for uploads, which belong to no caller.
 pub fn state(conn: &Conn, _: &Steward, id: DeployId) -> Result<Option<DeployRow>> {
-    conn.query_opt(&STATE, params![id.as_str()], read)
+    conn.query_opt(&STATE, params![id.as_str()], DeployRow::read)
 }
 
 /// Holds a deployment until the end of the transaction, so that it is not deleted meanwhile.
 pub fn lock_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&LOCK_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])?;
-    Ok(())
+    tx.run(&LOCK_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])
 }
 
 /// Reads a deploy and holds it until the end of the transaction.
@@ -184,23 +177,17 @@ pub fn lock(tx: &Tx, system: &Steward, id: DeployId) -> Result<Option<DeployRow>
 /// Adds a deploy; one that waits to be finalized is enqueued for its expiry.
 pub fn insert(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
     let stamp = &row.stamp;
-    tx.execute(
-        &INSERT,
-        params![
-            row.id.as_str(),
-            scope.organization(),
-            row.deployment_id.as_str(),
-            row.kind.as_str(),
-            row.status.as_str(),
-            &row.image_tag,
-            &document(&row.details)?,
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let details = document(&row.details)?;
+    let values = params![
+        row.id.as_str(),
+        scope.organization(),
+        row.deployment_id.as_str(),
+        row.kind.as_str(),
+        row.status.as_str(),
+        &row.image_tag,
+        &details,
+    ];
+    tx.execute(&INSERT, &[values, &stamp.values()].concat())?;
     match row.status {
         DeployStatus::Initialized => {
             work::add(tx, KIND, row.id.id(), expires_at(stamp.created_at), stamp.created_at)
@@ -212,21 +199,17 @@ pub fn insert(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
 /// Replaces a deploy whose version is still the one before its stamp's; one that no longer waits is not changed.
 pub fn update(tx: &Tx, scope: &Scope, row: &DeployRow) -> Result<()> {
     let stamp = &row.stamp;
-    let rows = tx.execute(
-        &UPDATE,
-        params![
-            row.id.as_str(),
-            scope.organization(),
-            stamp.version - 1,
-            row.status.as_str(),
-            &document(&row.details)?,
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    if rows != 1 {
-        return Err(Error::Lost);
-    }
+    let details = document(&row.details)?;
+    let values = params![
+        row.id.as_str(),
+        scope.organization(),
+        stamp.version - 1,
+        row.status.as_str(),
+        &details,
+        stamp.updated_at.millis(),
+        stamp.updated_by.id.as_str(),
+    ];
+    tx.run_on_one(&UPDATE, values)?;
     if row.status != DeployStatus::Initialized {
         work::cancel(tx, KIND, row.id.id())?;
         staged_blocks::forget_deploy(tx, row.id)?;
@@ -271,7 +254,7 @@ pub fn mark_rolled_back(
 /// Removes the mark of a rollback that did not come to be.
 pub fn unmark_rolled_back(tx: &Tx, scope: &Scope, deployment_id: DeploymentId, by: DeployId) -> Result<()> {
     let params = params![deployment_id.as_str(), scope.organization(), by.as_str()];
-    tx.execute(&TAKE_BACK_ROLLBACK, params).map(drop)
+    tx.run(&TAKE_BACK_ROLLBACK, params)
 }
 
 /// Fails a deploy whose rollout failed, with the reason in its details; returns whether it did.
@@ -281,7 +264,7 @@ pub fn fail_rollout(tx: &Tx, _: &Steward, id: DeployId, details: &Details) -> Re
 
 /// The newest deploys of a deployment that were put into effect.
 pub fn deployed(conn: &Conn, _: &Steward, deployment_id: DeploymentId) -> Result<Vec<DeployRow>> {
-    conn.query(&DEPLOYED, params![deployment_id.as_str()], read)
+    conn.query(&DEPLOYED, params![deployment_id.as_str()], DeployRow::read)
 }
 
 /// Removes the deploys of a deployment, with all that was uploaded; the objects are removed afterwards.
@@ -331,7 +314,7 @@ pub fn append_failed(
 
 /// The uploads of a deploy.
 pub fn uploads(conn: &Conn, scope: &Scope, deploy_id: DeployId) -> Result<Vec<UploadRow>> {
-    conn.query(&UPLOADS, params![deploy_id.as_str(), scope.organization()], read_upload)
+    conn.query(&UPLOADS, params![deploy_id.as_str(), scope.organization()], UploadRow::read)
 }
 
 /// The upload of a deployment with this version.
@@ -341,7 +324,7 @@ pub fn upload(
     deployment_id: DeploymentId,
     version: &str,
 ) -> Result<Option<UploadRow>> {
-    conn.query_opt(&UPLOAD, params![version, deployment_id.as_str()], read_upload)
+    conn.query_opt(&UPLOAD, params![version, deployment_id.as_str()], UploadRow::read)
 }
 
 /// The upload of a deployment with this version, for a caller.
@@ -352,50 +335,23 @@ pub fn upload_in(
     version: &str,
 ) -> Result<Option<InScope<UploadRow>>> {
     let params = params![version, deployment.get().as_str(), scope.organization()];
-    Ok(conn.query_opt(&UPLOAD_IN, params, read_upload)?.map(InScope::found))
+    Ok(conn.query_opt(&UPLOAD_IN, params, UploadRow::read)?.map(InScope::found))
 }
 
 /// Adds an upload of a deploy.
 pub fn insert_upload(tx: &Tx, _: &System, deploy: &DeployRow, upload: &NewUpload) -> Result<()> {
     let [bytes, unpacked, entries] = upload.sizes.map(u64::cast_signed);
-    tx.execute(
-        &INSERT_UPLOAD,
-        params![
-            upload.id.as_str(),
-            deploy.deployment_id.as_str(),
-            deploy.id.as_str(),
-            upload.kind.as_str(),
-            bytes,
-            unpacked,
-            entries,
-            &upload.sha256,
-            &upload.object_key,
-            upload.created_at.millis(),
-        ],
-    )?;
-    Ok(())
-}
-
-fn read(row: &Row<'_>) -> Result<DeployRow> {
-    Ok(DeployRow {
-        id: row.id(0)?,
-        organization_id: row.id(1)?,
-        deployment_id: row.id(2)?,
-        kind: row.word(3)?,
-        status: row.word(4)?,
-        image_tag: row.get(5)?,
-        details: row.document(6)?,
-        rolled_back_by: row.id_opt(7)?,
-        stamp: Stamp::read(row, 8)?,
-    })
-}
-
-fn read_upload(row: &Row<'_>) -> Result<UploadRow> {
-    Ok(UploadRow {
-        id: row.id(0)?,
-        kind: row.word(1)?,
-        bytes: row.get(2)?,
-        sha256: row.get(3)?,
-        object_key: row.get(4)?,
-    })
+    let values = params![
+        upload.id.as_str(),
+        deploy.deployment_id.as_str(),
+        deploy.id.as_str(),
+        upload.kind.as_str(),
+        bytes,
+        unpacked,
+        entries,
+        &upload.sha256,
+        &upload.object_key,
+        upload.created_at.millis(),
+    ];
+    tx.run(&INSERT_UPLOAD, values)
 }

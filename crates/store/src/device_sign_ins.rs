@@ -6,13 +6,30 @@ use podium_api::enums::DeviceSignInDecision;
 use podium_api::{Timestamp, UserId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 
-use crate::columns::Columns;
+use crate::record::record;
 use crate::{Doorkeeper, Housekeeper};
 
-macro_rules! columns {
-    () => {
-        "address, client_name, user_agent, decision, user_id, credential_hash, created_at, expires_at"
-    };
+record! {
+    /// A terminal that waits, or about which a person has decided.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct DeviceSignIn as columns! {
+        /// The address that it asked from.
+        pub address: String = get "address",
+        /// What it calls itself.
+        pub client_name: String = get "client_name",
+        /// Its user agent.
+        pub user_agent: String = get "user_agent",
+        /// What was decided.
+        pub decision: Option<DeviceSignInDecision> = word_opt "decision",
+        /// Who decided.
+        pub user_id: Option<UserId> = id_opt "user_id",
+        /// The hash of the token with which that was decided.
+        pub credential_hash: Option<String> = get "credential_hash",
+        /// When it asked.
+        pub created_at: Timestamp = time "created_at",
+        /// Until when it works.
+        pub expires_at: Timestamp = time "expires_at",
+    }
 }
 
 statements! {
@@ -55,27 +72,6 @@ pub struct NewDeviceSignIn {
     pub expires_at: Timestamp,
 }
 
-/// A terminal that waits, or about which a person has decided.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceSignIn {
-    /// The address that it asked from.
-    pub address: String,
-    /// What it calls itself.
-    pub client_name: String,
-    /// Its user agent.
-    pub user_agent: String,
-    /// What was decided.
-    pub decision: Option<DeviceSignInDecision>,
-    /// Who decided.
-    pub user_id: Option<UserId>,
-    /// The hash of the token with which that was decided.
-    pub credential_hash: Option<String>,
-    /// When it asked.
-    pub created_at: Timestamp,
-    /// Until when it works.
-    pub expires_at: Timestamp,
-}
-
 /// How many wait for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
@@ -99,31 +95,28 @@ pub fn count(conn: &Conn, _: &Doorkeeper, (place, site): (&str, &str), now: Time
 
 /// Adds one; violates a unique index if the code is taken.
 pub fn insert(tx: &Tx, _: &Doorkeeper, new: &NewDeviceSignIn) -> Result<()> {
-    tx.execute(
-        &INSERT,
-        params![
-            new.hash.as_str(),
-            new.user_code_hash.as_str(),
-            new.place.as_str(),
-            new.site.as_str(),
-            new.address.as_str(),
-            new.client_name.as_str(),
-            new.user_agent.as_str(),
-            new.created_at.millis(),
-            new.expires_at.millis(),
-        ],
-    )?;
-    Ok(())
+    let values = params![
+        new.hash.as_str(),
+        new.user_code_hash.as_str(),
+        new.place.as_str(),
+        new.site.as_str(),
+        new.address.as_str(),
+        new.client_name.as_str(),
+        new.user_agent.as_str(),
+        new.created_at.millis(),
+        new.expires_at.millis(),
+    ];
+    tx.run(&INSERT, values)
 }
 
 /// Finds one by the hash of its own code.
 pub fn by_hash(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<DeviceSignIn>> {
-    conn.query_opt(&BY_HASH, params![hash], device_sign_in)
+    conn.query_opt(&BY_HASH, params![hash], DeviceSignIn::read)
 }
 
 /// Finds one by the keyed hash of the code that a person typed.
 pub fn by_user_code(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<DeviceSignIn>> {
-    conn.query_opt(&BY_USER_CODE, params![hash], device_sign_in)
+    conn.query_opt(&BY_USER_CODE, params![hash], DeviceSignIn::read)
 }
 
 /// Decides about one that waits, which then works at least until `lasts_until`; returns whether there was one.
@@ -148,28 +141,15 @@ pub fn decide(
 
 /// Removes one that was approved; of two concurrent attempts, one gets it.
 pub fn take(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<Option<DeviceSignIn>> {
-    Ok(tx.query(&TAKE, params![hash], device_sign_in)?.pop())
+    Ok(tx.query(&TAKE, params![hash], DeviceSignIn::read)?.pop())
 }
 
 /// Drops what a user has decided and no terminal has fetched yet.
 pub fn forget_of(tx: &Tx, _: &Doorkeeper, user_id: UserId) -> Result<()> {
-    tx.execute(&FORGET_OF, params![user_id.as_str()]).map(drop)
+    tx.run(&FORGET_OF, params![user_id.as_str()])
 }
 
 /// Drops some that expired before a time; returns how many.
 pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
-}
-
-fn device_sign_in(row: &Row<'_>) -> Result<DeviceSignIn> {
-    Ok(DeviceSignIn {
-        address: row.get(0)?,
-        client_name: row.get(1)?,
-        user_agent: row.get(2)?,
-        decision: row.word_opt(3)?,
-        user_id: row.id_opt(4)?,
-        credential_hash: row.get(5)?,
-        created_at: row.time(6)?,
-        expires_at: row.time(7)?,
-    })
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
 use podium_api::{DeploymentId, EntityId, EnvironmentObjectId, Named, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Row, Tx, params, statements};
 use podium_domain::environment_objects::{Hidden, Object, Values};
 use podium_domain::{DeploymentReach, Reach, Target};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::Scope;
 use crate::columns::{Columns, document, texts};
 use crate::counters;
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
 pub(crate) use links::STATEMENTS as LINK_STATEMENTS;
@@ -56,8 +56,6 @@ const REACHED: &str = "(t.entity_id IN ({}[]) OR t.entity_id IN \
 
 pub(crate) const TABLE: Table = Table {
     name: "environment_objects",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: joins!(),
     sorts: &[
@@ -67,6 +65,7 @@ pub(crate) const TABLE: Table = Table {
         ("objectKey", "object_key"),
     ],
     filters: &[ORGANIZATION, TYPES, KEYS, ENTITY, IN_WORKSPACE, REACHED],
+    ..Table::NAMED
 };
 
 statements! {
@@ -169,7 +168,7 @@ pub fn list(
     scope: &Scope,
     listed: &ListFilter<'_>,
     paging: &Paging,
-) -> Result<(Vec<ObjectRow>, u64)> {
+) -> Result<Listed<ObjectRow>> {
     let mut filter = Filter::new(ORGANIZATION, scope.organization());
     let mut entities = Vec::new();
     let mut within = Vec::new();
@@ -222,27 +221,21 @@ pub fn reaching(
 /// Adds an object.
 pub fn insert(tx: &Tx, scope: &Scope, row: &ObjectRow, unique_key: &str) -> Result<()> {
     let (object, stamp) = (&row.object, &row.stamp);
-    tx.execute(
-        &INSERT,
-        params![
-            row.id.as_str(),
-            scope.organization(),
-            object.scope.as_str(),
-            row.entity_id.as_str(),
-            object.object_type.as_str(),
-            &row.key,
-            unique_key,
-            &object.description,
-            object.auto_link,
-            &stored(object)?,
-            row.sealed.values.as_deref(),
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let kept = stored(object)?;
+    let values = params![
+        row.id.as_str(),
+        scope.organization(),
+        object.scope.as_str(),
+        row.entity_id.as_str(),
+        object.object_type.as_str(),
+        &row.key,
+        unique_key,
+        &object.description,
+        object.auto_link,
+        &kept,
+        row.sealed.values.as_deref(),
+    ];
+    tx.execute(&INSERT, &[values, &stamp.values()].concat())?;
     links::insert(tx, row)?;
     counters::add(tx, scope.organization_id(), KIND, row.id.id(), 1, 0)
 }
@@ -262,18 +255,14 @@ pub fn update(tx: &Tx, scope: &Scope, row: &ObjectRow) -> Result<()> {
         stamp.updated_at.millis(),
         stamp.updated_by.id.as_str(),
     ];
-    if tx.execute(&UPDATE, params)? != 1 {
-        return Err(Error::Lost);
-    }
+    tx.run_on_one(&UPDATE, params)?;
     links::delete(tx, row.id)?;
     links::insert(tx, row)
 }
 
 /// Removes an object of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: EnvironmentObjectId, version: i64) -> Result<()> {
-    if tx.execute(&DELETE, params![id.as_str(), scope.organization(), version])? != 1 {
-        return Err(Error::Lost);
-    }
+    tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
     links::delete(tx, id)?;
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)
 }

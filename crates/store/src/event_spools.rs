@@ -70,7 +70,7 @@ pub fn record(
 
 /// Forgets the spool of a deployment that is being removed.
 pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()]).map(drop)
+    tx.run(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])
 }
 
 fn read(row: &Row<'_>) -> Result<SpoolState> {

@@ -11,10 +11,26 @@ use podium_db::{Change, Conn, Result, Row, Sql, Tx, params, statements};
 use podium_domain::events::{Cursor, NewEvent, Visibility};
 
 use crate::columns::{Columns, document, texts};
+use crate::record::record;
 use crate::{Housekeeper, Scope, Steward};
 
 /// The kind of the change that announces an event to this process and to other replicas.
 pub const KIND: &str = "events";
+
+record! {
+    /// An event as it is stored.
+    #[derive(Clone, Debug)]
+    pub struct EventRow as event_columns! {
+        /// Its position.
+        pub cursor: Cursor = cursor "e.transaction_id, e.sequence",
+        /// When it happened.
+        pub at: Timestamp = time "e.at",
+        /// What happened.
+        pub event_type: EventType = word "e.event_type",
+        /// What is known about it.
+        pub data: EventData = document "e.data",
+    }
+}
 
 /// How far apart the time of an event and its place in the order can be: more than any transaction takes.
 const DISORDER_MILLIS: i64 = 10 * 60 * 1000;
@@ -38,7 +54,9 @@ macro_rules! window {
 macro_rules! page {
     ($column:literal $(, $visible:expr)?) => {
         concat!(
-            "SELECT e.transaction_id, e.sequence, e.at, e.event_type, e.data FROM (",
+            "SELECT ",
+            event_columns!(),
+            " FROM (",
             window!($column, "transaction_id, sequence, at, event_type, subject_id, organization_id, workspace_id, \
                 deployment_id, audience, data", "LIMIT $4"),
             ") e WHERE e.event_type IN ($6[]) AND e.at >= $7 \
@@ -116,19 +134,6 @@ pub struct Bounds {
     pub window: u32,
 }
 
-/// An event as it is stored.
-#[derive(Clone, Debug)]
-pub struct EventRow {
-    /// Its position.
-    pub cursor: Cursor,
-    /// When it happened.
-    pub at: Timestamp,
-    /// What happened.
-    pub event_type: EventType,
-    /// What is known about it.
-    pub data: EventData,
-}
-
 /// A page of events, the oldest first.
 #[derive(Debug)]
 pub struct EventRows {
@@ -167,19 +172,18 @@ pub fn append(tx: &Tx, scope: &Scope, at: Timestamp, event: &NewEvent) -> Result
     let NewEvent { event_type, audience, data } = event;
     let (workspace_id, deployment_id) =
         (data.workspace_id.map(|id| id.to_string()), data.deployment_id.map(|id| id.to_string()));
-    tx.post(
-        &APPEND,
-        params![
-            at.millis(),
-            event_type.as_str(),
-            data.resource.id.as_str(),
-            scope.organization(),
-            &workspace_id,
-            &deployment_id,
-            audience.as_str(),
-            &document(data)?,
-        ],
-    )?;
+    let written = document(data)?;
+    let values = params![
+        at.millis(),
+        event_type.as_str(),
+        data.resource.id.as_str(),
+        scope.organization(),
+        &workspace_id,
+        &deployment_id,
+        audience.as_str(),
+        &written,
+    ];
+    tx.post(&APPEND, values)?;
     let organization_id = Some(scope.organization().to_owned());
     let (kind, id) = (KIND, data.resource.id.to_string());
     tx.announce(Change { kind, id, organization_id, workspace_id, deployment_id, version: 0 });
@@ -266,11 +270,11 @@ pub fn after(
         bounds.limit,
     ];
     let rows = match &view.visibility {
-        Visibility::All => conn.query(all, common, read)?,
+        Visibility::All => conn.query(all, common, EventRow::read)?,
         Visibility::Only(seen) => {
             let workspaces = texts(&seen.workspaces);
             let who = params![&seen.everywhere, &seen.in_workspaces, &seen.on_deployments, &workspaces];
-            conn.query(visible, &[common, who].concat(), read)?
+            conn.query(visible, &[common, who].concat(), EventRow::read)?
         }
     };
     let last = rows.last().map(|row| row.cursor);
@@ -327,13 +331,4 @@ fn read_cursor(row: &Row<'_>) -> Result<Cursor> {
 fn read_ends(row: &Row<'_>) -> Result<Ends> {
     let latest = Cursor { transaction_id: row.get(2)?, sequence: row.get(3)? };
     Ok(Ends { horizon: read_cursor(row)?, latest })
-}
-
-fn read(row: &Row<'_>) -> Result<EventRow> {
-    Ok(EventRow {
-        cursor: read_cursor(row)?,
-        at: row.time(2)?,
-        event_type: row.word(3)?,
-        data: row.document(4)?,
-    })
 }

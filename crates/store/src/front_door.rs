@@ -10,7 +10,23 @@ use podium_domain::UserText;
 use podium_domain::planes::Location;
 
 use crate::columns::Columns;
+use crate::record::record;
 use crate::{Doorkeeper, Housekeeper, InScope, Membership, Scope, deployments};
+
+record! {
+    /// The access that a code or a pass gives: to what, for whom, and until when.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct EnvironmentAccess as access_columns! {
+        /// The deployment.
+        pub deployment_id: DeploymentId = id "deployment_id",
+        /// The hash of the token that it refers to.
+        pub credential_hash: String = get "credential_hash",
+        /// Until when.
+        pub expires_at: Timestamp = time "expires_at",
+        /// The hash of the browser session that it came from; `None` if a program created the link.
+        pub session_hash: Option<String> = get "session_hash",
+    }
+}
 
 /// A deployment `d` as it is identified by its address, with its cluster `c`.
 macro_rules! deployment_ref {
@@ -36,8 +52,8 @@ statements! {
     AT_DOOR = "SELECT workspace_id, status FROM deployments WHERE id = $1";
     ADD_CODE = "INSERT INTO door_codes (hash, deployment_id, credential_hash, expires_at, session_hash) \
         VALUES ($1, $2, $3, $4, $5)";
-    CODE = "SELECT deployment_id, credential_hash, expires_at, session_hash FROM door_codes WHERE hash = $1";
-    TAKE_CODE = "DELETE FROM door_codes WHERE hash = $1 RETURNING deployment_id, credential_hash, expires_at, session_hash";
+    CODE = concat!("SELECT ", access_columns!(), " FROM door_codes WHERE hash = $1");
+    TAKE_CODE = concat!("DELETE FROM door_codes WHERE hash = $1 RETURNING ", access_columns!());
     PRUNE_CODES = "DELETE FROM door_codes WHERE hash IN (SELECT hash FROM door_codes WHERE expires_at < $1 LIMIT $2)";
     ADD_PASS = "INSERT INTO door_passes (hash, deployment_id, credential_hash, expires_at, session_hash) \
         VALUES ($1, $2, $3, $4, $5)";
@@ -131,19 +147,6 @@ impl InScope<DoorRow> {
     }
 }
 
-/// The access that a code or a pass gives: to what, for whom, and until when.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnvironmentAccess {
-    /// The deployment.
-    pub deployment_id: DeploymentId,
-    /// The hash of the token that it refers to.
-    pub credential_hash: String,
-    /// Until when.
-    pub expires_at: Timestamp,
-    /// The hash of the browser session that it came from; `None` if a program created the link.
-    pub session_hash: Option<String>,
-}
-
 /// The deployment of a namespace.
 pub fn by_namespace(conn: &Conn, _: &Doorkeeper, namespace: &str) -> Result<Option<DeploymentRef>> {
     conn.query_opt(&BY_NAMESPACE, params![namespace], deployment_ref)
@@ -192,24 +195,22 @@ pub fn at_door(conn: &Conn, _: &Doorkeeper, deployment: Option<&DeploymentRef>) 
 
 /// Adds a one-time code.
 pub fn add_code(tx: &Tx, _: &Doorkeeper, hash: &str, access: &EnvironmentAccess) -> Result<()> {
-    tx.execute(&ADD_CODE, &values(hash, access))?;
-    Ok(())
+    tx.run(&ADD_CODE, &values(hash, access))
 }
 
 /// Finds a one-time code without using it.
 pub fn code(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<EnvironmentAccess>> {
-    conn.query_opt(&CODE, params![hash], access)
+    conn.query_opt(&CODE, params![hash], EnvironmentAccess::read)
 }
 
 /// Uses up a one-time code; of two concurrent attempts, one gets it.
 pub fn take_code(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<Option<EnvironmentAccess>> {
-    Ok(tx.query(&TAKE_CODE, params![hash], access)?.pop())
+    Ok(tx.query(&TAKE_CODE, params![hash], EnvironmentAccess::read)?.pop())
 }
 
 /// Adds a pass.
 pub fn add_pass(tx: &Tx, _: &Doorkeeper, hash: &str, access: &EnvironmentAccess) -> Result<()> {
-    tx.execute(&ADD_PASS, &values(hash, access))?;
-    Ok(())
+    tx.run(&ADD_PASS, &values(hash, access))
 }
 
 /// Finds a pass and the session that it came from, without which it is invalid.
@@ -218,13 +219,12 @@ pub fn pass(
     _: &Doorkeeper,
     hash: &str,
 ) -> Result<Option<(EnvironmentAccess, Option<SessionId>)>> {
-    conn.query_opt(&PASS, params![hash], |row| Ok((access(row)?, row.id_opt(4)?)))
+    conn.query_opt(&PASS, params![hash], |row| Ok((EnvironmentAccess::read(row)?, row.id_opt(4)?)))
 }
 
 /// Deletes a pass.
 pub fn drop_pass(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<()> {
-    tx.execute(&DROP_PASS, params![hash])?;
-    Ok(())
+    tx.run(&DROP_PASS, params![hash])
 }
 
 /// Drops some codes that expired before a time; returns how many.
@@ -259,8 +259,7 @@ pub fn take_port(tx: &Tx, _: &Doorkeeper, port: u16, deployment_id: DeploymentId
     for statement in [&DROP_CODES_OF_PORT, &DROP_PASSES_OF_PORT, &END_REST] {
         tx.execute(statement, params![i64::from(port)])?;
     }
-    tx.execute(&TAKE_PORT, params![i64::from(port), deployment_id.as_str()])?;
-    Ok(())
+    tx.run(&TAKE_PORT, params![i64::from(port), deployment_id.as_str()])
 }
 
 /// Releases the port of a deployment, which rests from now on, unless the deployment has another one by now.
@@ -271,8 +270,7 @@ pub fn free_port(
     now: Timestamp,
 ) -> Result<()> {
     tx.execute(&REST_PORT, params![deployment_id.as_str(), i64::from(port), now.millis()])?;
-    tx.execute(&FREE_PORT, params![deployment_id.as_str(), i64::from(port)])?;
-    Ok(())
+    tx.run(&FREE_PORT, params![deployment_id.as_str(), i64::from(port)])
 }
 
 /// Removes the codes, passes and port of a deployment. The port rests from now on.
@@ -301,15 +299,6 @@ fn values<'a>(hash: &'a str, access: &'a EnvironmentAccess) -> [Value<'a>; 5] {
 
 fn deployment_ref(row: &Row<'_>) -> Result<DeploymentRef> {
     Ok(DeploymentRef { location: deployments::location(row, 0, 2)?, organization_id: row.id(1)? })
-}
-
-fn access(row: &Row<'_>) -> Result<EnvironmentAccess> {
-    Ok(EnvironmentAccess {
-        deployment_id: row.id(0)?,
-        credential_hash: row.get(1)?,
-        expires_at: row.time(2)?,
-        session_hash: row.get(3)?,
-    })
 }
 
 fn port(row: &Row<'_>) -> Result<Option<u16>> {

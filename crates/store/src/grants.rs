@@ -2,7 +2,6 @@
 
 use podium_api::{DeploymentId, OrganizationId, RoleId, SubjectId, UserId, WorkspaceId};
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
-use podium_domain::roles::{DagRoleName, DeploymentRoleName};
 use podium_domain::{Grant, Grants, Held, On, Permission};
 
 use crate::columns::Columns;
@@ -121,8 +120,7 @@ pub fn replace(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, gra
 
 /// Adds a grant.
 pub fn insert(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, grant: &Grant) -> Result<()> {
-    let organization_id = scope.organization_id();
-    let organization = organization_id.as_str();
+    let organization = scope.organization();
     let (scope_type, entity, deployment, workspace) = match &grant.on {
         On::Organization => ("ORGANIZATION", organization, "", ""),
         On::Workspace(id) => ("WORKSPACE", id.as_str(), "", id.as_str()),
@@ -140,27 +138,23 @@ pub fn insert(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, gran
         Held::Custom { id, .. } => (id.as_str(), Some(id.as_str())),
         held => (held.name(), None),
     };
-    tx.execute(
-        &INSERT,
-        params![
-            organization,
-            subject_id.as_str(),
-            kind.as_str(),
-            scope_type,
-            entity,
-            deployment,
-            workspace,
-            role,
-            custom
-        ],
-    )?;
-    Ok(())
+    let values = params![
+        organization,
+        subject_id.as_str(),
+        kind.as_str(),
+        scope_type,
+        entity,
+        deployment,
+        workspace,
+        role,
+        custom
+    ];
+    tx.run(&INSERT, values)
 }
 
 /// Removes a subject's own grants in an organization.
 pub fn delete_subject(tx: &Tx, scope: &Scope, subject_id: SubjectId) -> Result<()> {
-    tx.execute(&DELETE_SUBJECT, params![scope.organization(), subject_id.as_str()])?;
-    Ok(())
+    tx.run(&DELETE_SUBJECT, params![scope.organization(), subject_id.as_str()])
 }
 
 /// Removes every role on a deployment and its DAGs; returns how many.
@@ -176,17 +170,12 @@ pub fn leave_workspace(
     workspace_id: WorkspaceId,
 ) -> Result<()> {
     tx.execute(&LEAVE_WORKSPACE, params![deployment_id.as_str(), scope.organization()])?;
-    tx.execute(
-        &MOVE_DEPLOYMENT,
-        params![deployment_id.as_str(), workspace_id.as_str(), scope.organization()],
-    )?;
-    Ok(())
+    tx.run(&MOVE_DEPLOYMENT, params![deployment_id.as_str(), workspace_id.as_str(), scope.organization()])
 }
 
 /// Removes every role in a workspace, and on anything in it.
 pub fn delete_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<()> {
-    tx.execute(&DELETE_WORKSPACE, params![workspace_id.as_str(), scope.organization()])?;
-    Ok(())
+    tx.run(&DELETE_WORKSPACE, params![workspace_id.as_str(), scope.organization()])
 }
 
 /// The DAGs and the tags of these names on which anybody holds a role.
@@ -248,12 +237,7 @@ fn read(row: &Row<'_>) -> Result<Grant> {
             permissions: names.iter().filter_map(|n| Permission::named(n)).collect(),
         }
     } else {
-        match on {
-            On::Organization => Held::Organization(row.word(5)?),
-            On::Workspace(_) => Held::Workspace(row.word(5)?),
-            On::Deployment { .. } => Held::Deployment(DeploymentRoleName::named(role).ok_or_else(unknown)?),
-            On::Dag { .. } | On::DagTag { .. } => Held::Dag(DagRoleName::named(role).ok_or_else(unknown)?),
-        }
+        Held::built_in(&on, role).ok_or_else(unknown)?
     };
     Ok(Grant { on, held })
 }

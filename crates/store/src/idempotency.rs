@@ -3,12 +3,31 @@
 use podium_api::{OperationId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
-use crate::columns::Columns;
+use crate::record::record;
 use crate::{Housekeeper, System};
 
+record! {
+    /// A stored response.
+    #[derive(Clone, Debug)]
+    pub struct StoredResponse as columns! {
+        /// A hash of its request.
+        pub request_hash: String = get "request_hash",
+        /// The version of the resource, for the `ETag`.
+        pub version: Option<i64> = get "version",
+        /// The body.
+        pub body: Vec<u8> = get "body",
+        /// Whether the body is encrypted.
+        pub is_sealed: bool = get "is_sealed",
+        /// When it was created.
+        pub created_at: Timestamp = time "created_at",
+        /// The operation that the request has started.
+        pub started_id: Option<OperationId> = id_opt "started_id",
+    }
+}
+
 statements! {
-    GET = "SELECT request_hash, version, body, is_sealed, created_at, started_id FROM kept_answers \
-        WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4";
+    GET = concat!("SELECT ", columns!(), " FROM kept_answers \
+        WHERE subject_id = $1 AND operation_id = $2 AND target = $3 AND key = $4");
     CLAIM = "INSERT INTO kept_answers (subject_id, operation_id, target, key, request_hash, body, is_sealed, created_at) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     KEEP = "UPDATE kept_answers SET version = $5, body = $6, is_sealed = $7, started_id = $8 \
@@ -31,23 +50,6 @@ pub struct IdempotencyKey {
     pub key: String,
 }
 
-/// A stored response.
-#[derive(Clone, Debug)]
-pub struct StoredResponse {
-    /// A hash of its request.
-    pub request_hash: String,
-    /// The version of the resource, for the `ETag`.
-    pub version: Option<i64>,
-    /// The body.
-    pub body: Vec<u8>,
-    /// Whether the body is encrypted.
-    pub is_sealed: bool,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// The operation that the request has started.
-    pub started_id: Option<OperationId>,
-}
-
 /// A response to store.
 #[derive(Clone, Debug)]
 pub struct NewResponse<'a> {
@@ -64,16 +66,7 @@ pub struct NewResponse<'a> {
 /// Finds a stored response.
 pub fn get(conn: &Conn, _: &System, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
     let params = params![key.subject_id.as_str(), key.operation_id, &key.target, &key.key];
-    conn.query_opt(&GET, params, |row| {
-        Ok(StoredResponse {
-            request_hash: row.get(0)?,
-            version: row.get(1)?,
-            body: row.get(2)?,
-            is_sealed: row.get(3)?,
-            created_at: row.time(4)?,
-            started_id: row.id_opt(5)?,
-        })
-    })
+    conn.query_opt(&GET, params, StoredResponse::read)
 }
 
 /// Claims a key for a response, replacing an expired one. Waits for a concurrent claim of the same key.
@@ -90,8 +83,7 @@ pub fn claim(
     tx.execute(&FORGET, params![subject, operation, target, name, lapsed_before.millis()])?;
     let nothing: &[u8] = &[];
     let params = params![subject, operation, target, name, request_hash, nothing, false, now.millis()];
-    tx.execute(&CLAIM, params)?;
-    Ok(())
+    tx.run(&CLAIM, params)
 }
 
 /// Stores the response under a claimed key.
@@ -100,8 +92,7 @@ pub fn keep(tx: &Tx, _: &System, key: &IdempotencyKey, response: &NewResponse<'_
         (key.subject_id.as_str(), key.operation_id, &key.target, &key.key);
     let NewResponse { version, body, is_sealed, started_id } = response;
     let started_id = started_id.as_ref().map(OperationId::as_str);
-    tx.execute(&KEEP, params![subject, operation, target, name, *version, *body, *is_sealed, started_id])?;
-    Ok(())
+    tx.run(&KEEP, params![subject, operation, target, name, *version, *body, *is_sealed, started_id])
 }
 
 /// Drops some responses from before a time; returns how many.

@@ -15,7 +15,8 @@ use podium_db::{Conn, Result, Sql, params};
 
 use crate::columns::Columns;
 use crate::counters;
-use crate::listing::{Cached, Filter, Paging, Table, Total};
+use crate::lazy_row::Cached;
+use crate::listing::{Filter, Paging, Table, Total};
 
 const STEP: i64 = 256;
 const NEWEST: i64 = 2 * STEP;

@@ -1,9 +1,13 @@
 //! Rows that are decoded only if that is needed.
 
 use podium_api::{Id, OrganizationId, WorkspaceId};
-use podium_db::{Conn, JoinedRow, Result, Row, RowsRead};
+use podium_db::{Conn, JoinedRow, Result, Row, RowsRead, Sql, Value};
 
 use crate::columns::Columns;
+use crate::listing::Paging;
+
+/// The longest page that is read by its keys.
+const SHORT: u32 = 100;
 
 /// Which column of a resource's statement holds what; the first column is the id.
 pub(crate) struct Layout {
@@ -73,6 +77,45 @@ pub trait Render<R, T> {
     fn cached(&self, conn: &Conn, id: Id) -> Option<T>;
     /// Renders a row.
     fn render(&self, row: &LazyRow<'_, R>) -> Result<T>;
+}
+
+/// How rows are read that may be cached: where changes of rows are reported, the keys first, and then only rows that are
+/// not cached. Long pages are read by one statement, because most of their rows will not be.
+pub(crate) struct Cached<'a, T> {
+    /// The cached rendering of a row.
+    pub cached: &'a dyn Fn(&Conn, Id) -> Option<T>,
+    /// Renders a row.
+    pub row: &'a dyn Fn(&Row<'_>) -> Result<T>,
+    /// Reads one row, by its id and its organization.
+    pub one: &'static Sql,
+}
+
+impl<T> Clone for Cached<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Cached<'_, T> {}
+
+impl<T> Cached<'_, T> {
+    /// Whether a page is read by its keys.
+    pub(crate) fn is_by_keys(&self, conn: &Conn, paging: &Paging) -> bool {
+        (1..=SHORT).contains(&paging.limit) && conn.follows_changes()
+    }
+
+    /// Reads the page with these keys. The first parameter is the organization.
+    pub(crate) fn page(&self, conn: &Conn, keys: &Sql, params: &[Value<'_>]) -> Result<Vec<T>> {
+        let keys: Vec<Id> = conn.query(keys, params, |row| row.id(0))?;
+        let mut page = Vec::with_capacity(keys.len());
+        for id in keys {
+            match (self.cached)(conn, id) {
+                Some(cached) => page.push(cached),
+                None => page.extend(conn.query_opt(self.one, &[id.as_str().into(), params[0]], self.row)?),
+            }
+        }
+        Ok(page)
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod columns;
 mod lazy_row;
 mod listing;
 mod proof;
+mod record;
 mod stamp;
 
 pub mod agent_tokens;
@@ -60,7 +61,7 @@ pub mod work;
 pub mod workspaces;
 
 pub use lazy_row::{LazyRow, Render};
-pub use listing::Paging;
+pub use listing::{Listed, Paging};
 pub use proof::{Doorkeeper, Founder, Housekeeper, InScope, Membership, Scope, Steward, System, open, view};
 pub use stamp::Stamp;
 

@@ -6,14 +6,14 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
-use podium_api::Id;
 use podium_api::page::{MAX_LIMIT, Page, Sort, SortKeys};
 use podium_db::{Conn, Result, Row, Sql, Value};
 use podium_domain::Reach;
 use quick_cache::sync::Cache;
 
-use crate::columns::Columns as _;
 use crate::counters;
+use crate::lazy_row::Cached;
+use crate::stamp::stamp_joins;
 
 /// How many rows are skipped without asking first whether there are as many.
 const NEAR: u64 = 1000;
@@ -34,6 +34,9 @@ impl<K: SortKeys> From<&Page<K>> for Paging {
         Self { offset: page.offset, limit: page.limit(), sorts: page.sorts.keys().to_vec() }
     }
 }
+
+/// A page of a list, and how many items the whole list has.
+pub type Listed<T> = (Vec<T>, u64);
 
 /// A list: what is read, from where, and how it can be sorted.
 #[derive(Clone, Copy, Debug)]
@@ -97,9 +100,6 @@ impl<'a> Filter<'a> {
 /// The key of a composed statement in the cache.
 type Known = Cache<(&'static str, Shape), Arc<Sql>>;
 
-/// The longest page that is read by its keys.
-const SHORT: u32 = 100;
-
 /// How many are cached; there are a few for each list in use.
 const KNOWN: usize = 1024;
 
@@ -144,6 +144,17 @@ pub(crate) enum Total<'a> {
 }
 
 impl Table {
+    /// A list of rows with an id, a name and a stamp.
+    pub(crate) const NAMED: Self = Self {
+        name: "",
+        key: "id",
+        on: "t.id = page.key",
+        columns: "",
+        joins: stamp_joins!(),
+        sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
+        filters: &[],
+    };
+
     /// Reads a page and the total.
     pub(crate) fn page<T>(
         &self,
@@ -152,7 +163,7 @@ impl Table {
         paging: &Paging,
         total: Total<'_>,
         read: impl FnMut(&Row<'_>) -> Result<T>,
-    ) -> Result<(Vec<T>, u64)> {
+    ) -> Result<Listed<T>> {
         let counted;
         let (count, of): (&Sql, Vec<Value<'_>>) = match total {
             Total::Counter(organization_id, kind) if !filter.narrowed => {
@@ -191,7 +202,7 @@ impl Table {
         paging: &Paging,
         total: i64,
         read: impl FnMut(&Row<'_>) -> Result<T>,
-    ) -> Result<(Vec<T>, u64)> {
+    ) -> Result<Listed<T>> {
         if paging.limit == 0 || paging.offset.cast_signed() >= total {
             return Ok((Vec::new(), total.unsigned_abs()));
         }
@@ -207,7 +218,7 @@ impl Table {
         paging: &Paging,
         total: Total<'_>,
         read: Cached<'_, T>,
-    ) -> Result<(Vec<T>, u64)> {
+    ) -> Result<Listed<T>> {
         if !read.is_by_keys(conn, paging) {
             return self.page(conn, filter, paging, total, read.row);
         }
@@ -231,7 +242,7 @@ impl Table {
         paging: &Paging,
         total: i64,
         read: Cached<'_, T>,
-    ) -> Result<(Vec<T>, u64)> {
+    ) -> Result<Listed<T>> {
         if !read.is_by_keys(conn, paging) || paging.offset.cast_signed() >= total {
             return self.rows(conn, filter, paging, total, read.row);
         }
@@ -335,45 +346,6 @@ impl Table {
         shapes.push(Sql::owned(self.count_text(&filter.conditions)));
         shapes.push(Sql::owned(self.page_text(&filter.conditions, &[], MAX_LIMIT)));
         shapes
-    }
-}
-
-/// How rows are read that may be cached: where changes of rows are reported, the keys first, and then only rows that are
-/// not cached. Long pages are read by one statement, because most of their rows will not be.
-pub(crate) struct Cached<'a, T> {
-    /// The cached rendering of a row.
-    pub cached: &'a dyn Fn(&Conn, Id) -> Option<T>,
-    /// Renders a row.
-    pub row: &'a dyn Fn(&Row<'_>) -> Result<T>,
-    /// Reads one row, by its id and its organization.
-    pub one: &'static Sql,
-}
-
-impl<T> Clone for Cached<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Cached<'_, T> {}
-
-impl<T> Cached<'_, T> {
-    /// Whether a page is read by its keys.
-    pub(crate) fn is_by_keys(&self, conn: &Conn, paging: &Paging) -> bool {
-        (1..=SHORT).contains(&paging.limit) && conn.follows_changes()
-    }
-
-    /// Reads the page with these keys. The first parameter is the organization.
-    pub(crate) fn page(&self, conn: &Conn, keys: &Sql, params: &[Value<'_>]) -> Result<Vec<T>> {
-        let keys: Vec<Id> = conn.query(keys, params, |row| row.id(0))?;
-        let mut page = Vec::with_capacity(keys.len());
-        for id in keys {
-            match (self.cached)(conn, id) {
-                Some(cached) => page.push(cached),
-                None => page.extend(conn.query_opt(self.one, &[id.as_str().into(), params[0]], self.row)?),
-            }
-        }
-        Ok(page)
     }
 }
 

@@ -3,25 +3,37 @@
 //! These functions cover all organizations: a machine runs environments of any.
 
 use podium_api::{DeploymentId, NodeId, Timestamp};
-use podium_db::{Conn, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
+use crate::record::record;
 use crate::{Steward, System, deployments, work};
 
-macro_rules! node_columns {
-    () => {
-        "SELECT n.id, n.name, n.first_seen_at, n.last_seen_at, \
-         (SELECT COUNT(*) FROM placements p WHERE p.node_id = n.id) AS placed FROM nodes n"
-    };
+record! {
+    /// A machine that runs environments.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct NodeRow as columns! {
+        /// Its id, which is stored in its data directory.
+        pub id: NodeId = id "n.id",
+        /// Its name, for people.
+        pub name: String = get "n.name",
+        /// When it was first started.
+        pub first_seen_at: Timestamp = time "n.first_seen_at",
+        /// When it last sent a heartbeat.
+        pub last_seen_at: Timestamp = time "n.last_seen_at",
+        /// How many deployments it runs.
+        pub deployments: i64 = get "(SELECT COUNT(*) FROM placements p WHERE p.node_id = n.id) AS placed",
+    }
 }
 
 statements! {
     JOIN = "INSERT INTO nodes (id, name, first_seen_at, last_seen_at) VALUES ($1, $2, $3, $3) \
         ON CONFLICT (id) DO UPDATE SET name = excluded.name, last_seen_at = excluded.last_seen_at";
     HEARTBEAT = "UPDATE nodes SET last_seen_at = $2 WHERE id = $1";
-    LIST = concat!(node_columns!(), " ORDER BY n.name");
-    BY_NAME = concat!(node_columns!(), " WHERE n.name = $1");
-    LEAST_LOADED = concat!(node_columns!(), " WHERE n.last_seen_at >= $1 OR n.id = $2 ORDER BY placed, n.name LIMIT 1");
+    LIST = concat!("SELECT ", columns!(), " FROM nodes n ORDER BY n.name");
+    BY_NAME = concat!("SELECT ", columns!(), " FROM nodes n WHERE n.name = $1");
+    LEAST_LOADED = concat!("SELECT ", columns!(), " FROM nodes n \
+        WHERE n.last_seen_at >= $1 OR n.id = $2 ORDER BY placed, n.name LIMIT 1");
     PLACEMENT = "SELECT p.node_id, n.name FROM placements p LEFT JOIN nodes n ON n.id = p.node_id \
         WHERE p.deployment_id = $1";
     PLACE = "INSERT INTO placements (deployment_id, node_id) VALUES ($1, $2) \
@@ -35,21 +47,6 @@ statements! {
     UNASSIGN = "UPDATE placements SET node_id = '' WHERE node_id = $1";
     WITHOUT_PLACEMENT = "SELECT d.id FROM deployments d LEFT JOIN placements p ON p.deployment_id = d.id \
         WHERE p.deployment_id IS NULL ORDER BY d.id";
-}
-
-/// A machine that runs environments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeRow {
-    /// Its id, which is stored in its data directory.
-    pub id: NodeId,
-    /// Its name, for people.
-    pub name: String,
-    /// When it was first started.
-    pub first_seen_at: Timestamp,
-    /// When it last sent a heartbeat.
-    pub last_seen_at: Timestamp,
-    /// How many deployments it runs.
-    pub deployments: i64,
 }
 
 /// Where a deployment runs.
@@ -70,8 +67,7 @@ pub enum Placement {
 
 /// Registers a node, or records that it is back; a name that another node has violates a unique index.
 pub fn join(tx: &Tx, _: &Steward, id: NodeId, name: &str, now: Timestamp) -> Result<()> {
-    tx.execute(&JOIN, params![id.as_str(), name, now.millis()])?;
-    Ok(())
+    tx.run(&JOIN, params![id.as_str(), name, now.millis()])
 }
 
 /// Registers the only node, and removes a previous one.
@@ -87,17 +83,17 @@ pub fn heartbeat(tx: &Tx, _: &Steward, id: NodeId, now: Timestamp) -> Result<boo
 
 /// All nodes, by name.
 pub fn list(conn: &Conn, _: &System) -> Result<Vec<NodeRow>> {
-    conn.query(&LIST, params![], read)
+    conn.query(&LIST, params![], NodeRow::read)
 }
 
 /// The node of a name.
 pub fn by_name(conn: &Conn, _: &System, name: &str) -> Result<Option<NodeRow>> {
-    conn.query_opt(&BY_NAME, params![name], read)
+    conn.query_opt(&BY_NAME, params![name], NodeRow::read)
 }
 
 /// The node for a new deployment: of those with a heartbeat since a time, and the asking one, the one with the fewest.
 pub fn least_loaded(conn: &Conn, _: &Steward, seen_since: Timestamp, own: NodeId) -> Result<Option<NodeRow>> {
-    conn.query_opt(&LEAST_LOADED, params![seen_since.millis(), own.as_str()], read)
+    conn.query_opt(&LEAST_LOADED, params![seen_since.millis(), own.as_str()], NodeRow::read)
 }
 
 /// Where a deployment runs.
@@ -149,8 +145,7 @@ pub fn on_other_nodes(
 
 /// Deletes the placement of a deleted deployment.
 pub fn unplace(tx: &Tx, _: &Steward, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&UNPLACE, params![deployment_id.as_str()])?;
-    Ok(())
+    tx.run(&UNPLACE, params![deployment_id.as_str()])
 }
 
 /// Deletes a node, and enqueues each of its deployments so that the loops choose another; returns how many.
@@ -173,15 +168,5 @@ pub fn request_placement(tx: &Tx, _: &System, ids: &[DeploymentId], now: Timesta
     ids.iter().try_for_each(|id| {
         tx.execute(&PLACE, params![id.as_str(), ""])?;
         work::add(tx, deployments::KIND, id.id(), now, now)
-    })
-}
-
-fn read(row: &Row<'_>) -> Result<NodeRow> {
-    Ok(NodeRow {
-        id: row.id(0)?,
-        name: row.get(1)?,
-        first_seen_at: row.time(2)?,
-        last_seen_at: row.time(3)?,
-        deployments: row.get(4)?,
     })
 }

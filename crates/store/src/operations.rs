@@ -12,7 +12,7 @@ use podium_domain::operations::{Course, Details, Undo};
 use podium_domain::{DeploymentReach, Reach, Target};
 
 use crate::columns::{Columns, document, named, texts};
-use crate::listing::{Filter, Paging, Table, Total, reached};
+use crate::listing::{Filter, Listed, Paging, Table, Total, reached};
 use crate::stamp::profile;
 use crate::{Housekeeper, Scope, Steward, deployments, events, work};
 
@@ -70,12 +70,11 @@ const SINCE: &str = "t.created_at >= {}";
 
 pub(crate) const TABLE: Table = Table {
     name: "operations",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: joins!(),
     sorts: &[("createdAt", "created_at")],
     filters: &[ORGANIZATION, REACHED, VISIBLE_CLUSTER, TARGETS, KINDS, STATES, SUBJECT, SINCE],
+    ..Table::NAMED
 };
 
 statements! {
@@ -227,7 +226,7 @@ pub fn list(
     scope: &Scope,
     listed: &ListFilter<'_>,
     paging: &Paging,
-) -> Result<(Vec<OperationRow>, u64)> {
+) -> Result<Listed<OperationRow>> {
     let mut filter = Filter::new(ORGANIZATION, scope.organization());
     let reach = reached_texts(&listed.reach.deployments);
     if let Some((workspaces, deployments)) = &reach {
@@ -288,24 +287,23 @@ pub fn begin(tx: &Tx, scope: &Scope, new: &NewOperation) -> Result<()> {
     let deployment = new.target.deployment();
     let cluster = if let OperationTarget::Cluster(id, _) = &new.target { Some(id.as_str()) } else { None };
     let target_id = new.target.id();
-    tx.post(
-        &INSERT,
-        params![
-            new.id.as_str(),
-            scope.organization(),
-            deployment.as_ref().map(|(_, workspace_id)| workspace_id.as_str()),
-            deployment.as_ref().map(|(id, _)| id.as_str()),
-            cluster,
-            target_id.as_str(),
-            new.target.name(),
-            new.kind.as_str(),
-            new.cause.as_str(),
-            new.subject_id.as_ref().map(SubjectId::as_str),
-            undo.as_deref(),
-            new.created_at.millis(),
-            &document(&new.details)?,
-        ],
-    )?;
+    let details = document(&new.details)?;
+    let values = params![
+        new.id.as_str(),
+        scope.organization(),
+        deployment.as_ref().map(|(_, workspace_id)| workspace_id.as_str()),
+        deployment.as_ref().map(|(id, _)| id.as_str()),
+        cluster,
+        target_id.as_str(),
+        new.target.name(),
+        new.kind.as_str(),
+        new.cause.as_str(),
+        new.subject_id.as_ref().map(SubjectId::as_str),
+        undo.as_deref(),
+        new.created_at.millis(),
+        &details,
+    ];
+    tx.post(&INSERT, values)?;
     announce(tx, target_id);
     Ok(())
 }
@@ -351,9 +349,7 @@ pub fn leaves_failure(conn: &Conn, _: &Steward, id: OperationId) -> Result<bool>
 pub fn cancel(tx: &Tx, scope: &Scope, row: &OperationRow, details: &Details, now: Timestamp) -> Result<()> {
     let details = document(details)?;
     let params = params![row.id.as_str(), scope.organization(), row.version, &details, now.millis()];
-    if tx.execute(&CANCEL, params)? != 1 {
-        return Err(Error::Lost);
-    }
+    tx.run_on_one(&CANCEL, params)?;
     announce(tx, row.target.id());
     Ok(())
 }
@@ -361,9 +357,7 @@ pub fn cancel(tx: &Tx, scope: &Scope, row: &OperationRow, details: &Details, now
 /// Writes that an operation of this version waits for running tasks no longer, and wakes the loop of its deployment.
 pub fn force(tx: &Tx, scope: &Scope, row: &OperationRow, details: &Details, now: Timestamp) -> Result<()> {
     let details = document(details)?;
-    if tx.execute(&FORCE, params![row.id.as_str(), scope.organization(), row.version, &details])? != 1 {
-        return Err(Error::Lost);
-    }
+    tx.run_on_one(&FORCE, params![row.id.as_str(), scope.organization(), row.version, &details])?;
     if let Some((id, _)) = row.target.deployment() {
         work::add(tx, deployments::KIND, id.id(), now, now)?;
     }
@@ -373,8 +367,7 @@ pub fn force(tx: &Tx, scope: &Scope, row: &OperationRow, details: &Details, now:
 
 /// Lets the operations of a deployment follow it to another workspace.
 pub fn move_deployment(tx: &Tx, scope: &Scope, id: DeploymentId, to: WorkspaceId) -> Result<()> {
-    tx.execute(&MOVE, params![id.as_str(), scope.organization(), to.as_str()])?;
-    Ok(())
+    tx.run(&MOVE, params![id.as_str(), scope.organization(), to.as_str()])
 }
 
 /// Drops some operations that ended before a time; returns how many.
@@ -384,9 +377,7 @@ pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<
 
 /// Notifies followers, here and on other replicas.
 fn announce(tx: &Tx, target_id: Id) {
-    let (organization_id, workspace_id, deployment_id) = (None, None, None);
-    let id = target_id.to_string();
-    tx.announce(Change { kind: KIND, id, organization_id, workspace_id, deployment_id, version: 0 });
+    tx.announce(Change::new(KIND, &target_id, 0));
 }
 
 fn reached_texts(reach: &DeploymentReach) -> Option<(Vec<String>, Vec<String>)> {

@@ -2,39 +2,49 @@
 
 use podium_api::OrganizationId;
 use podium_api::enums::Product;
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::{Columns, texts};
-use crate::listing::{Filter, Paging, Table, Total};
-use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
+use crate::record::record;
+use crate::stamp::{Stamp, stamp_joins};
 use crate::{Doorkeeper, Founder, Scope};
 
 /// The kind of their changes.
 pub const KIND: &str = "organizations";
 
-macro_rules! columns {
-    () => {
-        concat!(
-            "t.id, t.name, t.billing_email, t.product, t.is_scim_enabled, t.should_enforce_dedicated_clusters, \
-             t.allow_enhanced_support_access, t.has_ai_features_disabled, \
-             EXISTS (SELECT 1 FROM allowed_ip_address_ranges r WHERE r.organization_id = t.id), ",
-            stamp_columns!()
-        )
-    };
+record! {
+    /// An organization, as it is stored.
+    #[derive(Clone, Debug)]
+    pub struct OrganizationRow as columns! {
+        /// The organization's id.
+        pub id: OrganizationId = id "t.id",
+        /// Its name.
+        pub name: String = get "t.name",
+        /// The e-mail address for bills, or empty.
+        pub billing_email: String = get "t.billing_email",
+        /// The product that it uses.
+        pub product: Product = word "t.product",
+        /// Whether it has allowed address ranges; derived, never written.
+        pub has_allowed_ip_address_ranges: bool = get "EXISTS (SELECT 1 FROM allowed_ip_address_ranges r WHERE r.organization_id = t.id)",
+        /// Whether an identity provider manages its teams.
+        pub is_scim_enabled: bool = get "t.is_scim_enabled",
+        /// Whether deployments may only run on dedicated clusters.
+        pub should_enforce_dedicated_clusters: bool = get "t.should_enforce_dedicated_clusters",
+        /// Whether support has enhanced access.
+        pub allow_enhanced_support_access: bool = get "t.allow_enhanced_support_access",
+        /// Whether AI features are disabled.
+        pub has_ai_features_disabled: bool = get "t.has_ai_features_disabled",
+        /// Who made it and changed it.
+        pub stamp: Stamp = stamp,
+    }
 }
 
 const IDS: &str = "t.id IN ({}[])";
 const PRODUCT: &str = "t.product = {}";
 
-pub(crate) const TABLE: Table = Table {
-    name: "organizations",
-    key: "id",
-    on: "t.id = page.key",
-    columns: columns!(),
-    joins: stamp_joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
-    filters: &[IDS, PRODUCT],
-};
+pub(crate) const TABLE: Table =
+    Table { name: "organizations", columns: columns!(), filters: &[IDS, PRODUCT], ..Table::NAMED };
 
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM organizations t", stamp_joins!(), " WHERE t.id = $1");
@@ -54,31 +64,6 @@ statements! {
     FIRST = "SELECT id FROM organizations ORDER BY created_at, id LIMIT 1";
 }
 
-/// An organization, as it is stored.
-#[derive(Clone, Debug)]
-pub struct OrganizationRow {
-    /// The organization's id.
-    pub id: OrganizationId,
-    /// Its name.
-    pub name: String,
-    /// The e-mail address for bills, or empty.
-    pub billing_email: String,
-    /// The product that it uses.
-    pub product: Product,
-    /// Whether it has allowed address ranges; derived, never written.
-    pub has_allowed_ip_address_ranges: bool,
-    /// Whether an identity provider manages its teams.
-    pub is_scim_enabled: bool,
-    /// Whether deployments may only run on dedicated clusters.
-    pub should_enforce_dedicated_clusters: bool,
-    /// Whether support has enhanced access.
-    pub allow_enhanced_support_access: bool,
-    /// Whether AI features are disabled.
-    pub has_ai_features_disabled: bool,
-    /// Who made it and changed it.
-    pub stamp: Stamp,
-}
-
 /// Reads a page of the given organizations, and how many there are.
 pub fn list(
     conn: &Conn,
@@ -86,76 +71,63 @@ pub fn list(
     ids: &[OrganizationId],
     product: Option<Product>,
     paging: &Paging,
-) -> Result<(Vec<OrganizationRow>, u64)> {
+) -> Result<Listed<OrganizationRow>> {
     let ids = texts(ids);
     let mut filter = Filter::new(IDS, &ids);
     filter.and(PRODUCT, product.map(Product::as_str));
-    TABLE.page(conn, filter, paging, Total::Count, read)
+    TABLE.page(conn, filter, paging, Total::Count, OrganizationRow::read)
 }
 
 /// Reads an organization.
 pub fn get(conn: &Conn, scope: &Scope) -> Result<Option<OrganizationRow>> {
-    conn.query_opt(&GET, params![scope.organization()], read)
+    conn.query_opt(&GET, params![scope.organization()], OrganizationRow::read)
 }
 
 /// Adds an organization.
 pub fn insert(tx: &Tx, _: &Founder, organization: &OrganizationRow, name_key: &str) -> Result<()> {
     let stamp = &organization.stamp;
-    tx.execute(
-        &INSERT,
-        params![
-            organization.id.as_str(),
-            &organization.name,
-            name_key,
-            &organization.billing_email,
-            organization.product.as_str(),
-            organization.is_scim_enabled,
-            organization.should_enforce_dedicated_clusters,
-            organization.allow_enhanced_support_access,
-            organization.has_ai_features_disabled,
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    Ok(())
+    let values = params![
+        organization.id.as_str(),
+        &organization.name,
+        name_key,
+        &organization.billing_email,
+        organization.product.as_str(),
+        organization.is_scim_enabled,
+        organization.should_enforce_dedicated_clusters,
+        organization.allow_enhanced_support_access,
+        organization.has_ai_features_disabled,
+    ];
+    tx.run(&INSERT, &[values, &stamp.values()].concat())
 }
 
 /// Replaces the settings of an organization whose version is still the one before its stamp's.
 pub fn update(tx: &Tx, scope: &Scope, organization: &OrganizationRow, name_key: &str) -> Result<()> {
     let stamp = &organization.stamp;
-    let rows = tx.execute(
-        &UPDATE,
-        params![
-            scope.organization(),
-            stamp.version - 1,
-            &organization.name,
-            name_key,
-            &organization.billing_email,
-            organization.is_scim_enabled,
-            organization.should_enforce_dedicated_clusters,
-            organization.allow_enhanced_support_access,
-            organization.has_ai_features_disabled,
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+    let values = params![
+        scope.organization(),
+        stamp.version - 1,
+        &organization.name,
+        name_key,
+        &organization.billing_email,
+        organization.is_scim_enabled,
+        organization.should_enforce_dedicated_clusters,
+        organization.allow_enhanced_support_access,
+        organization.has_ai_features_disabled,
+        stamp.updated_at.millis(),
+        stamp.updated_by.id.as_str(),
+    ];
+    tx.run_on_one(&UPDATE, values)
 }
 
 /// Announces that rights in the organization change. Must come first in a transaction that changes any: it also makes
 /// such transactions of one organization wait for each other.
 pub fn advance_epoch(tx: &Tx, scope: &Scope) -> Result<()> {
-    tx.execute(&ADVANCE, params![scope.organization()])?;
-    Ok(())
+    tx.run(&ADVANCE, params![scope.organization()])
 }
 
 /// Locks rights in the organization, and what depends on them, until the transaction ends.
 pub fn lock(tx: &Tx, scope: &Scope) -> Result<()> {
-    tx.execute(&LOCK, params![scope.organization()])?;
-    Ok(())
+    tx.run(&LOCK, params![scope.organization()])
 }
 
 /// The epoch of rights in an organization; `None` if there is no such organization.
@@ -181,19 +153,4 @@ pub fn only_dedicated_clusters(conn: &Conn, scope: &Scope) -> Result<Option<bool
 /// The oldest organization: the one made at first start.
 pub fn first(conn: &Conn, _: &Doorkeeper) -> Result<Option<OrganizationId>> {
     conn.query_opt(&FIRST, &[], |row| row.id(0))
-}
-
-fn read(row: &Row<'_>) -> Result<OrganizationRow> {
-    Ok(OrganizationRow {
-        id: row.id(0)?,
-        name: row.get(1)?,
-        billing_email: row.get(2)?,
-        product: row.word(3)?,
-        has_allowed_ip_address_ranges: row.get(8)?,
-        is_scim_enabled: row.get(4)?,
-        should_enforce_dedicated_clusters: row.get(5)?,
-        allow_enhanced_support_access: row.get(6)?,
-        has_ai_features_disabled: row.get(7)?,
-        stamp: Stamp::read(row, 9)?,
-    })
 }

@@ -3,11 +3,23 @@
 use podium_api::{PlanId, SubjectId, Timestamp};
 use podium_db::{Conn, Result, Tx, params, statements};
 
-use crate::columns::Columns;
+use crate::record::record;
 use crate::{Housekeeper, Scope};
 
+record! {
+    /// A stored plan.
+    pub struct PlanRow as columns! {
+        /// What is planned, or the response to applying it; sealed.
+        pub document: Vec<u8> = get "document",
+        /// Until when it can be applied, or its response is repeated.
+        pub expires_at: Timestamp = time "expires_at",
+        /// When it was applied.
+        pub applied_at: Option<Timestamp> = time_opt "applied_at",
+    }
+}
+
 statements! {
-    GET = "SELECT document, expires_at, applied_at FROM plans WHERE id = $1 AND organization_id = $2 AND subject_id = $3";
+    GET = concat!("SELECT ", columns!(), " FROM plans WHERE id = $1 AND organization_id = $2 AND subject_id = $3");
     COUNT = "SELECT COUNT(*) FROM plans
              WHERE organization_id = $1 AND subject_id = $2 AND expires_at > $3 AND applied_at IS NULL";
     INSERT = "INSERT INTO plans (id, organization_id, subject_id, document, expires_at) VALUES ($1, $2, $3, $4, $5)";
@@ -16,21 +28,9 @@ statements! {
     PRUNE = "DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE expires_at <= $1 LIMIT $2)";
 }
 
-/// A stored plan.
-pub struct PlanRow {
-    /// What is planned, or the response to applying it; sealed.
-    pub document: Vec<u8>,
-    /// Until when it can be applied, or its response is repeated.
-    pub expires_at: Timestamp,
-    /// When it was applied.
-    pub applied_at: Option<Timestamp>,
-}
-
 /// Finds a plan of a subject.
 pub fn get(conn: &Conn, scope: &Scope, id: PlanId, subject_id: SubjectId) -> Result<Option<PlanRow>> {
-    conn.query_opt(&GET, params![id.as_str(), scope.organization(), subject_id.as_str()], |row| {
-        Ok(PlanRow { document: row.get(0)?, expires_at: row.time(1)?, applied_at: row.time_opt(2)? })
-    })
+    conn.query_opt(&GET, params![id.as_str(), scope.organization(), subject_id.as_str()], PlanRow::read)
 }
 
 /// How many plans of a subject wait to be applied.
@@ -41,17 +41,14 @@ pub fn count(conn: &Conn, scope: &Scope, subject_id: SubjectId, now: Timestamp) 
 
 /// Adds a plan.
 pub fn insert(tx: &Tx, scope: &Scope, id: PlanId, subject_id: SubjectId, plan: &PlanRow) -> Result<()> {
-    tx.execute(
-        &INSERT,
-        params![
-            id.as_str(),
-            scope.organization(),
-            subject_id.as_str(),
-            plan.document.as_slice(),
-            plan.expires_at.millis()
-        ],
-    )
-    .map(drop)
+    let values = params![
+        id.as_str(),
+        scope.organization(),
+        subject_id.as_str(),
+        plan.document.as_slice(),
+        plan.expires_at.millis()
+    ];
+    tx.run(&INSERT, values)
 }
 
 /// Marks a plan as applied; returns false if it already was.
@@ -61,7 +58,7 @@ pub fn take(tx: &Tx, scope: &Scope, id: PlanId, now: Timestamp) -> Result<bool> 
 
 /// Keeps the response to applying a plan in the place of its calls.
 pub fn keep_response(tx: &Tx, scope: &Scope, id: PlanId, sealed: &[u8], expires_at: Timestamp) -> Result<()> {
-    tx.execute(&KEEP, params![id.as_str(), scope.organization(), sealed, expires_at.millis()]).map(drop)
+    tx.run(&KEEP, params![id.as_str(), scope.organization(), sealed, expires_at.millis()])
 }
 
 /// Deletes plans that have expired, up to a limit.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use podium_api::enums::{CustomRoleScope, RoleScope};
 use podium_api::roles::RoleWithPermission;
 use podium_api::{One, RoleId, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Row, Tx, params, statements};
 use podium_domain::Permission;
 use podium_domain::assignable::CustomRole;
 
 use crate::Scope;
-use crate::columns::Columns;
+use crate::columns::{Columns, document};
 use crate::counters;
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
 /// The kind of their counter and their changes.
@@ -29,10 +29,7 @@ const SCOPES: &str = "t.scope_type IN ({}[])";
 
 pub(crate) const TABLE: Table = Table {
     name: "custom_roles",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[
         ("createdAt", "created_at"),
         ("updatedAt", "updated_at"),
@@ -41,6 +38,7 @@ pub(crate) const TABLE: Table = Table {
         ("description", "description"),
     ],
     filters: &[ORGANIZATION, SCOPES],
+    ..Table::NAMED
 };
 
 statements! {
@@ -65,12 +63,11 @@ pub fn list(
     scope: &Scope,
     scopes: &[RoleScope],
     paging: &Paging,
-) -> Result<(Vec<RoleWithPermission>, u64)> {
-    let organization_id = scope.organization_id();
+) -> Result<Listed<RoleWithPermission>> {
     let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
-    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    let mut filter = Filter::new(ORGANIZATION, scope.organization());
     filter.and(SCOPES, Some(scopes.as_slice()).filter(|scopes| !scopes.is_empty()));
-    let total = Total::Counter(organization_id.as_str(), KIND);
+    let total = Total::Counter(scope.organization(), KIND);
     let (mut roles, total) = TABLE.page(conn, filter, paging, total, read)?;
     fill_workspaces(conn, &mut roles)?;
     Ok((roles, total))
@@ -92,7 +89,11 @@ pub fn by_names(conn: &Conn, scope: &Scope, names: &[&str]) -> Result<BTreeMap<S
         let role = CustomRole {
             id: row.id(0)?,
             scope: row.word::<CustomRoleScope>(2)?,
-            permissions: permissions(row, 3)?.iter().filter_map(|name| Permission::named(name)).collect(),
+            permissions: row
+                .document::<Vec<String>>(3)?
+                .iter()
+                .filter_map(|name| Permission::named(name))
+                .collect(),
             restricted_workspace_ids: Vec::new(),
         };
         Ok((row.get::<String>(1)?, role))
@@ -113,67 +114,49 @@ pub fn insert(
     name_key: &str,
     stamp: &Stamp,
 ) -> Result<()> {
-    let organization_id = scope.organization_id();
-    tx.execute(
-        &INSERT,
-        params![
-            role.id.as_str(),
-            organization_id.as_str(),
-            &role.name,
-            name_key,
-            role.description.as_deref().unwrap_or_default(),
-            role.scope_type.as_str(),
-            &serde_json::Value::from(role.permissions.clone()).to_string(),
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let permissions = document(&role.permissions)?;
+    let values = params![
+        role.id.as_str(),
+        scope.organization(),
+        &role.name,
+        name_key,
+        role.description.as_deref().unwrap_or_default(),
+        role.scope_type.as_str(),
+        &permissions,
+    ];
+    tx.execute(&INSERT, &[values, &stamp.values()].concat())?;
     set_workspaces(tx, role)?;
-    counters::add(tx, organization_id, KIND, role.id.id(), 1, 0)
+    counters::add(tx, scope.organization_id(), KIND, role.id.id(), 1, 0)
 }
 
-/// Replaces a custom role whose version is still the one before `stamp`'s.
-pub fn update(
-    tx: &Tx,
-    scope: &Scope,
-    role: &RoleWithPermission,
-    name_key: &str,
-    stamp: &Stamp,
-) -> Result<()> {
-    let rows = tx.execute(
-        &UPDATE,
-        params![
-            role.id.as_str(),
-            scope.organization(),
-            stamp.version - 1,
-            &role.name,
-            name_key,
-            role.description.as_deref().unwrap_or_default(),
-            &serde_json::Value::from(role.permissions.clone()).to_string(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    if rows == 1 { set_workspaces(tx, role) } else { Err(Error::Lost) }
+/// Replaces a custom role of this version.
+pub fn update(tx: &Tx, scope: &Scope, role: &RoleWithPermission, name_key: &str, version: i64) -> Result<()> {
+    let permissions = document(&role.permissions)?;
+    let values = params![
+        role.id.as_str(),
+        scope.organization(),
+        version,
+        &role.name,
+        name_key,
+        role.description.as_deref().unwrap_or_default(),
+        &permissions,
+        role.updated_at.millis(),
+        role.updated_by.id.as_str(),
+    ];
+    tx.run_on_one(&UPDATE, values)?;
+    set_workspaces(tx, role)
 }
 
 /// Removes a custom role of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: RoleId, version: i64) -> Result<()> {
-    let organization_id = scope.organization_id();
-    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
-        return Err(Error::Lost);
-    }
+    tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
     tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;
-    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)
 }
 
 /// Takes a workspace off every role's list.
 pub fn forget_workspace(tx: &Tx, scope: &Scope, workspace_id: WorkspaceId) -> Result<()> {
-    tx.execute(&LEAVE, params![workspace_id.as_str(), scope.organization()])?;
-    Ok(())
+    tx.run(&LEAVE, params![workspace_id.as_str(), scope.organization()])
 }
 
 fn set_workspaces(tx: &Tx, role: &RoleWithPermission) -> Result<()> {
@@ -205,11 +188,6 @@ fn workspaces(conn: &Conn, role_ids: &[RoleId]) -> Result<BTreeMap<RoleId, Vec<W
     Ok(by_role)
 }
 
-fn permissions(row: &Row<'_>, index: usize) -> Result<Vec<String>> {
-    serde_json::from_str(row.text(index)?)
-        .map_err(|error| Error::Other(format!("permissions of a role: {error}")))
-}
-
 fn read(row: &Row<'_>) -> Result<RoleWithPermission> {
     let stamp = Stamp::read(row, 5)?;
     Ok(RoleWithPermission {
@@ -217,7 +195,7 @@ fn read(row: &Row<'_>) -> Result<RoleWithPermission> {
         name: row.get(1)?,
         description: row.get(2)?,
         scope_type: row.word(3)?,
-        permissions: permissions(row, 4)?,
+        permissions: row.document(4)?,
         restricted_workspace_ids: Vec::new(),
         created_at: stamp.created_at,
         created_by: stamp.created_by,

@@ -61,20 +61,17 @@ pub fn hash_of(conn: &Conn, _: &Doorkeeper, subject_id: SubjectId, id: SessionId
 
 /// Adds a session.
 pub fn insert(tx: &Tx, _: &Doorkeeper, hash: &str, session: &BrowserSession, now: Timestamp) -> Result<()> {
-    tx.execute(
-        &INSERT,
-        params![
-            hash,
-            session.credential_hash.as_str(),
-            session.token_id.as_str(),
-            session.subject_id.as_str(),
-            i64::from(session.is_own),
-            now.millis(),
-            session.expires_at.millis(),
-            session.id.as_str(),
-        ],
-    )?;
-    Ok(())
+    let values = params![
+        hash,
+        session.credential_hash.as_str(),
+        session.token_id.as_str(),
+        session.subject_id.as_str(),
+        i64::from(session.is_own),
+        now.millis(),
+        session.expires_at.millis(),
+        session.id.as_str(),
+    ];
+    tx.run(&INSERT, values)
 }
 
 /// Ends a session, with every code and pass that came from it; returns whether it was there.
@@ -86,8 +83,7 @@ pub fn delete(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<bool> {
 
 /// Ends every session of a subject. Codes and passes from them are invalid without them.
 pub fn delete_of_subject(tx: &Tx, _: &Doorkeeper, subject_id: SubjectId) -> Result<()> {
-    tx.execute(&DELETE_OF, params![subject_id.as_str()])?;
-    Ok(())
+    tx.run(&DELETE_OF, params![subject_id.as_str()])
 }
 
 /// Ends every session of a subject except one.
@@ -97,8 +93,7 @@ pub fn delete_others_of_subject(
     subject_id: SubjectId,
     kept_id: SessionId,
 ) -> Result<()> {
-    tx.execute(&DELETE_OTHERS, params![subject_id.as_str(), kept_id.as_str()])?;
-    Ok(())
+    tx.run(&DELETE_OTHERS, params![subject_id.as_str(), kept_id.as_str()])
 }
 
 /// Drops some sessions that expired before a time; returns how many.

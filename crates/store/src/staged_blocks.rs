@@ -26,33 +26,30 @@ statements! {
 /// Adds a block of an archive, or replaces the one with the same id.
 pub fn put(tx: &Tx, _: &System, deploy: &DeployRow, kind: UploadKind, block: &str, bytes: u64) -> Result<()> {
     let DeployRow { id, deployment_id, organization_id, .. } = deploy;
-    tx.execute(
-        &PUT,
-        params![
-            id.as_str(),
-            kind.as_str(),
-            block,
-            deployment_id.as_str(),
-            organization_id.as_str(),
-            bytes.cast_signed(),
-        ],
-    )?;
-    Ok(())
+    let values = params![
+        id.as_str(),
+        kind.as_str(),
+        block,
+        deployment_id.as_str(),
+        organization_id.as_str(),
+        bytes.cast_signed(),
+    ];
+    tx.run(&PUT, values)
 }
 
 /// Deletes the blocks of an archive.
 pub fn forget_archive(tx: &Tx, _: &System, deploy_id: DeployId, kind: UploadKind) -> Result<()> {
-    tx.execute(&FORGET_ARCHIVE, params![deploy_id.as_str(), kind.as_str()]).map(drop)
+    tx.run(&FORGET_ARCHIVE, params![deploy_id.as_str(), kind.as_str()])
 }
 
 /// Deletes the blocks of a deploy.
 pub(crate) fn forget_deploy(tx: &Tx, deploy_id: DeployId) -> Result<()> {
-    tx.execute(&FORGET_DEPLOY, params![deploy_id.as_str()]).map(drop)
+    tx.run(&FORGET_DEPLOY, params![deploy_id.as_str()])
 }
 
 /// Deletes the blocks of a deployment.
 pub(crate) fn forget_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
-    tx.execute(&FORGET_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()]).map(drop)
+    tx.run(&FORGET_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])
 }
 
 /// Uploads that wait to be finalized: of a deploy, its deployment and its organization.

@@ -3,7 +3,7 @@
 use podium_api::enums::SubjectType;
 use podium_api::subjects::SubjectProfile;
 use podium_api::{Timestamp, TokenId, UserId};
-use podium_db::{Result, Row};
+use podium_db::{Result, Row, Value};
 
 use crate::columns::Columns;
 use crate::pictures;
@@ -49,6 +49,17 @@ impl Stamp {
     /// The stamp after another change.
     pub fn changed(self, by: SubjectProfile, at: Timestamp) -> Self {
         Self { version: self.version + 1, updated_at: at.max(self.updated_at), updated_by: by, ..self }
+    }
+
+    /// The values of a new row's columns: `version`, `created_at`, `created_by`, `updated_at` and `updated_by`.
+    pub(crate) fn values(&self) -> [Value<'_>; 5] {
+        [
+            self.version.into(),
+            self.created_at.millis().into(),
+            self.created_by.id.as_str().into(),
+            self.updated_at.millis().into(),
+            self.updated_by.id.as_str().into(),
+        ]
     }
 
     /// Reads the stamp whose columns begin at `first`.

@@ -35,25 +35,21 @@ pub fn put(tx: &Tx, _: &Doorkeeper, profile: &SubjectProfile) -> Result<()> {
 /// Writes the profile of an API token of the organization: its name is the token's.
 pub fn put_token(tx: &Tx, scope: &Scope, id: TokenId) -> Result<()> {
     let params = params![id.as_str(), scope.organization(), SubjectType::ServiceKey.as_str()];
-    tx.execute(&NAME_TOKEN, params)?;
-    Ok(())
+    tx.run(&NAME_TOKEN, params)
 }
 
 pub(crate) fn write(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
     // Pictures are drawn from names when a profile is read.
     let picture = profile.avatar_url.as_ref().map(|_| "");
-    tx.execute(
-        &PUT,
-        params![
-            profile.id.as_str(),
-            profile.subject_type.map(SubjectType::as_str),
-            &profile.username,
-            &profile.full_name,
-            picture,
-            &profile.api_token_name,
-        ],
-    )?;
-    Ok(())
+    let values = params![
+        profile.id.as_str(),
+        profile.subject_type.map(SubjectType::as_str),
+        &profile.username,
+        &profile.full_name,
+        picture,
+        &profile.api_token_name,
+    ];
+    tx.run(&PUT, values)
 }
 
 /// Reads a profile.

@@ -5,7 +5,7 @@ use podium_api::{TeamId, Timestamp, UserId};
 use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::{Scope, pictures};
 
 const TEAM: &str = "t.team_id = {}";
@@ -38,7 +38,7 @@ statements! {
 }
 
 /// Reads a page of a team's members, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, team_id: TeamId, paging: &Paging) -> Result<(Vec<TeamMember>, u64)> {
+pub fn list(conn: &Conn, scope: &Scope, team_id: TeamId, paging: &Paging) -> Result<Listed<TeamMember>> {
     let mut filter = Filter::new(TEAM, team_id.as_str());
     filter.and(ORGANIZATION, Some(scope.organization()));
     TABLE.page(conn, filter, paging, Total::Count, |row| {
@@ -65,12 +65,10 @@ pub fn remove(tx: &Tx, scope: &Scope, team_id: TeamId, user_id: UserId) -> Resul
 
 /// Removes every member of a team.
 pub fn clear(tx: &Tx, scope: &Scope, team_id: TeamId) -> Result<()> {
-    tx.execute(&CLEAR, params![team_id.as_str(), scope.organization()])?;
-    Ok(())
+    tx.run(&CLEAR, params![team_id.as_str(), scope.organization()])
 }
 
 /// Removes a user from every team of an organization.
 pub fn leave_all(tx: &Tx, scope: &Scope, user_id: UserId) -> Result<()> {
-    tx.execute(&LEAVE, params![user_id.as_str(), scope.organization()])?;
-    Ok(())
+    tx.run(&LEAVE, params![user_id.as_str(), scope.organization()])
 }

@@ -1,21 +1,34 @@
 //! Teams.
 
 use podium_api::{DeploymentId, Named, OrganizationId, TeamId, UserId, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Tx, params, statements};
 
 use crate::Scope;
-use crate::columns::Columns;
 use crate::counters;
-use crate::listing::{Filter, Paging, Table, Total};
-use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
+use crate::record::record;
+use crate::stamp::{Stamp, stamp_joins};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "teams";
 
-macro_rules! columns {
-    () => {
-        concat!("t.id, t.name, t.description, t.organization_id, t.is_idp_managed, ", stamp_columns!())
-    };
+record! {
+    /// A team, without its roles.
+    #[derive(Clone, Debug)]
+    pub struct TeamRow as columns! {
+        /// Its id.
+        pub id: TeamId = id "t.id",
+        /// Its name.
+        pub name: String = get "t.name",
+        /// Its description.
+        pub description: String = get "t.description",
+        /// Its organization.
+        pub organization_id: OrganizationId = id "t.organization_id",
+        /// Whether an identity provider manages it.
+        pub is_idp_managed: bool = get "t.is_idp_managed",
+        /// Who made it and changed it.
+        pub stamp: Stamp = stamp,
+    }
 }
 
 const ORGANIZATION: &str = "t.organization_id = {}";
@@ -28,10 +41,7 @@ const OF_USER: &str = "t.id IN (SELECT m.team_id FROM team_members m WHERE m.use
 
 pub(crate) const TABLE: Table = Table {
     name: "teams",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[
         ("createdAt", "created_at"),
         ("updatedAt", "updated_at"),
@@ -39,6 +49,7 @@ pub(crate) const TABLE: Table = Table {
         ("description", "description"),
     ],
     filters: &[ORGANIZATION, NAMES, IN_WORKSPACE, ON_DEPLOYMENT, OF_USER],
+    ..Table::NAMED
 };
 
 statements! {
@@ -48,23 +59,6 @@ statements! {
     UPDATE = "UPDATE teams SET name = $4, name_key = $5, description = $6, version = version + 1, updated_at = $7, \
         updated_by = $8 WHERE id = $1 AND organization_id = $2 AND version = $3";
     DELETE = "DELETE FROM teams WHERE id = $1 AND organization_id = $2 AND version = $3";
-}
-
-/// A team, without its roles.
-#[derive(Clone, Debug)]
-pub struct TeamRow {
-    /// Its id.
-    pub id: TeamId,
-    /// Its name.
-    pub name: String,
-    /// Its description.
-    pub description: String,
-    /// Its organization.
-    pub organization_id: OrganizationId,
-    /// Whether an identity provider manages it.
-    pub is_idp_managed: bool,
-    /// Who made it and changed it.
-    pub stamp: Stamp,
 }
 
 /// Which teams to list.
@@ -81,83 +75,53 @@ pub struct ListFilter<'a> {
 }
 
 /// Reads a page of teams, and how many there are.
-pub fn list(
-    conn: &Conn,
-    scope: &Scope,
-    listed: &ListFilter<'_>,
-    paging: &Paging,
-) -> Result<(Vec<TeamRow>, u64)> {
-    let organization_id = scope.organization_id();
-    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+pub fn list(conn: &Conn, scope: &Scope, listed: &ListFilter<'_>, paging: &Paging) -> Result<Listed<TeamRow>> {
+    let mut filter = Filter::new(ORGANIZATION, scope.organization());
     filter.and(NAMES, Some(listed.name_keys).filter(|keys| !keys.is_empty()));
     filter.and(IN_WORKSPACE, listed.workspace_id.map(Named::as_str));
     filter.and(ON_DEPLOYMENT, listed.deployment_id.map(Named::as_str));
     filter.and(OF_USER, listed.user_id.as_ref().map(UserId::as_str));
-    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), TeamRow::read)
 }
 
 /// Reads a team.
 pub fn get(conn: &Conn, scope: &Scope, id: TeamId) -> Result<Option<TeamRow>> {
-    conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], TeamRow::read)
 }
 
 /// Adds a team.
 pub fn insert(tx: &Tx, scope: &Scope, team: &TeamRow, name_key: &str) -> Result<()> {
     let stamp = &team.stamp;
-    tx.execute(
-        &INSERT,
-        params![
-            team.id.as_str(),
-            scope.organization(),
-            &team.name,
-            name_key,
-            &team.description,
-            team.is_idp_managed,
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let values = params![
+        team.id.as_str(),
+        scope.organization(),
+        &team.name,
+        name_key,
+        &team.description,
+        team.is_idp_managed,
+    ];
+    tx.execute(&INSERT, &[values, &stamp.values()].concat())?;
     counters::add(tx, scope.organization_id(), KIND, team.id.id(), 1, 0)
 }
 
 /// Replaces the name and description of a team whose version is still the one before.
 pub fn update(tx: &Tx, scope: &Scope, team: &TeamRow, name_key: &str) -> Result<()> {
     let stamp = &team.stamp;
-    let rows = tx.execute(
-        &UPDATE,
-        params![
-            team.id.as_str(),
-            scope.organization(),
-            stamp.version - 1,
-            &team.name,
-            name_key,
-            &team.description,
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+    let values = params![
+        team.id.as_str(),
+        scope.organization(),
+        stamp.version - 1,
+        &team.name,
+        name_key,
+        &team.description,
+        stamp.updated_at.millis(),
+        stamp.updated_by.id.as_str(),
+    ];
+    tx.run_on_one(&UPDATE, values)
 }
 
 /// Removes a team of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: TeamId, version: i64) -> Result<()> {
-    let organization_id = scope.organization_id();
-    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
-        return Err(Error::Lost);
-    }
-    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
-}
-
-fn read(row: &Row<'_>) -> Result<TeamRow> {
-    Ok(TeamRow {
-        id: row.id(0)?,
-        name: row.get(1)?,
-        description: row.get(2)?,
-        organization_id: row.id(3)?,
-        is_idp_managed: row.get(4)?,
-        stamp: Stamp::read(row, 5)?,
-    })
+    tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)
 }

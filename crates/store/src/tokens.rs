@@ -2,12 +2,12 @@
 
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::{DeploymentId, EntityId, Named, Timestamp, TokenId, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Sql, Tx, params, statements};
+use podium_db::{Conn, Result, Row, Sql, Tx, params, statements};
 use podium_domain::{DeploymentReach, Reach};
 
 use crate::columns::Columns;
 use crate::counters;
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Housekeeper, Scope};
 
@@ -40,10 +40,7 @@ const ON_DAG_TAGS: &str = "t.id IN (SELECT g.subject_id FROM grants g WHERE g.or
 
 pub(crate) const TABLE: Table = Table {
     name: "api_tokens",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
-    joins: stamp_joins!(),
     sorts: &[
         ("createdAt", "created_at"),
         ("updatedAt", "updated_at"),
@@ -52,6 +49,7 @@ pub(crate) const TABLE: Table = Table {
         ("tokenStartAt", "start_at"),
     ],
     filters: &[ORGANIZATION, SCOPE, KINDS, REACHED, IN_WORKSPACE, ON_DEPLOYMENT, ON_DAG, ON_DAG_TAGS],
+    ..Table::NAMED
 };
 
 statements! {
@@ -143,10 +141,9 @@ pub fn list(
     scope: &Scope,
     listed: &ListFilter<'_>,
     paging: &Paging,
-) -> Result<(Vec<TokenRow>, u64)> {
-    let organization_id = scope.organization_id();
+) -> Result<Listed<TokenRow>> {
     let reached = reached(listed);
-    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+    let mut filter = Filter::new(ORGANIZATION, scope.organization());
     filter.and(REACHED, (!listed.everything).then_some(&reached));
     filter.and(SCOPE, listed.only_organization.then_some("ORGANIZATION"));
     filter.and(KINDS, listed.kind.map(TokenKind::as_str));
@@ -154,7 +151,7 @@ pub fn list(
     filter.and(ON_DEPLOYMENT, listed.deployment_id.map(Named::as_str));
     filter.and(ON_DAG, listed.dag_id);
     filter.and(ON_DAG_TAGS, Some(listed.dag_tags).filter(|tags| !tags.is_empty()));
-    let total = Total::Counter(organization_id.as_str(), KIND);
+    let total = Total::Counter(scope.organization(), KIND);
     TABLE.page(conn, filter, paging, total, read)
 }
 
@@ -178,30 +175,23 @@ pub fn get(conn: &Conn, scope: &Scope, id: TokenId) -> Result<Option<TokenRow>> 
 /// Adds a token.
 pub fn insert(tx: &Tx, scope: &Scope, token: &TokenRow, name_key: &str) -> Result<()> {
     let (organization_id, home, stamp) = (scope.organization_id(), token.home, &token.stamp);
-    tx.execute(
-        &INSERT,
-        params![
-            token.id.as_str(),
-            organization_id.as_str(),
-            token.scope.as_str(),
-            home.entity_id.as_str(),
-            home.workspace_id.as_ref().map_or("", WorkspaceId::as_str),
-            home.deployment_id.as_ref().map_or("", DeploymentId::as_str),
-            &token.name,
-            name_key,
-            &token.description,
-            token.kind.as_str(),
-            &token.short_token,
-            token.expiry_period_in_days,
-            token.start_at.millis(),
-            token.end_at.map(Timestamp::millis),
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let values = params![
+        token.id.as_str(),
+        organization_id.as_str(),
+        token.scope.as_str(),
+        home.entity_id.as_str(),
+        home.workspace_id.as_ref().map_or("", WorkspaceId::as_str),
+        home.deployment_id.as_ref().map_or("", DeploymentId::as_str),
+        &token.name,
+        name_key,
+        &token.description,
+        token.kind.as_str(),
+        &token.short_token,
+        token.expiry_period_in_days,
+        token.start_at.millis(),
+        token.end_at.map(Timestamp::millis),
+    ];
+    tx.execute(&INSERT, &[values, &stamp.values()].concat())?;
     counters::add(tx, organization_id, KIND, token.id.id(), 1, 0)
 }
 
@@ -218,7 +208,7 @@ pub fn rename(tx: &Tx, scope: &Scope, token: &TokenRow, name_key: &str) -> Resul
         stamp.updated_at.millis(),
         stamp.updated_by.id.as_str(),
     ];
-    one(tx.execute(&RENAME, params)?)
+    tx.run_on_one(&RENAME, params)
 }
 
 /// Notes a new value of a token whose version is still the one before.
@@ -233,21 +223,20 @@ pub fn rotate(tx: &Tx, scope: &Scope, token: &TokenRow) -> Result<()> {
         token.end_at.map(Timestamp::millis),
         stamp.updated_by.id.as_str(),
     ];
-    one(tx.execute(&ROTATE, params)?)
+    tx.run_on_one(&ROTATE, params)
 }
 
 /// Advances the version of a token, which is still the one before `stamp`'s.
 pub fn touch(tx: &Tx, scope: &Scope, id: TokenId, stamp: &Stamp) -> Result<()> {
     let (organization_id, version) = (scope.organization_id(), stamp.version - 1);
     let (at, by) = (stamp.updated_at.millis(), stamp.updated_by.id);
-    one(tx.execute(&TOUCH, params![id.as_str(), organization_id.as_str(), version, at, by.as_str()])?)
+    tx.run_on_one(&TOUCH, params![id.as_str(), organization_id.as_str(), version, at, by.as_str()])
 }
 
 /// Removes a token of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: TokenId, version: i64) -> Result<()> {
-    let organization_id = scope.organization_id();
-    one(tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])?)?;
-    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
+    tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)
 }
 
 /// Removes every token of a workspace and its deployments; returns which.
@@ -268,29 +257,22 @@ pub fn move_deployment(
     workspace_id: WorkspaceId,
 ) -> Result<()> {
     let params = params![deployment_id.as_str(), scope.organization(), workspace_id.as_str()];
-    tx.execute(&MOVE_DEPLOYMENT, params)?;
-    Ok(())
+    tx.run(&MOVE_DEPLOYMENT, params)
 }
 
 fn delete_of(tx: &Tx, scope: &Scope, of: &Sql, entity_id: EntityId) -> Result<Vec<TokenId>> {
-    let organization_id = scope.organization_id();
-    let params = params![entity_id.as_str(), organization_id.as_str()];
+    let params = params![entity_id.as_str(), scope.organization()];
     let ids: Vec<TokenId> = tx.query(of, params, |row| row.id(0))?;
     for id in &ids {
-        tx.execute(&DELETE_BY_ID, params![id.as_str(), organization_id.as_str()])?;
-        counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
+        tx.execute(&DELETE_BY_ID, params![id.as_str(), scope.organization()])?;
+        counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     }
     Ok(ids)
 }
 
 /// Notes when a token was last used.
 pub fn used(tx: &Tx, _: &Housekeeper, id: TokenId, at: Timestamp) -> Result<()> {
-    tx.execute(&USED, params![id.as_str(), at.millis()])?;
-    Ok(())
-}
-
-fn one(rows: u64) -> Result<()> {
-    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+    tx.run(&USED, params![id.as_str(), at.millis()])
 }
 
 fn read(row: &Row<'_>) -> Result<TokenRow> {

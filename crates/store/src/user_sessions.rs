@@ -9,7 +9,7 @@ use podium_api::{CredentialId, SessionId, Timestamp, UserId};
 use podium_db::{Conn, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::{Doorkeeper, Housekeeper};
 
 macro_rules! columns {
@@ -34,12 +34,11 @@ const WORKS: &str = works!("{}");
 
 pub(crate) const TABLE: Table = Table {
     name: "user_sessions",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: "",
     sorts: &[("createdAt", "created_at"), ("lastUsedAt", "last_used_at")],
     filters: &[USER, WORKS],
+    ..Table::NAMED
 };
 
 statements! {
@@ -88,7 +87,7 @@ pub fn list(
     user_id: UserId,
     paging: &Paging,
     now: Timestamp,
-) -> Result<(Vec<UserSessionRow>, u64)> {
+) -> Result<Listed<UserSessionRow>> {
     let mut filter = Filter::new(USER, user_id.as_str());
     filter.and(WORKS, Some(now.millis()));
     TABLE.page(conn, filter, paging, Total::Count, read)
@@ -107,34 +106,29 @@ pub fn get(
 
 /// Adds a session.
 pub fn insert(tx: &Tx, _: &Doorkeeper, user_id: UserId, session: &UserSessionRow) -> Result<()> {
-    tx.execute(
-        &INSERT,
-        params![
-            session.id.as_str(),
-            user_id.as_str(),
-            session.token_id.as_str(),
-            session.origin.kind.as_str(),
-            session.origin.client_name.as_str(),
-            session.origin.address.as_str(),
-            session.origin.user_agent.as_str(),
-            session.created_at.millis(),
-            session.last_used_at.millis(),
-            session.expires_at.map(Timestamp::millis),
-        ],
-    )?;
-    Ok(())
+    let values = params![
+        session.id.as_str(),
+        user_id.as_str(),
+        session.token_id.as_str(),
+        session.origin.kind.as_str(),
+        session.origin.client_name.as_str(),
+        session.origin.address.as_str(),
+        session.origin.user_agent.as_str(),
+        session.created_at.millis(),
+        session.last_used_at.millis(),
+        session.expires_at.map(Timestamp::millis),
+    ];
+    tx.run(&INSERT, values)
 }
 
 /// Notes when a session was last used.
 pub fn used(tx: &Tx, _: &Housekeeper, id: SessionId, at: Timestamp) -> Result<()> {
-    tx.execute(&USED, params![id.as_str(), at.millis()])?;
-    Ok(())
+    tx.run(&USED, params![id.as_str(), at.millis()])
 }
 
 /// Removes a session that has ended.
 pub fn delete(tx: &Tx, _: &Doorkeeper, id: SessionId) -> Result<()> {
-    tx.execute(&DELETE, params![id.as_str()])?;
-    Ok(())
+    tx.run(&DELETE, params![id.as_str()])
 }
 
 /// Drops some sessions that expired before a time; returns how many.

@@ -6,7 +6,7 @@ use podium_api::{DeploymentId, Named, OrganizationId, Timestamp, UserId, Workspa
 use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
 
 use crate::columns::Columns;
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::{Doorkeeper, Founder, Scope, counters, pictures, subjects};
 
 /// The kind of their counter and their changes.
@@ -169,19 +169,13 @@ impl Invitee {
 }
 
 /// Reads a page of users, and how many there are.
-pub fn list(
-    conn: &Conn,
-    scope: &Scope,
-    listed: &ListFilter<'_>,
-    paging: &Paging,
-) -> Result<(Vec<UserRow>, u64)> {
-    let organization_id = scope.organization_id();
-    let mut filter = Filter::new(ORGANIZATION, organization_id.as_str());
+pub fn list(conn: &Conn, scope: &Scope, listed: &ListFilter<'_>, paging: &Paging) -> Result<Listed<UserRow>> {
+    let mut filter = Filter::new(ORGANIZATION, scope.organization());
     filter.and(IN_WORKSPACE, listed.workspace_id.map(Named::as_str));
     filter.and(ON_DEPLOYMENT, listed.deployment_id.map(Named::as_str));
     filter.and(ON_DAGS, listed.dags);
     filter.and(ON_DAG_TAGS, listed.dag_tags);
-    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
 }
 
 /// Reads a user of an organization.
@@ -263,8 +257,7 @@ pub fn set_password(
 
 /// Makes transactions that change an account or its sessions wait for each other.
 pub fn lock(tx: &Tx, _: &Doorkeeper, id: UserId) -> Result<()> {
-    tx.execute(&LOCK, params![id.as_str()])?;
-    Ok(())
+    tx.run(&LOCK, params![id.as_str()])
 }
 
 /// Sets the full name of an account.
@@ -277,8 +270,7 @@ pub fn rename(
     at: Timestamp,
 ) -> Result<()> {
     tx.execute(&RENAME, params![id.as_str(), full_name, at.millis()])?;
-    tx.execute(&RENAME_MEMBERSHIPS, params![id.as_str(), full_name_key, at.millis()])?;
-    Ok(())
+    tx.run(&RENAME_MEMBERSHIPS, params![id.as_str(), full_name_key, at.millis()])
 }
 
 /// Makes a user a member of an organization.
@@ -290,31 +282,28 @@ pub fn join(
     status: UserStatus,
     at: Timestamp,
 ) -> Result<()> {
-    let organization_id = scope.organization_id();
     tx.execute(
         &JOIN,
-        params![organization_id.as_str(), id.as_str(), status.as_str(), keys.0, keys.1, at.millis()],
+        params![scope.organization(), id.as_str(), status.as_str(), keys.0, keys.1, at.millis()],
     )?;
-    counters::add(tx, organization_id, KIND, id.id(), 1, 0)
+    counters::add(tx, scope.organization_id(), KIND, id.id(), 1, 0)
 }
 
 /// Sets the state of a member.
 pub fn set_status(tx: &Tx, scope: &Scope, id: UserId, status: UserStatus, at: Timestamp) -> Result<()> {
-    tx.execute(&SET_STATUS, params![scope.organization(), id.as_str(), status.as_str(), at.millis()])?;
-    Ok(())
+    tx.run(&SET_STATUS, params![scope.organization(), id.as_str(), status.as_str(), at.millis()])
 }
 
 /// Advances the version of a member, which is still `version`.
 pub fn touch(tx: &Tx, scope: &Scope, id: UserId, version: i64, at: Timestamp) -> Result<()> {
     let params = params![scope.organization(), id.as_str(), version, at.millis()];
-    if tx.execute(&TOUCH, params)? == 1 { Ok(()) } else { Err(Error::Lost) }
+    tx.run_on_one(&TOUCH, params)
 }
 
 /// Ends a membership.
 pub fn leave(tx: &Tx, scope: &Scope, id: UserId) -> Result<()> {
-    let organization_id = scope.organization_id();
-    if tx.execute(&LEAVE, params![organization_id.as_str(), id.as_str()])? == 1 {
-        counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
+    if tx.execute(&LEAVE, params![scope.organization(), id.as_str()])? == 1 {
+        counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     }
     Ok(())
 }

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 
 use podium_api::enums::{EventType, WebhookDeliveryState as State};
 use podium_api::events::EventData;
-use podium_api::{Timestamp, WebhookDeliveryId, WebhookId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_api::webhooks::WebhookDelivery;
+use podium_api::{One, Timestamp, WebhookDeliveryId, WebhookId};
+use podium_db::{Conn, Result, Row, Tx, params, statements};
 use podium_domain::events::Cursor;
 
 use crate::columns::Columns;
 use crate::events::EventRow;
+use crate::record::Reader;
 use crate::webhooks::{WebhookRow, counted};
 use crate::{Housekeeper, Scope, Steward, webhooks, work};
 
@@ -22,8 +24,8 @@ pub const KIND: &str = "webhook_deliveries";
 
 macro_rules! columns {
     () => {
-        "SELECT d.id, d.transaction_id, d.sequence, d.event_type, d.state, d.attempts, d.next_attempt_at, \
-         d.last_attempt_at, d.last_status, d.last_response, d.last_error, d.last_duration, d.version, d.created_at \
+        "SELECT d.version, d.id, d.transaction_id, d.sequence, d.event_type, d.state, d.attempts, d.next_attempt_at, \
+         d.last_attempt_at, d.last_status, d.last_response, d.last_error, d.last_duration, d.created_at \
          FROM webhook_deliveries d "
     };
 }
@@ -114,37 +116,6 @@ pub struct Attempt {
     pub duration: i64,
 }
 
-/// A delivery.
-#[derive(Clone, Debug)]
-pub struct DeliveryRow {
-    /// Its id.
-    pub id: WebhookDeliveryId,
-    /// The position of its event.
-    pub event: Cursor,
-    /// The type of its event.
-    pub event_type: EventType,
-    /// What has become of it.
-    pub state: State,
-    /// How often it was tried.
-    pub attempts: i64,
-    /// When it is tried next.
-    pub next_attempt_at: Option<Timestamp>,
-    /// When it was last tried.
-    pub last_attempt_at: Option<Timestamp>,
-    /// The status of the last answer.
-    pub last_status: Option<i64>,
-    /// The beginning of the last answer.
-    pub last_response: String,
-    /// Why the last attempt failed.
-    pub last_error: String,
-    /// How long the last attempt took.
-    pub last_duration: Option<i64>,
-    /// Advanced by every change.
-    pub version: i64,
-    /// When the event was taken from the stream.
-    pub created_at: Timestamp,
-}
-
 /// Adds the deliveries of a webhook that takes events from the stream, due now.
 pub fn insert(
     tx: &Tx,
@@ -208,19 +179,17 @@ pub fn claim(tx: &Tx, _: &Steward, due: &[Due], until: Timestamp, now: Timestamp
 
 /// Writes the result of a claimed attempt, unless another one was claimed or asked for meanwhile; returns whether it did.
 pub fn record(tx: &Tx, _: &Steward, webhook: WebhookId, claimed: &Due, attempt: &Attempt) -> Result<bool> {
-    let rows = tx.execute(
-        &RECORD,
-        params![
-            claimed.id.as_str(),
-            claimed.version,
-            attempt.state.as_str(),
-            attempt.next_attempt_at.map(Timestamp::millis),
-            attempt.status.map(i64::from),
-            &attempt.response,
-            &attempt.error,
-            attempt.duration,
-        ],
-    )?;
+    let values = params![
+        claimed.id.as_str(),
+        claimed.version,
+        attempt.state.as_str(),
+        attempt.next_attempt_at.map(Timestamp::millis),
+        attempt.status.map(i64::from),
+        &attempt.response,
+        &attempt.error,
+        attempt.duration,
+    ];
+    let rows = tx.execute(&RECORD, values)?;
     let is_written = rows == 1;
     if is_written && attempt.state != State::Pending {
         counted(tx, webhook, -1, 0)?;
@@ -236,7 +205,7 @@ pub fn list(
     state: Option<State>,
     before: Option<Cursor>,
     limit: u32,
-) -> Result<Vec<DeliveryRow>> {
+) -> Result<Vec<One<WebhookDelivery>>> {
     let end = Cursor { transaction_id: i64::MAX, sequence: i64::MAX };
     let Cursor { transaction_id, sequence } = before.unwrap_or(end);
     let (webhook_id, organization_id) = (webhook_id.as_str(), scope.organization());
@@ -258,7 +227,7 @@ pub fn get(
     scope: &Scope,
     webhook_id: WebhookId,
     id: WebhookDeliveryId,
-) -> Result<Option<DeliveryRow>> {
+) -> Result<Option<One<WebhookDelivery>>> {
     conn.query_opt(&GET, params![id.as_str(), webhook_id.as_str(), scope.organization()], read)
 }
 
@@ -267,13 +236,11 @@ pub fn again(
     tx: &Tx,
     scope: &Scope,
     webhook_id: WebhookId,
-    delivery: &DeliveryRow,
+    One { version, body: delivery }: &One<WebhookDelivery>,
     now: Timestamp,
 ) -> Result<()> {
-    let params = params![delivery.id.as_str(), scope.organization(), delivery.version, now.millis()];
-    if tx.execute(&AGAIN, params)? != 1 {
-        return Err(Error::Lost);
-    }
+    let params = params![delivery.id.as_str(), scope.organization(), *version, now.millis()];
+    tx.run_on_one(&AGAIN, params)?;
     if delivery.state != State::Pending {
         counted(tx, webhook_id, 1, 0)?;
     }
@@ -308,20 +275,23 @@ pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<
     Ok(removed.len() as u64)
 }
 
-fn read(row: &Row<'_>) -> Result<DeliveryRow> {
-    Ok(DeliveryRow {
-        id: row.id(0)?,
-        event: Cursor { transaction_id: row.get(1)?, sequence: row.get(2)? },
-        event_type: row.word(3)?,
-        state: row.word(4)?,
-        attempts: row.get(5)?,
-        next_attempt_at: row.time_opt(6)?,
-        last_attempt_at: row.time_opt(7)?,
-        last_status: row.get(8)?,
-        last_response: row.get(9)?,
-        last_error: row.get(10)?,
-        last_duration: row.get(11)?,
-        version: row.get(12)?,
-        created_at: row.time(13)?,
-    })
+fn read(row: &Row<'_>) -> Result<One<WebhookDelivery>> {
+    let said = |text: String| Some(text).filter(|text| !text.is_empty());
+    let mut next = Reader::new(row);
+    let version = next.get()?;
+    let body = WebhookDelivery {
+        id: next.id()?,
+        event_id: next.cursor()?.to_string(),
+        event_type: next.word()?,
+        state: next.word()?,
+        attempts: next.get()?,
+        next_attempt_at: next.time_opt()?,
+        last_attempt_at: next.time_opt()?,
+        last_status: next.get::<Option<i64>>()?.and_then(|status| u16::try_from(status).ok()),
+        last_response: said(next.get()?),
+        last_error: said(next.get()?),
+        last_duration_millis: next.get::<Option<i64>>()?.map(i64::unsigned_abs),
+        created_at: next.time()?,
+    };
+    Ok(One { version, body })
 }

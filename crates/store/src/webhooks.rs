@@ -1,13 +1,13 @@
 //! Webhooks: where events are sent, and how far each has come in the stream.
 
 use podium_api::{DeploymentId, OrganizationId, Timestamp, WebhookId, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
 use podium_domain::UserText;
 use podium_domain::events::{Cursor, NewEvent, Resource};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{Columns, document, texts};
-use crate::listing::{Filter, Paging, Table, Total};
+use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 use crate::{Housekeeper, Scope, Steward, changes, counters, events, work};
 
@@ -38,15 +38,8 @@ macro_rules! behind {
 
 const ORGANIZATION: &str = "t.organization_id = {}";
 
-pub(crate) const TABLE: Table = Table {
-    name: "webhooks",
-    key: "id",
-    on: "t.id = page.key",
-    columns: columns!(),
-    joins: stamp_joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
-    filters: &[ORGANIZATION],
-};
+pub(crate) const TABLE: Table =
+    Table { name: "webhooks", columns: columns!(), filters: &[ORGANIZATION], ..Table::NAMED };
 
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM webhooks t", stamp_joins!(),
@@ -163,10 +156,9 @@ impl WebhookRow {
 }
 
 /// Reads a page of webhooks, and how many there are.
-pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<(Vec<WebhookRow>, u64)> {
-    let organization_id = scope.organization_id();
-    let filter = Filter::new(ORGANIZATION, organization_id.as_str());
-    TABLE.page(conn, filter, paging, Total::Counter(organization_id.as_str(), KIND), read)
+pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<Listed<WebhookRow>> {
+    let filter = Filter::new(ORGANIZATION, scope.organization());
+    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
 }
 
 /// Reads a webhook of the organization.
@@ -203,27 +195,21 @@ pub fn known_places(
 /// Adds a webhook.
 pub fn insert(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> Result<()> {
     let (stamp, Cursor { transaction_id, sequence }) = (&webhook.stamp, webhook.position);
-    tx.execute(
-        &INSERT,
-        params![
-            webhook.id.as_str(),
-            scope.organization(),
-            &webhook.name,
-            name_key,
-            &webhook.description,
-            webhook.url.sealed()?,
-            &document(&webhook.filter)?,
-            webhook.is_enabled,
-            &webhook.sealed_secret,
-            transaction_id,
-            sequence,
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let filter = document(&webhook.filter)?;
+    let values = params![
+        webhook.id.as_str(),
+        scope.organization(),
+        &webhook.name,
+        name_key,
+        &webhook.description,
+        webhook.url.sealed()?,
+        &filter,
+        webhook.is_enabled,
+        &webhook.sealed_secret,
+        transaction_id,
+        sequence,
+    ];
+    tx.execute(&INSERT, &[values, &stamp.values()].concat())?;
     counters::add(tx, scope.organization_id(), KIND, webhook.id.id(), 1, 0)
 }
 
@@ -232,29 +218,25 @@ pub fn insert(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> R
 pub fn update(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> Result<()> {
     let stamp = &webhook.stamp;
     let (previous, until) = webhook.previous_secret.clone().unzip();
-    let rows = tx.execute(
-        &UPDATE,
-        params![
-            webhook.id.as_str(),
-            scope.organization(),
-            stamp.version - 1,
-            &webhook.name,
-            name_key,
-            &webhook.description,
-            webhook.url.sealed()?,
-            &document(&webhook.filter)?,
-            webhook.is_enabled,
-            webhook.disabled_reason.as_str(),
-            &webhook.sealed_secret,
-            previous.as_deref(),
-            until.map(Timestamp::millis),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    if rows != 1 {
-        return Err(Error::Lost);
-    }
+    let filter = document(&webhook.filter)?;
+    let values = params![
+        webhook.id.as_str(),
+        scope.organization(),
+        stamp.version - 1,
+        &webhook.name,
+        name_key,
+        &webhook.description,
+        webhook.url.sealed()?,
+        &filter,
+        webhook.is_enabled,
+        webhook.disabled_reason.as_str(),
+        &webhook.sealed_secret,
+        previous.as_deref(),
+        until.map(Timestamp::millis),
+        stamp.updated_at.millis(),
+        stamp.updated_by.id.as_str(),
+    ];
+    tx.run_on_one(&UPDATE, values)?;
     work::add(tx, KIND, webhook.id.id(), stamp.updated_at, stamp.updated_at)
 }
 
@@ -276,21 +258,18 @@ pub fn seal_urls(
 /// Moves a webhook forward to a position: what was before it is not sent.
 pub fn skip_to(tx: &Tx, scope: &Scope, id: WebhookId, to: Cursor) -> Result<()> {
     let Cursor { transaction_id, sequence } = to;
-    tx.execute(&SKIP, params![id.as_str(), scope.organization(), transaction_id, sequence]).map(drop)
+    tx.run(&SKIP, params![id.as_str(), scope.organization(), transaction_id, sequence])
 }
 
 /// Forgets that attempts have failed: what they failed with has been changed.
 pub fn forgive(tx: &Tx, scope: &Scope, id: WebhookId) -> Result<()> {
-    tx.execute(&FORGIVE, params![id.as_str(), scope.organization()]).map(drop)
+    tx.run(&FORGIVE, params![id.as_str(), scope.organization()])
 }
 
 /// Removes a webhook of this version; its loop removes what is left of it.
 pub fn delete(tx: &Tx, scope: &Scope, id: WebhookId, version: i64, now: Timestamp) -> Result<()> {
-    let organization_id = scope.organization_id();
-    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
-        return Err(Error::Lost);
-    }
-    counters::add(tx, organization_id, KIND, id.id(), -1, 1)?;
+    tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;
     work::add(tx, KIND, id.id(), now, now)
 }
 
@@ -311,17 +290,17 @@ pub fn advance(
 
 /// Counts deliveries that became pending (or, below zero, ended), and such that were added or removed.
 pub(crate) fn counted(tx: &Tx, id: WebhookId, pending: i64, kept: i64) -> Result<()> {
-    tx.execute(&COUNTED, params![id.as_str(), pending, kept]).map(drop)
+    tx.run(&COUNTED, params![id.as_str(), pending, kept])
 }
 
 /// Notes that an attempt has succeeded.
 pub fn succeeded(tx: &Tx, _: &Steward, id: WebhookId) -> Result<()> {
-    tx.execute(&SUCCEEDED, params![id.as_str()]).map(drop)
+    tx.run(&SUCCEEDED, params![id.as_str()])
 }
 
 /// Notes that an attempt has failed.
 pub fn failed(tx: &Tx, _: &Steward, id: WebhookId, now: Timestamp) -> Result<()> {
-    tx.execute(&FAILED, params![id.as_str(), now.millis()]).map(drop)
+    tx.run(&FAILED, params![id.as_str(), now.millis()])
 }
 
 /// Switches a webhook off, unless somebody has, and writes the event that says so.
@@ -334,17 +313,8 @@ pub fn disable(
 ) -> Result<()> {
     let disabled = tx.query_opt(&DISABLE, params![webhook.id.as_str(), reason.as_str()], |row| row.get(0))?;
     let Some(version) = disabled else { return Ok(()) };
-    let (scope, id) = (system.scope(webhook.organization_id), webhook.id.to_string());
-    let organization_id = Some(webhook.organization_id.to_string());
-    let change = podium_db::Change {
-        kind: KIND,
-        id,
-        organization_id,
-        workspace_id: None,
-        deployment_id: None,
-        version,
-    };
-    changes::append(tx, &scope, now, change)?;
+    let scope = system.scope(webhook.organization_id);
+    changes::append(tx, &scope, now, Change::new(KIND, &webhook.id, version))?;
     let about = webhook.about().in_status("DISABLED", Some(reason));
     let event = podium_api::enums::EventType::WebhookDisabled;
     events::append(tx, &scope, now, &NewEvent::new(event, webhook.organization_id, about, None))

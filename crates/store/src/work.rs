@@ -10,17 +10,75 @@
 //! node.
 
 use podium_api::{DeploymentId, Id, Timestamp};
-use podium_db::{Change, Conn, Result, Row, Tx, params, statements};
+use podium_db::{Change, Conn, Result, Tx, params, statements};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Steward;
 use crate::columns::{Columns, document};
+use crate::record::record;
 
 /// The kind of the change that announces work.
 pub const KIND: &str = "work";
 /// The node of work that any node may do.
 pub const ANY_NODE: &str = "";
+
+record! {
+    /// Work as an operator sees it.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Pending as pending_columns! {
+        /// The kind of resource to reconcile.
+        pub kind: String = get "kind",
+        /// The resource.
+        pub id: Id = id "id",
+        /// When it is due, or when its lease ends.
+        pub due_at: Timestamp = time "due_at",
+        /// Since when it has been pending.
+        pub since: Timestamp = time "since",
+        /// How often it has been tried.
+        pub attempts: i64 = get "attempts",
+        /// Why it is not settled yet.
+        pub reason: String = get "reason",
+        /// Who holds it; empty if nobody does.
+        pub holder: String = get "holder",
+    }
+}
+
+record! {
+    /// A claimed work item.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Claim as claim_columns! {
+        /// The kind of resource to reconcile.
+        pub kind: String = get "work.kind",
+        /// The resource.
+        pub id: Id = id "work.id",
+        /// Its signal when it was claimed.
+        pub signal: i64 = get "work.signal",
+        /// How often it has been tried since it last made progress, this time included.
+        pub attempts: i64 = get "work.attempts",
+        /// Since when it has been pending.
+        pub since: Timestamp = time "work.since",
+    }
+}
+
+record! {
+    /// How much work of a kind there is.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Backlog as backlog_columns! {
+        /// The kind.
+        pub kind: String = get "kind",
+        /// All of it.
+        pub pending: i64 = get "COUNT(*)",
+        /// Items that are due and not held.
+        pub due: i64 = get "SUM(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END)",
+        /// Items that are held.
+        pub held: i64 = get "SUM(CASE WHEN holder <> '' THEN 1 ELSE 0 END)",
+        /// Items that have been tried more than once.
+        pub retried: i64 = get "SUM(CASE WHEN attempts > 1 THEN 1 ELSE 0 END)",
+        /// Since when the oldest due item has been due.
+        pub oldest_due_at: Option<Timestamp> = time_opt "MIN(CASE WHEN due_at <= $1 THEN due_at END)",
+    }
+}
 
 /// The effect of enqueueing a row again: it is due no later than before, and counts as new unless it is held.
 macro_rules! asked_again {
@@ -30,12 +88,6 @@ macro_rules! asked_again {
           since = CASE WHEN excluded.since < work.since THEN excluded.since ELSE work.since END, \
           attempts = CASE WHEN work.holder = '' THEN 0 ELSE work.attempts END, \
           node_id = excluded.node_id, location = COALESCE(excluded.location, work.location)"
-    };
-}
-
-macro_rules! pending_columns {
-    () => {
-        "SELECT kind, id, due_at, since, attempts, reason, holder FROM work"
     };
 }
 
@@ -65,11 +117,11 @@ statements! {
          SELECT $1, id, $2, $2, 1, 0, '', '', '' FROM clusters WHERE 1 = 1",
         asked_again!()
     );
-    CLAIM = "WITH picked AS MATERIALIZED (SELECT kind, id FROM work WHERE kind = $1 AND node_id = $6 AND due_at <= $2 \
+    CLAIM = concat!("WITH picked AS MATERIALIZED (SELECT kind, id FROM work WHERE kind = $1 AND node_id = $6 AND due_at <= $2 \
         ORDER BY due_at LIMIT $3 SKIPLOCKED) \
         UPDATE work SET holder = $4, due_at = $5, attempts = work.attempts + 1 FROM picked \
         WHERE work.kind = picked.kind AND work.id = picked.id \
-        RETURNING work.kind, work.id, work.signal, work.attempts, work.since";
+        RETURNING ", claim_columns!());
     SETTLE = "DELETE FROM work WHERE kind = $1 AND id = $2 AND holder = $3 AND signal = $4";
     REOPEN = "UPDATE work SET holder = '', due_at = $4, since = $4, attempts = 0, reason = '' \
         WHERE kind = $1 AND id = $2 AND holder = $3";
@@ -87,26 +139,9 @@ statements! {
         AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = w.id) \
         AND NOT EXISTS (SELECT 1 FROM placements p WHERE p.deployment_id = w.id AND p.node_id <> '' AND p.node_id <> $2) \
         ORDER BY w.id";
-    PENDING = concat!(pending_columns!(), " ORDER BY due_at, kind, id LIMIT $1");
-    PENDING_OF = concat!(pending_columns!(), " WHERE kind = $2 ORDER BY due_at, id LIMIT $1");
-    COUNT = "SELECT kind, COUNT(*), SUM(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END), \
-        SUM(CASE WHEN holder <> '' THEN 1 ELSE 0 END), SUM(CASE WHEN attempts > 1 THEN 1 ELSE 0 END), \
-        MIN(CASE WHEN due_at <= $1 THEN due_at END) FROM work GROUP BY kind ORDER BY kind";
-}
-
-/// A claimed work item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// The kind of resource to reconcile.
-    pub kind: String,
-    /// The resource.
-    pub id: Id,
-    /// Its signal when it was claimed.
-    pub signal: i64,
-    /// How often it has been tried since it last made progress, this time included.
-    pub attempts: i64,
-    /// Since when it has been pending.
-    pub since: Timestamp,
+    PENDING = concat!("SELECT ", pending_columns!(), " FROM work ORDER BY due_at, kind, id LIMIT $1");
+    PENDING_OF = concat!("SELECT ", pending_columns!(), " FROM work WHERE kind = $2 ORDER BY due_at, id LIMIT $1");
+    COUNT = concat!("SELECT ", backlog_columns!(), " FROM work GROUP BY kind ORDER BY kind");
 }
 
 /// How a held item is rescheduled.
@@ -120,42 +155,6 @@ pub struct Reschedule {
     pub attempts: i64,
     /// Why it is not settled.
     pub reason: String,
-}
-
-/// Work as an operator sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
-    /// The kind of resource to reconcile.
-    pub kind: String,
-    /// The resource.
-    pub id: Id,
-    /// When it is due, or when its lease ends.
-    pub due_at: Timestamp,
-    /// Since when it has been pending.
-    pub since: Timestamp,
-    /// How often it has been tried.
-    pub attempts: i64,
-    /// Why it is not settled yet.
-    pub reason: String,
-    /// Who holds it; empty if nobody does.
-    pub holder: String,
-}
-
-/// How much work of a kind there is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Backlog {
-    /// The kind.
-    pub kind: String,
-    /// All of it.
-    pub pending: i64,
-    /// Items that are due and not held.
-    pub due: i64,
-    /// Items that are held.
-    pub held: i64,
-    /// Items that have been tried more than once.
-    pub retried: i64,
-    /// Since when the oldest due item has been due.
-    pub oldest_due_at: Option<Timestamp>,
 }
 
 /// Enqueues a resource for reconciliation at a given time.
@@ -181,7 +180,7 @@ fn put(
     location: Option<&str>,
 ) -> Result<()> {
     tx.post(&ENQUEUE, params![kind, id.as_str(), due_at.millis(), since.millis(), location])?;
-    announce(tx, id.to_string());
+    announce(tx, id.as_str());
     Ok(())
 }
 
@@ -217,7 +216,7 @@ pub fn enqueue_deployment(tx: &Tx, _: &Steward, id: DeploymentId, now: Timestamp
     let is_known =
         tx.execute(&ENQUEUE_DEPLOYMENT, params![crate::deployments::KIND, id.as_str(), now.millis()])? > 0;
     if is_known {
-        announce(tx, id.to_string());
+        announce(tx, id.as_str());
     }
     Ok(())
 }
@@ -226,14 +225,13 @@ pub fn enqueue_deployment(tx: &Tx, _: &Steward, id: DeploymentId, now: Timestamp
 pub fn enqueue_everything(tx: &Tx, _: &Steward, now: Timestamp) -> Result<u64> {
     let clusters = tx.execute(&ENQUEUE_CLUSTERS, params![crate::clusters::KIND, now.millis()])?;
     let deployments = tx.execute(&ENQUEUE_DEPLOYMENTS, params![crate::deployments::KIND, now.millis()])?;
-    announce(tx, String::new());
+    announce(tx, "");
     Ok(clusters + deployments)
 }
 
 /// Notifies this process and the other replicas that there is work.
-fn announce(tx: &Tx, id: String) {
-    let (organization_id, workspace_id, deployment_id) = (None, None, None);
-    tx.announce(Change { kind: KIND, id, organization_id, workspace_id, deployment_id, version: 0 });
+fn announce(tx: &Tx, id: &str) {
+    tx.announce(Change::new(KIND, &id, 0));
 }
 
 /// Claims some due items of a kind without a node, the longest due first, until the lease ends.
@@ -259,15 +257,7 @@ pub fn claim_of(
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<Claim>> {
-    tx.query(&CLAIM, params![kind, now.millis(), limit, holder, lease_ends.millis(), node], |row| {
-        Ok(Claim {
-            kind: row.get(0)?,
-            id: row.id(1)?,
-            signal: row.get(2)?,
-            attempts: row.get(3)?,
-            since: row.time(4)?,
-        })
-    })
+    tx.query(&CLAIM, params![kind, now.millis(), limit, holder, lease_ends.millis(), node], Claim::read)
 }
 
 /// The deleted deployments that are still to be cleaned up, without those that are placed on another node than this one.
@@ -301,21 +291,21 @@ pub fn reschedule(
     if rows == 0 {
         return reopen(tx, holder, claim, now);
     }
-    announce(tx, claim.id.to_string());
+    announce(tx, claim.id.as_str());
     Ok(true)
 }
 
 /// Reopens an item that was enqueued again while it was held: it is new, and due now.
 fn reopen(tx: &Tx, holder: &str, claim: &Claim, now: Timestamp) -> Result<bool> {
     let rows = tx.execute(&REOPEN, params![&claim.kind, claim.id.as_str(), holder, now.millis()])?;
-    announce(tx, claim.id.to_string());
+    announce(tx, claim.id.as_str());
     Ok(rows == 1)
 }
 
 /// Releases all items of a holder, as if they had never been tried.
 pub fn release(tx: &Tx, _: &Steward, holder: &str, now: Timestamp) -> Result<u64> {
     let rows = tx.execute(&RELEASE, params![holder, now.millis()])?;
-    announce(tx, String::new());
+    announce(tx, "");
     Ok(rows)
 }
 
@@ -347,47 +337,26 @@ pub fn next_due_of(conn: &Conn, _: &Steward, (kind, node): (&str, &str)) -> Resu
 /// Assigns the work on a resource to a node.
 pub(crate) fn assign(tx: &Tx, kind: &str, id: Id, node_id: &str) -> Result<()> {
     tx.execute(&ASSIGN, params![kind, id.as_str(), node_id])?;
-    announce(tx, id.to_string());
+    announce(tx, id.as_str());
     Ok(())
 }
 
 /// Unassigns all work of a node, due now.
 pub(crate) fn unassign(tx: &Tx, kind: &str, node_id: &str, now: Timestamp) -> Result<u64> {
     let rows = tx.execute(&UNASSIGN, params![kind, node_id, now.millis()])?;
-    announce(tx, String::new());
+    announce(tx, "");
     Ok(rows)
 }
 
 /// Pending items, the most urgent first; of all kinds, or of one.
 pub fn pending(conn: &Conn, _: &Steward, kind: Option<&str>, limit: u32) -> Result<Vec<Pending>> {
     match kind {
-        Some(kind) => conn.query(&PENDING_OF, params![limit, kind], read),
-        None => conn.query(&PENDING, params![limit], read),
+        Some(kind) => conn.query(&PENDING_OF, params![limit, kind], Pending::read),
+        None => conn.query(&PENDING, params![limit], Pending::read),
     }
 }
 
 /// How much is pending.
 pub fn backlog(conn: &Conn, _: &Steward, now: Timestamp) -> Result<Vec<Backlog>> {
-    conn.query(&COUNT, params![now.millis()], |row| {
-        Ok(Backlog {
-            kind: row.get(0)?,
-            pending: row.get(1)?,
-            due: row.get(2)?,
-            held: row.get(3)?,
-            retried: row.get(4)?,
-            oldest_due_at: row.time_opt(5)?,
-        })
-    })
-}
-
-fn read(row: &Row<'_>) -> Result<Pending> {
-    Ok(Pending {
-        kind: row.get(0)?,
-        id: row.id(1)?,
-        due_at: row.time(2)?,
-        since: row.time(3)?,
-        attempts: row.get(4)?,
-        reason: row.get(5)?,
-        holder: row.get(6)?,
-    })
+    conn.query(&COUNT, params![now.millis()], Backlog::read)
 }

@@ -3,15 +3,15 @@
 use podium_api::enums::CloudProvider;
 use podium_api::workspaces::Workspace;
 use podium_api::{ClusterId, Named, One, WorkspaceId};
-use podium_db::{Conn, Error, JoinedRow, Result, Row, Tx, params, statements};
+use podium_db::{Conn, JoinedRow, Result, Row, Tx, params, statements};
 use podium_domain::Reach;
 
 use crate::Scope;
 use crate::columns::{Columns, named};
 use crate::counters::{self, count_new};
 use crate::landmarks::{self, Landmarks};
-use crate::lazy_row::{Layout, LazyRow, Render};
-use crate::listing::{Cached, Filter, Paging, Table, reached};
+use crate::lazy_row::{Cached, Layout, LazyRow, Render};
+use crate::listing::{Filter, Paging, Table, reached};
 use crate::stamp::{Stamp, stamp_columns, stamp_joins};
 
 /// The kind of their counter and their changes.
@@ -55,12 +55,10 @@ const NAMES: &str = "t.name_key IN ({}[])";
 
 pub(crate) const TABLE: Table = Table {
     name: "workspaces",
-    key: "id",
-    on: "t.id = page.key",
     columns: columns!(),
     joins: joins!(),
-    sorts: &[("createdAt", "created_at"), ("updatedAt", "updated_at"), ("name", "name_key")],
     filters: &[ORGANIZATION, IDS, NAMES],
+    ..Table::NAMED
 };
 
 statements! {
@@ -139,57 +137,44 @@ pub fn exist(conn: &Conn, scope: &Scope, ids: &[WorkspaceId]) -> Result<Vec<Work
 
 /// Adds a workspace.
 pub fn insert(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
-    tx.post(
-        &INSERT,
-        params![
-            workspace.id.as_str(),
-            scope.organization(),
-            &workspace.name,
-            name_key,
-            workspace.description.as_deref().unwrap_or_default(),
-            workspace.cicd_enforced_default,
-            workspace.default_cluster_id.as_ref().map(ClusterId::as_str),
-            workspace.default_cloud_provider.map(CloudProvider::as_str),
-            &workspace.default_region,
-            stamp.version,
-            stamp.created_at.millis(),
-            stamp.created_by.id.as_str(),
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
+    let values = params![
+        workspace.id.as_str(),
+        scope.organization(),
+        &workspace.name,
+        name_key,
+        workspace.description.as_deref().unwrap_or_default(),
+        workspace.cicd_enforced_default,
+        workspace.default_cluster_id.as_ref().map(ClusterId::as_str),
+        workspace.default_cloud_provider.map(CloudProvider::as_str),
+        &workspace.default_region,
+    ];
+    tx.post(&INSERT, &[values, &stamp.values()].concat())?;
     counters::added(tx, &COUNT_NEW, scope.organization_id(), workspace.id.id(), stamp.created_at)
 }
 
-/// Replaces a workspace whose version is still the one before `stamp`'s.
-pub fn update(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
-    let rows = tx.execute(
-        &UPDATE,
-        params![
-            workspace.id.as_str(),
-            scope.organization(),
-            stamp.version - 1,
-            &workspace.name,
-            name_key,
-            workspace.description.as_deref().unwrap_or_default(),
-            workspace.cicd_enforced_default,
-            workspace.default_cluster_id.as_ref().map(ClusterId::as_str),
-            workspace.default_cloud_provider.map(CloudProvider::as_str),
-            &workspace.default_region,
-            stamp.updated_at.millis(),
-            stamp.updated_by.id.as_str(),
-        ],
-    )?;
-    if rows == 1 { Ok(()) } else { Err(Error::Lost) }
+/// Replaces a workspace of this version.
+pub fn update(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, version: i64) -> Result<()> {
+    let values = params![
+        workspace.id.as_str(),
+        scope.organization(),
+        version,
+        &workspace.name,
+        name_key,
+        workspace.description.as_deref().unwrap_or_default(),
+        workspace.cicd_enforced_default,
+        workspace.default_cluster_id.as_ref().map(ClusterId::as_str),
+        workspace.default_cloud_provider.map(CloudProvider::as_str),
+        &workspace.default_region,
+        workspace.updated_at.millis(),
+        workspace.updated_by.as_ref().map(|by| by.id.as_str()),
+    ];
+    tx.run_on_one(&UPDATE, values)
 }
 
 /// Removes a workspace of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: WorkspaceId, version: i64) -> Result<()> {
-    let organization_id = scope.organization_id();
-    if tx.execute(&DELETE, params![id.as_str(), organization_id.as_str(), version])? != 1 {
-        return Err(Error::Lost);
-    }
-    counters::add(tx, organization_id, KIND, id.id(), -1, 1)
+    tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
+    counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)
 }
 
 /// Unsets a cluster as the default of all workspaces except these; returns the changed ones, with versions.

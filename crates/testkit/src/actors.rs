@@ -66,10 +66,8 @@ impl TestApp {
             let role_name = format!("what {name} locks, {}", grants.len());
             let (scope, now) = (self.scope(), self.world.now());
             let stored = role_name.clone();
-            let done = self
-                .app
-                .db(&self.system)
-                .write(None, move |tx| insert_role(tx, &scope, id, &stored, permissions, now));
+            let done =
+                self.db().write(None, move |tx| insert_role(tx, &scope, id, &stored, permissions, now));
             done.await.expect("a role can be stored");
             grants.push(Grant { on, held: Held::Custom { id, name: role_name, permissions } });
         }
@@ -89,11 +87,7 @@ impl TestApp {
     async fn session_until(&self, actor: &Actor, end: Option<Timestamp>) -> Actor {
         let session = self.app.issue_session(actor.user_id(), end, self.world.now());
         let (token, system) = (session.value.clone(), self.system);
-        self.app
-            .db(&self.system)
-            .write(None, move |tx| session.store(tx, &system))
-            .await
-            .expect("a session can be stored");
+        self.db().write(None, move |tx| session.store(tx, &system)).await.expect("a session can be stored");
         Actor { id: actor.id, token }
     }
 
@@ -101,7 +95,7 @@ impl TestApp {
     pub async fn set_grants(&self, kind: grants::Subject, id: impl Into<SubjectId>, held: Vec<Grant>) {
         let (scope, now, id) = (self.scope(), self.world.now(), id.into());
         let locks = vec![podium_app::authority::rights_lock(self.organization_id.id(), true)];
-        let made = self.app.db(&self.system).write_locked(None, locks, move |tx| {
+        let made = self.db().write_locked(None, locks, move |tx| {
             podium_app::authority::rights_change(tx, &scope, now)?;
             Ok::<_, podium_app::Error>(grants::replace(tx, &scope, kind, id, &held)?)
         });
@@ -120,7 +114,7 @@ impl TestApp {
         let value = token.value.clone();
         let username = format!("{}@podium.test", name.replace(' ', "-"));
         let (system, full_name) = (self.system, name.to_owned());
-        let minted = self.app.db(&self.system).write(None, move |tx| {
+        let minted = self.db().write(None, move |tx| {
             let scope = system.scope(organization_id);
             let profile = subjects::user_profile(id, &username, &full_name);
             subjects::put(tx, &system, &profile)?;

@@ -61,6 +61,11 @@ pub struct TestApp {
 }
 
 impl TestApp {
+    /// The database.
+    pub fn db(&self) -> &podium_db::Db {
+        self.app.db(&self.system)
+    }
+
     /// Starts an application on an empty database.
     pub async fn start(engine: Engine) -> Self {
         Self::start_with(engine, |_, _| {}).await

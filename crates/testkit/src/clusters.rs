@@ -40,7 +40,7 @@ impl TestApp {
                 ..ClusterDetails::default()
             },
         };
-        let added = self.app.db(&self.system).write(None, move |tx| {
+        let added = self.db().write(None, move |tx| {
             clusters::insert(tx, &scope, &cluster, &cluster.name)?;
             work::forget(tx, &system, clusters::KIND, id.id())
         });
@@ -65,7 +65,7 @@ impl TestApp {
     pub async fn settle_cluster(&self, id: ClusterId, status: ClusterStatus) {
         let (system, now) = (self.system, self.world.now());
         let world = std::sync::Arc::clone(&self.world);
-        let settled = self.app.db(&self.system).write(None, move |tx| {
+        let settled = self.db().write(None, move |tx| {
             let mut new_id = || world.id();
             let state = clusters::state(tx, &system, id)?.expect("there is such a cluster");
             let is_done = status == ClusterStatus::Created;

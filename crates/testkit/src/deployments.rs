@@ -49,7 +49,7 @@ impl TestApp {
         let (system, of, now) = (self.system, (self.organization_id, id, deploy_id), self.world.now());
         let write =
             move |tx: &podium_db::Tx| podium_store::deploy_reports::insert(tx, &system, of, &report, now);
-        self.app.db(&self.system).write(None, write).await.expect("it is written");
+        self.db().write(None, write).await.expect("it is written");
     }
 
     /// A deployment that was just created.
@@ -65,18 +65,13 @@ impl TestApp {
     ) -> DeploymentId {
         let (system, scope) = (self.system, self.scope());
         let (id, now, owner_id) = (self.world.id(), self.world.now(), self.owner.id);
-        let owner =
-            self.app.db(&self.system).read(None, move |conn| subjects::get(conn, &system, owner_id)).await;
+        let owner = self.db().read(None, move |conn| subjects::get(conn, &system, owner_id)).await;
         let owner = owner.expect("it reads").expect("the owner is a subject");
         let mut row = bare(id, self.organization_id, workspace_id, Stamp::new(owner, now));
         row.status = DeploymentStatus::Creating;
         row.observed_generation = 0;
         change(&mut row.spec);
-        let added = self
-            .app
-            .db(&self.system)
-            .write(None, move |tx| deployments::insert(tx, &scope, &row, &row.name))
-            .await;
+        let added = self.db().write(None, move |tx| deployments::insert(tx, &scope, &row, &row.name)).await;
         added.expect("a deployment can be stored");
         id
     }
@@ -92,11 +87,7 @@ impl TestApp {
             row.status = DeploymentStatus::Deploying;
         }
         change(&mut row.spec);
-        let changed = self
-            .app
-            .db(&self.system)
-            .write(None, move |tx| deployments::update(tx, &scope, &row, &row.name))
-            .await;
+        let changed = self.db().write(None, move |tx| deployments::update(tx, &scope, &row, &row.name)).await;
         changed.expect("a deployment can be changed");
     }
 
@@ -107,7 +98,7 @@ impl TestApp {
         let unit = move |tx: &podium_db::Tx| {
             deployments::delete(tx, &scope, &row.location(), row.workspace_id, row.stamp.version, now)
         };
-        self.app.db(&self.system).write(None, unit).await.expect("a deployment can be deleted");
+        self.db().write(None, unit).await.expect("a deployment can be deleted");
     }
 
     /// Places every deployment on a node, as if that had happened while nobody looked.
@@ -118,11 +109,7 @@ impl TestApp {
     /// A deployment as it is stored.
     pub async fn stored_deployment(&self, id: DeploymentId) -> Option<DeploymentRow> {
         let system = self.system;
-        self.app
-            .db(&self.system)
-            .read(None, move |conn| deployments::state(conn, &system, id))
-            .await
-            .expect("it reads")
+        self.db().read(None, move |conn| deployments::state(conn, &system, id)).await.expect("it reads")
     }
 
     /// The status of a deployment, and why.
@@ -145,10 +132,6 @@ impl TestApp {
     /// The pending work.
     pub async fn pending_work(&self) -> Vec<Pending> {
         let system = self.system;
-        self.app
-            .db(&self.system)
-            .scan(None, move |conn| work::pending(conn, &system, None, 1000))
-            .await
-            .expect("it reads")
+        self.db().scan(None, move |conn| work::pending(conn, &system, None, 1000)).await.expect("it reads")
     }
 }

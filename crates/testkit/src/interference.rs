@@ -89,7 +89,7 @@ impl TestApp {
             let _ = goes_on.recv();
             Ok::<_, podium_app::Error>(())
         };
-        let db = self.app.db(&self.system).clone();
+        let db = self.db().clone();
         let changing = tokio::spawn(async move { db.write_locked(None, locks, unit).await });
         has_begun.recv().await.expect("the change begins");
         let mut calling = Box::pin(call.send());
@@ -119,17 +119,14 @@ impl TestApp {
 
     /// Whether a transaction waits for another.
     async fn is_waiting_to_write(&self) -> bool {
-        if self.app.db(&self.system).engine() == Engine::Sqlite {
-            return self.app.db(&self.system).waiting() > 0;
+        if self.db().engine() == Engine::Sqlite {
+            return self.db().waiting() > 0;
         }
         let sql = Sql::new(
             "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
              WHERE d.datname = current_database() AND NOT l.granted",
         );
-        let count = self
-            .app
-            .db(&self.system)
-            .read(None, move |conn| conn.query_one(&sql, &[], |row| row.get::<i64>(0)));
+        let count = self.db().read(None, move |conn| conn.query_one(&sql, &[], |row| row.get::<i64>(0)));
         count.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}")) > 0
     }
 }

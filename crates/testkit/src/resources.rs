@@ -52,7 +52,7 @@ impl TestApp {
         let owner_id = self.owner.id;
         let now = self.world.now();
         let organization_id = self.organization_id;
-        let added = self.app.db(&self.system).write(None, move |tx| {
+        let added = self.db().write(None, move |tx| {
             let owner = podium_store::subjects::get(tx, &system, owner_id)?.expect("the owner is a subject");
             let row = bare(id, organization_id, workspace_id, Stamp::new(owner, now));
             deployments::insert(tx, &scope, &row, &row.name)?;
@@ -100,11 +100,8 @@ impl TestApp {
     /// A column of a row, as text.
     pub async fn column(&self, table: &str, id: impl TypedId, column: &str) -> String {
         let sql = Sql::owned(format!("SELECT CAST({column} AS TEXT) FROM {table} WHERE id = '{id}'"));
-        let read: podium_db::Result<String> = self
-            .app
-            .db(&self.system)
-            .read(None, move |conn| conn.query_one(&sql, &[], |row| row.get(0)))
-            .await;
+        let read: podium_db::Result<String> =
+            self.db().read(None, move |conn| conn.query_one(&sql, &[], |row| row.get(0))).await;
         read.unwrap_or_else(|error| panic!("{table}.{column}: {error}"))
     }
 
@@ -116,8 +113,7 @@ impl TestApp {
     /// Runs a statement directly in the database.
     pub async fn execute(&self, statement: &str) {
         let sql = Sql::owned(statement.to_owned());
-        let done: podium_db::Result<u64> =
-            self.app.db(&self.system).write(None, move |tx| tx.execute(&sql, &[])).await;
+        let done: podium_db::Result<u64> = self.db().write(None, move |tx| tx.execute(&sql, &[])).await;
         done.unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
 
@@ -132,8 +128,7 @@ impl TestApp {
         }
         let text = async |sql: String| -> Vec<String> {
             let sql = Sql::owned(sql);
-            let rows =
-                self.app.db(&self.system).read(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
+            let rows = self.db().read(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
             rows.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
         };
         let mut stored = Vec::new();
@@ -151,18 +146,15 @@ impl TestApp {
             "SELECT id || ' ' || COALESCE(organization_id, '-') || ' ' || COALESCE(workspace_id, '-') || ' ' || \
              COALESCE(deployment_id, '-') || ' ' || version FROM changes WHERE kind = '{kind}' ORDER BY sequence"
         ));
-        let lines = self.app.db(&self.system).scan(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
+        let lines = self.db().scan(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
         lines.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
     }
 
     /// How many rows a table has.
     pub async fn rows(&self, table: &str) -> i64 {
         let sql = Sql::owned(format!("SELECT COUNT(*) FROM {table}"));
-        let counted: podium_db::Result<i64> = self
-            .app
-            .db(&self.system)
-            .scan(None, move |conn| conn.query_one(&sql, &[], |row| row.get(0)))
-            .await;
+        let counted: podium_db::Result<i64> =
+            self.db().scan(None, move |conn| conn.query_one(&sql, &[], |row| row.get(0))).await;
         counted.unwrap_or_else(|error| panic!("{table}: {error}"))
     }
 

@@ -52,7 +52,7 @@ impl TestApp {
     /// All rows of the database, and who its owner is.
     pub async fn snapshot(&self) -> Value {
         let mut tables = Map::new();
-        for table in self.app.db(&self.system).schema().await.expect("the schema can be read") {
+        for table in self.db().schema().await.expect("the schema can be read") {
             tables.insert(table.name.clone(), self.all_rows(table).await.into());
         }
         json!({
@@ -80,7 +80,7 @@ impl TestApp {
                 .map(|(at, column)| Ok((column.name.clone(), cell(row, at, column)?)));
             cells.collect::<podium_db::Result<Map<String, Value>>>().map(Value::Object)
         };
-        let rows = self.app.db(&self.system).scan(None, move |conn| conn.query(&sql, &[], &read)).await;
+        let rows = self.db().scan(None, move |conn| conn.query(&sql, &[], &read)).await;
         rows.unwrap_or_else(|error: podium_db::Error| panic!("{}: {error}", table.name))
     }
 

@@ -14,7 +14,7 @@ impl TestApp {
         let (system, id, now) = (self.system, self.world.id(), self.world.now());
         let event = Cursor { transaction_id: 0, sequence: now.millis() };
         let new = NewDelivery { id, event, event_type: EventType::WebhookTested };
-        let added = self.app.db(&self.system).write(None, move |tx| {
+        let added = self.db().write(None, move |tx| {
             let webhook = webhooks::state(tx, &system, webhook_id)?.expect("there is one");
             webhook_deliveries::insert(tx, &system, &webhook, &[new], now)
         });

@@ -168,10 +168,7 @@ impl Invited {
             (invites::KIND, invite.id.id(), invite.version),
         ];
         for (kind, id, version) in changed {
-            let (organization_id, workspace_id, deployment_id) = (None, None, None);
-            let (id, version) = (id.to_string(), version + 1);
-            let change = Change { kind, id, organization_id, workspace_id, deployment_id, version };
-            changes::append(tx, &scope, request.now, change)?;
+            changes::append(tx, &scope, request.now, Change::new(kind, &id, version + 1))?;
         }
         let about = about(account.id, &account.username);
         let event = NewEvent::new(EventType::UserJoined, invite.organization_id, about, Some(profile));

@@ -9,7 +9,7 @@ use podium_domain::{Refusal, names};
 use podium_store::Scope;
 use podium_store::deployments::{self, DeploymentRow};
 
-use super::{about, changed, find};
+use super::{about_now, changed, find};
 use crate::cx::{Call, Cx};
 use crate::error::Result;
 use crate::operations;
@@ -103,7 +103,7 @@ fn set(
     let after = hibernation::state(&row.spec.hibernation, row.spec.is_development_mode, cx.now());
     let kind = if after.is_hibernating { OperationKind::Hibernate } else { OperationKind::Wake };
     operations::begin(cx, tx, kind, operations::of_deployment(&row), Some(undo))?;
-    cx.changed(tx, deployments::KIND, row.id.id(), row.stamp.version)?;
-    cx.event_of(tx, event, about(&row).in_status(row.status.as_str(), Some(&row.status_reason)))?;
+    cx.logged(tx, deployments::KIND, row.id.id(), row.stamp.version)?;
+    cx.event_of(tx, event, about_now(&row))?;
     Ok(row)
 }

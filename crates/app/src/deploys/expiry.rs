@@ -37,14 +37,8 @@ pub fn expire(tx: &Tx, system: &Steward, id: DeployId, now: Timestamp) -> Result
         DeployStatus::Failed => {}
     }
     if deploys::fail(tx, system, id)? {
-        let change = Change {
-            kind: deploys::KIND,
-            id: id.to_string(),
-            organization_id: None,
-            workspace_id: None,
-            deployment_id: Some(row.deployment_id.to_string()),
-            version: row.stamp.version,
-        };
+        let deployment_id = Some(row.deployment_id.to_string());
+        let change = Change { deployment_id, ..Change::new(deploys::KIND, &id, row.stamp.version) };
         let scope = system.scope(row.organization_id);
         changes::append(tx, &scope, now, change)?;
         if let Some(workspace_id) = deployments::workspace_of(tx, &scope, row.deployment_id)? {

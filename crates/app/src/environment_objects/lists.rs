@@ -28,17 +28,15 @@ const ON_DEPLOYMENT: Permission = Permission::known("deployment.envObjects.get")
 /// Lists the objects that the caller may read, or what a deployment is given.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<EnvironmentObjectsPaginated>> {
     let query = call.query;
-    let paging = Paging::from(&query.page);
-    let (limit, offset) = (paging.limit, paging.offset);
+    let page = query.page.clone();
     if shows_secrets(&query) && !cx.app().config.show_secrets {
         return Err(not_shown("this server is not configured to").into());
     }
-    let page = move |cx: &Cx<Scope>, conn: &Conn| match given(&query.deployment_id) {
-        Some(id) if query.resolve_linked == Some(true) => resolved(cx, conn, &query, id, &paging),
-        _ => stored(cx, conn, &query, &paging),
+    let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| match given(&query.deployment_id) {
+        Some(id) if query.resolve_linked == Some(true) => resolved(cx, conn, &query, id, paging),
+        _ => stored(cx, conn, &query, paging),
     };
-    let (environment_objects, total_count) = cx.scan(page).await?;
-    Ok(Many(EnvironmentObjectsPaginated { environment_objects, limit, offset, total_count }))
+    cx.list(&page, read, |object| object).await
 }
 
 fn shows_secrets(query: &ListEnvironmentObjects) -> bool {

@@ -117,7 +117,7 @@ fn restore(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, undo: Option<rules::Undo
             "The deployment was named `{name}` before, which is another deployment's name now: rename that one first."
         )
     })?;
-    cx.changed(tx, deployments::KIND, id.id(), deployment.stamp.version)?;
+    cx.logged(tx, deployments::KIND, id.id(), deployment.stamp.version)?;
     begin(cx, tx, kind, of_deployment(&deployment), None)
 }
 
@@ -129,7 +129,7 @@ fn fail_deploy(cx: &Cx<Scope>, tx: &Tx, row: &OperationRow, deploy_id: DeployId)
         deploys::unmark_rolled_back(tx, cx.scope(), deployment_id, deploy_id)?;
         let deploy = deploys::get(tx, cx.scope(), deployment_id, deploy_id)?;
         let version = deploy.map_or(0, |deploy| deploy.stamp.version);
-        cx.changed(tx, deploys::KIND, deploy_id.id(), version)?;
+        cx.logged(tx, deploys::KIND, deploy_id.id(), version)?;
         deploys::append_failed(tx, cx.scope(), deploy_id, place, cx.now())?;
     }
     Ok(())

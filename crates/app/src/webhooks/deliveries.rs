@@ -7,7 +7,7 @@ use podium_db::Conn;
 use podium_domain::events::Cursor;
 use podium_domain::{Fields, Refusal};
 use podium_store::Scope;
-use podium_store::webhook_deliveries::{self as deliveries, DeliveryRow};
+use podium_store::webhook_deliveries as deliveries;
 
 use super::{find, must_be_enabled};
 use crate::cx::{Call, Cx};
@@ -32,19 +32,14 @@ pub async fn list_deliveries(
     let mut rows = page.await?;
     let has_more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
-    let next_cursor = rows.last().filter(|_| has_more).map(|row| row.event.to_string());
-    let deliveries = rows.into_iter().map(show).collect();
+    let next_cursor = rows.last().filter(|_| has_more).map(|row| row.body.event_id.clone());
+    let deliveries = rows.into_iter().map(|row| row.body).collect();
     Ok(Many(WebhookDeliveryPage { deliveries, next_cursor }))
 }
 
 /// Reads a delivery.
 pub async fn get_delivery(cx: Cx<Scope>, call: Call<api::GetDelivery>) -> Result<One<WebhookDelivery>> {
-    let path = call.path;
-    cx.read(move |cx, conn| {
-        let row = find_delivery(conn, cx.scope(), &path)?;
-        Ok(One { version: row.version, body: show(row) })
-    })
-    .await
+    cx.read(move |cx, conn| find_delivery(conn, cx.scope(), &call.path)).await
 }
 
 /// Sends an event again, with all attempts.
@@ -57,32 +52,13 @@ pub async fn redeliver(cx: Cx<Scope>, call: Call<api::Redeliver>) -> Result<One<
         must_be_enabled(&webhook)?;
         deliveries::again(tx, cx.scope(), webhook.id, &delivery, cx.now())?;
         let delivery = find_delivery(tx, cx.scope(), &path)?;
-        cx.changed(tx, deliveries::KIND, delivery.id.id(), delivery.version)?;
-        Ok(One { version: delivery.version, body: show(delivery) })
+        cx.logged(tx, deliveries::KIND, path.delivery_id.id(), delivery.version)?;
+        Ok(delivery)
     })
     .await
 }
 
-fn find_delivery(conn: &Conn, scope: &Scope, path: &OfWebhookDelivery) -> Result<DeliveryRow> {
+fn find_delivery(conn: &Conn, scope: &Scope, path: &OfWebhookDelivery) -> Result<One<WebhookDelivery>> {
     let found = deliveries::get(conn, scope, path.webhook_id, path.delivery_id)?;
     found.ok_or_else(|| Refusal::not_found("delivery").into())
-}
-
-/// A delivery as its readers see it.
-fn show(row: DeliveryRow) -> WebhookDelivery {
-    let said = |text: String| Some(text).filter(|text| !text.is_empty());
-    WebhookDelivery {
-        id: row.id,
-        event_id: row.event.to_string(),
-        event_type: row.event_type,
-        state: row.state,
-        attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
-        next_attempt_at: row.next_attempt_at,
-        last_attempt_at: row.last_attempt_at,
-        last_status: row.last_status.and_then(|status| u16::try_from(status).ok()),
-        last_response: said(row.last_response),
-        last_error: said(row.last_error),
-        last_duration_millis: row.last_duration.map(i64::unsigned_abs),
-        created_at: row.created_at,
-    }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use podium_api::DeploymentId;
 use podium_api::deploy_reports::{ReportedStep, RolloutReport};
-use podium_api::enums::DeployStep;
 use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
@@ -134,7 +133,7 @@ impl View {
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         steps.end();
         let reported = |(step, time): (&RolloutStep, &Duration)| ReportedStep {
-            step: wire(*step),
+            step: *step,
             milliseconds: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
         };
         steps.done.iter().map(reported).collect()
@@ -165,19 +164,5 @@ impl View {
             look_again_at: None,
             progress: status.progress,
         }
-    }
-}
-
-/// A step as callers read it.
-fn wire(step: RolloutStep) -> DeployStep {
-    match step {
-        RolloutStep::Runtime => DeployStep::Runtime,
-        RolloutStep::Database => DeployStep::Database,
-        RolloutStep::Unpack => DeployStep::Unpack,
-        RolloutStep::Packages => DeployStep::Packages,
-        RolloutStep::Check => DeployStep::Check,
-        RolloutStep::Drain => DeployStep::Drain,
-        RolloutStep::Start => DeployStep::Start,
-        RolloutStep::Parse => DeployStep::Parse,
     }
 }

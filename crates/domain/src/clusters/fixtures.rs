@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use super::{Definition, Facts, create, update};
 use crate::fixtures::{org, w1, w2};
-use crate::refusal::{Refusal, Result};
+use crate::refusal::Result;
+
+pub(super) use crate::fixtures::{with, wrong};
 
 /// The cluster.
 pub(super) fn cluster_id() -> ClusterId {
@@ -25,19 +27,6 @@ fn pool_ids() -> Vec<NodePoolId> {
 /// A time so many seconds after the first.
 pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_800_000_000_000 + 1000 * seconds)
-}
-
-/// A request with some fields replaced; `null` removes one.
-pub(super) fn with(mut body: Value, changes: Value) -> Value {
-    let Value::Object(changes) = changes else { panic!("changes are an object") };
-    for (field, value) in changes {
-        if value.is_null() {
-            body.as_object_mut().unwrap().remove(&field);
-        } else {
-            body[field] = value;
-        }
-    }
-    body
 }
 
 /// A new cluster at a provider.
@@ -125,16 +114,4 @@ pub(super) fn updated(stored: &Cluster, changes: Value) -> Result<Definition> {
         now: at(60),
     };
     update(stored, &body, &facts)
-}
-
-/// `field: code` of each wrong field; the status where it is another refusal than that.
-#[track_caller]
-pub(super) fn wrong(result: Result<Definition>) -> Vec<String> {
-    match result {
-        Ok(_) => Vec::new(),
-        Err(Refusal::Invalid { fields, .. }) => {
-            fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect()
-        }
-        Err(other) => vec![other.status().to_string()],
-    }
 }

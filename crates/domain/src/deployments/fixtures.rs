@@ -11,6 +11,7 @@ use super::variables::Seals;
 use crate::fixtures::w1;
 use crate::refusal::{Refusal, Result};
 
+pub(super) use crate::fixtures::{with, wrong};
 pub(super) use DeploymentType::{Dedicated, Hybrid, Standard};
 
 /// When everything happens: 2027-01-15T08:00:00Z.
@@ -54,19 +55,6 @@ pub(super) fn facts(kind: DeploymentType) -> Facts {
     let pools = [(other_pool(), false), (pool(), true)].map(|(id, is_default)| NodePool { id, is_default });
     let node_pools = if kind == Hybrid { pools.to_vec() } else { Vec::new() };
     Facts { kind, node_pools, is_dr_enabled: false }
-}
-
-/// A request with some fields replaced; `null` removes one.
-pub(super) fn with(mut body: Value, changes: Value) -> Value {
-    let Value::Object(changes) = changes else { panic!("changes are an object") };
-    for (field, value) in changes {
-        if value.is_null() {
-            body.as_object_mut().unwrap().remove(&field);
-        } else {
-            body[field] = value;
-        }
-    }
-    body
 }
 
 /// A worker queue of a type of deployment.
@@ -139,17 +127,6 @@ pub(super) fn updated_there(facts: &Facts, stored: &Spec, changes: Value) -> Res
     };
     let body: UpdateDeploymentRequest = serde_json::from_value(with(with(common, own), changes)).unwrap();
     with_means(2000, |services| update(&body, stored.clone(), facts, services))
-}
-
-/// `field: code` of each wrong field; the status where it is another refusal than that.
-pub(super) fn wrong<T>(result: Result<T>) -> Vec<String> {
-    match result {
-        Ok(_) => Vec::new(),
-        Err(Refusal::Invalid { fields, .. }) => {
-            fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect()
-        }
-        Err(other) => vec![other.status().to_string()],
-    }
 }
 
 /// No wrong field.

@@ -2,26 +2,7 @@
 
 use crate::UserText;
 
-/// A step of a rollout, in the order in which they happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RolloutStep {
-    /// Installing the runtime.
-    Runtime,
-    /// Creating or migrating the metadata database.
-    Database,
-    /// Unpacking the uploaded archives.
-    Unpack,
-    /// Resolving and installing the project's packages.
-    Packages,
-    /// Parsing the DAGs of a strict deploy before they are live.
-    Check,
-    /// Waiting for running tasks to finish.
-    Drain,
-    /// Starting the components that changed.
-    Start,
-    /// Waiting until every DAG is parsed at the new version.
-    Parse,
-}
+pub use podium_api::enums::DeployStep as RolloutStep;
 
 /// How far a rollout is.
 #[derive(Clone, Debug, PartialEq, Eq)]

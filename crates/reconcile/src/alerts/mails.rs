@@ -12,7 +12,6 @@ use podium_store::alert_mails::{self as mails, MailRow};
 use podium_store::{Steward, alerts};
 use tokio::time::Instant;
 
-use super::at;
 use crate::reconciler::{Failure, Reconciler, StepFuture, StepResult};
 
 /// How many mails of one alert are sent at once.
@@ -53,7 +52,7 @@ impl AlertMails {
             let sent = claimed.into_iter().map(|mail| self.send(id, mail));
             join_all(sent).await.into_iter().collect::<Result<Vec<()>, Failure>>()?;
             if started.elapsed() > self.begins {
-                return Ok(at(self.app.world.now(), "More mails are due."));
+                return Ok(StepResult::at(self.app.world.now(), "More mails are due."));
             }
         }
         let next =
@@ -62,7 +61,7 @@ impl AlertMails {
                 None => Ok::<_, podium_db::Error>(None),
             });
         Ok(match next.await? {
-            Some(then) => at(then, "A mail is sent again after a failed attempt."),
+            Some(then) => StepResult::at(then, "A mail is sent again after a failed attempt."),
             None => StepResult::settled(),
         })
     }

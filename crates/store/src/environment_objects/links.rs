@@ -94,8 +94,7 @@ pub(super) fn insert(tx: &Tx, row: &ObjectRow) -> Result<()> {
 /// Removes the links and exclusions of an object.
 pub(super) fn delete(tx: &Tx, id: EnvironmentObjectId) -> Result<()> {
     tx.execute(&DELETE_LINKS, params![id.as_str()])?;
-    tx.execute(&DELETE_EXCLUSIONS, params![id.as_str()])?;
-    Ok(())
+    tx.run(&DELETE_EXCLUSIONS, params![id.as_str()])
 }
 
 /// Removes the objects of a workspace. Goes after the workspace itself, so that none is added meanwhile.
@@ -123,8 +122,7 @@ fn delete_of(tx: &Tx, scope: &Scope, entity_id: EntityId) -> Result<()> {
 /// Drops what ties a deployment to objects of its workspace: it goes elsewhere, or is gone.
 pub fn leave_workspace(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     tx.execute(&DELETE_LINKS_TO, params![deployment_id.as_str(), scope.organization()])?;
-    tx.execute(&DELETE_EXCLUSIONS_OF, params![deployment_id.as_str(), scope.organization()])?;
-    Ok(())
+    tx.run(&DELETE_EXCLUSIONS_OF, params![deployment_id.as_str(), scope.organization()])
 }
 
 /// Locks a workspace against removal until the unit ends; returns whether it exists.

@@ -32,56 +32,50 @@ pub(super) struct Requested<'a> {
     pub(super) dr_workload_identity: Option<&'a str>,
 }
 
+/// The settings of a request of either kind: most fields have the same names and types.
+macro_rules! requested {
+    ($body:ident; $($field:ident: $value:expr),+ $(,)?) => {
+        Requested {
+            description: $body.description.as_deref(),
+            scheduler_size: $body.scheduler_size,
+            scheduler: $body.scheduler,
+            is_high_availability: $body.is_high_availability,
+            is_development_mode: $body.is_development_mode,
+            worker_queues: $body.worker_queues.as_deref(),
+            default_task_pod: ($body.default_task_pod_cpu.as_deref(), $body.default_task_pod_memory.as_deref()),
+            resource_quota: ($body.resource_quota_cpu.as_deref(), $body.resource_quota_memory.as_deref()),
+            task_pod_node_pool_id: $body.task_pod_node_pool_id,
+            contact_emails: $body.contact_emails.as_deref(),
+            scaling_spec: $body.scaling_spec.as_ref(),
+            remote_execution: $body.remote_execution.as_ref(),
+            workload_identity: $body.workload_identity.as_deref(),
+            drain_grace_seconds: $body.drain_grace_seconds,
+            is_strict_deploy_enabled: $body.is_strict_deploy_enabled,
+            clean_up: ($body.history_retention_days, $body.clean_up_cron.as_deref()),
+            dr_workload_identity: $body.dr_workload_identity.as_deref(),
+            $($field: $value),+
+        }
+    };
+}
+
 /// The settings of a new deployment.
 pub(super) fn of_new(body: &CreateDeploymentRequest) -> Requested<'_> {
-    Requested {
-        description: body.description.as_deref(),
+    requested! {
+        body;
         executor: body.executor,
-        scheduler_size: body.scheduler_size,
-        scheduler: body.scheduler,
-        is_high_availability: body.is_high_availability,
-        is_development_mode: body.is_development_mode,
         is_cicd_enforced: body.is_cicd_enforced,
         is_dag_deploy_enabled: body.is_dag_deploy_enabled,
-        worker_queues: body.worker_queues.as_deref(),
-        default_task_pod: (body.default_task_pod_cpu.as_deref(), body.default_task_pod_memory.as_deref()),
-        resource_quota: (body.resource_quota_cpu.as_deref(), body.resource_quota_memory.as_deref()),
-        task_pod_node_pool_id: body.task_pod_node_pool_id,
         environment_variables: body.environment_variables.as_deref(),
-        contact_emails: body.contact_emails.as_deref(),
-        scaling_spec: body.scaling_spec.as_ref(),
-        remote_execution: body.remote_execution.as_ref(),
-        workload_identity: body.workload_identity.as_deref(),
-        drain_grace_seconds: body.drain_grace_seconds,
-        is_strict_deploy_enabled: body.is_strict_deploy_enabled,
-        clean_up: (body.history_retention_days, body.clean_up_cron.as_deref()),
-        dr_workload_identity: body.dr_workload_identity.as_deref(),
     }
 }
 
 /// The changed settings of a stored deployment.
 pub(super) fn of_stored(body: &UpdateDeploymentRequest) -> Requested<'_> {
-    Requested {
-        description: body.description.as_deref(),
+    requested! {
+        body;
         executor: Some(body.executor),
-        scheduler_size: body.scheduler_size,
-        scheduler: body.scheduler,
-        is_high_availability: body.is_high_availability,
-        is_development_mode: body.is_development_mode,
         is_cicd_enforced: Some(body.is_cicd_enforced),
         is_dag_deploy_enabled: Some(body.is_dag_deploy_enabled),
-        worker_queues: body.worker_queues.as_deref(),
-        default_task_pod: (body.default_task_pod_cpu.as_deref(), body.default_task_pod_memory.as_deref()),
-        resource_quota: (body.resource_quota_cpu.as_deref(), body.resource_quota_memory.as_deref()),
-        task_pod_node_pool_id: body.task_pod_node_pool_id,
         environment_variables: Some(&body.environment_variables),
-        contact_emails: body.contact_emails.as_deref(),
-        scaling_spec: body.scaling_spec.as_ref(),
-        remote_execution: body.remote_execution.as_ref(),
-        workload_identity: body.workload_identity.as_deref(),
-        drain_grace_seconds: body.drain_grace_seconds,
-        is_strict_deploy_enabled: body.is_strict_deploy_enabled,
-        clean_up: (body.history_retention_days, body.clean_up_cron.as_deref()),
-        dr_workload_identity: body.dr_workload_identity.as_deref(),
     }
 }
