@@ -17,7 +17,7 @@ endpoints! {
 }
 
 /// Which groups to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListPermissionGroups {
     /// Only those of one scope; DEPLOYMENT and DAG have any.

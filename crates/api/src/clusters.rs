@@ -56,7 +56,7 @@ impl SortKeys for ClusterSorts {
 }
 
 /// Which clusters to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListClusters {
     /// Only those with one of these names.

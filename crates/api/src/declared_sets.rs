@@ -52,7 +52,7 @@ impl SortKeys for DeclaredSetSorts {
 }
 
 /// Which sets to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListDeclaredSets {
     /// Only those with one of these names.

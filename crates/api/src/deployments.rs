@@ -90,7 +90,7 @@ impl SortKeys for DeploymentSorts {
 }
 
 /// Which deployments to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListDeployments {
     /// Only these.

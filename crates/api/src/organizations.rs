@@ -49,7 +49,7 @@ impl SortKeys for OrganizationSorts {
 
 /// Which organizations to list.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListOrganizations {
     /// Only those with this plan.
@@ -65,7 +65,7 @@ pub struct ListOrganizations {
 
 /// How to read an organization.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetOrganization {
     /// Leave out what takes longer to find out.

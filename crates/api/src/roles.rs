@@ -57,7 +57,7 @@ impl SortKeys for RoleSorts {
 
 /// Which roles to list.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListRoles {
     /// Also list the built-in roles.

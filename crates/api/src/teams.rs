@@ -81,7 +81,7 @@ impl SortKeys for TeamMemberSorts {
 
 /// Which teams to list.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTeams {
     /// Only those with one of these names.

@@ -6,6 +6,7 @@ use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::params::Params;
 use crate::shell::Shell;
+use crate::visit::OrganizationVisit;
 
 /// A page with a form.
 #[derive(Debug, Template)]
@@ -139,6 +140,16 @@ impl Field {
 }
 
 impl Form {
+    /// A form: where it is sent, what its button says, and what it asks.
+    pub(crate) fn new(action: String, submit: impl Into<String>, fields: Vec<Field>) -> Self {
+        Self { action, submit: submit.into(), fields, ..Self::default() }
+    }
+
+    /// Where to go instead.
+    pub(crate) fn or(self, cancel: String) -> Self {
+        Self { cancel, ..self }
+    }
+
     /// The form with what was sent, and with what was wrong at its fields. A password is never sent back.
     pub(crate) fn refused(mut self, sent: &Params, problem: Problem) -> Self {
         for field in self.fields.iter_mut().chain(&mut self.more) {
@@ -181,6 +192,22 @@ impl Form {
             .filter(|error| !shown(&error.field))
             .map(|error| format!("{}: {}", error.field, error.message))
             .collect()
+    }
+}
+
+impl OrganizationVisit<'_> {
+    /// A page with a form, below the list that it leads back to.
+    pub(crate) async fn ask(
+        &self,
+        title: impl Into<String>,
+        (above, back): (&'static str, &str),
+        lead: impl Into<String>,
+        (form, problem): (Form, Option<Problem>),
+    ) -> Result {
+        let back = self.link(back);
+        let form = form.or(back.clone()).after(self.form(), problem);
+        let shell = self.shell(title).await?.below(above, back);
+        FormPage { shell, lead: lead.into(), form }.answer()
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::pin::Pin;
 
-use podium_api::{events, organizations};
+use podium_api::Timestamp;
+use podium_api::events::{self, ListEvents};
+use podium_api::organizations::{self, ListOrganizations};
+use podium_api::page::Page;
 
 use crate::ROOT;
 use crate::answer::{Answer, Result};
@@ -53,8 +56,15 @@ fn is_part(path: &[&str]) -> bool {
 
 /// The end of the events, which is read before anything else: the page follows what happens after it.
 async fn last_event(visit: &OrganizationVisit<'_>) -> Result<Option<String>> {
-    let query = [("since", "9999-01-01T00:00:00Z"), ("limit", "1")];
-    match visit.calls().get::<events::List>(visit.here(), &query).await {
+    let query = ListEvents {
+        cursor: None,
+        limit: 1,
+        types: Vec::new(),
+        workspace_id: None,
+        deployment_id: None,
+        since: Timestamp::parse("9999-01-01T00:00:00Z"),
+    };
+    match visit.calls().find::<events::List>(visit.here(), query).await {
         Ok(page) => Ok(Some(page.next_cursor)),
         // Not everybody may follow events.
         Err(problem) if problem.status == 403 => Ok(None),
@@ -68,8 +78,9 @@ fn nothing() -> Problem {
 
 /// The first organization of the person.
 async fn home(visit: &Visit<'_>) -> Result {
-    let query = [("limit", "1"), ("sorts", "createdAt:asc")];
-    let found = visit.calls.get::<organizations::List>((), &query).await?;
+    let query =
+        ListOrganizations { page: Page::first(1).sorted_by("createdAt"), ..ListOrganizations::default() };
+    let found = visit.calls.find::<organizations::List>((), query).await?;
     let first = found.organizations.first();
     let first =
         first.ok_or_else(|| Problem::new(404, "You belong to no organization: accept an invite first."))?;

@@ -3,10 +3,13 @@
 use std::net::IpAddr;
 
 use podium_api::path::{InOrganization, OfDeployment};
-use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, TypedId, WorkspaceId};
+use podium_api::{
+    DeploymentId, Endpoint, Id, OrganizationId, Reply, SubjectId, Timestamp, TypedId, WorkspaceId,
+};
+use serde::de::DeserializeOwned;
 
 use crate::ROOT;
-use crate::answer::Result;
+use crate::answer::{Answer, Result};
 use crate::calls::{Calls, Problem};
 use crate::params::Params;
 
@@ -69,6 +72,11 @@ impl OrganizationVisit<'_> {
         InOrganization { organization_id: self.organization_id }
     }
 
+    /// The path of something in the organization.
+    pub(crate) fn at<I, P: From<(OrganizationId, I)>>(&self, id: I) -> P {
+        (self.organization_id, id).into()
+    }
+
     /// The path of a deployment in the API.
     pub(crate) fn deployment(&self, deployment_id: DeploymentId) -> OfDeployment {
         OfDeployment { organization_id: self.organization_id, deployment_id }
@@ -77,6 +85,23 @@ impl OrganizationVisit<'_> {
     /// A link to a page of the organization.
     pub(crate) fn link(&self, to: &str) -> String {
         format!("{ROOT}/{}{to}", self.organization_id)
+    }
+
+    /// Another page of the organization.
+    pub(crate) fn go(&self, to: impl AsRef<str>) -> Result {
+        Answer::redirect(self.link(to.as_ref()))
+    }
+
+    /// Changes the version of something that the form was made for, if it names one.
+    pub(crate) async fn change<E>(
+        &self,
+        path: E::Path,
+        body: Result<E::Body>,
+    ) -> Result<<E::Reply as Reply>::Body>
+    where
+        E: Endpoint<Reply: Reply<Body: DeserializeOwned>>,
+    {
+        self.calls().change::<E>(path, body?, self.form().filled("version").map(str::to_owned)).await
     }
 
     /// Whether the person holds a permission on a workspace.

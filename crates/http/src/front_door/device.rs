@@ -7,7 +7,7 @@ use http::header::REFERRER_POLICY;
 use http::{HeaderValue, Method, Response, StatusCode};
 use podium_api::device_sign_ins::Decide;
 use podium_api::enums::DeviceSignInDecision;
-use podium_api::{Endpoint, Timestamp};
+use podium_api::Timestamp;
 use podium_app::Error;
 use podium_app::audit::shown_name;
 use podium_app::authority::Authority;
@@ -103,12 +103,8 @@ impl FrontDoor {
         if !self.app.secrets.verify(FORM, &visitor.signed(&code), form.get("form-token")) {
             return Err(Failure::new(StatusCode::FORBIDDEN, OTHER_FORM));
         }
-        let call = ApiCall {
-            method: Decide::DESCRIPTION.method,
-            path: Decide::DESCRIPTION.path.into(),
-            body: Some(json!({ "userCode": code, "decision": form.get("decision") })),
-            if_match: None,
-        };
+        let body = json!({ "userCode": code, "decision": form.get("decision") });
+        let call = ApiCall { body, ..ApiCall::to::<Decide>(&()) };
         self.session_calls(inbound, visitor.session, &visitor.cookie).answer(call).await?;
         let (title, message) = if form.get("decision") == DeviceSignInDecision::Approve.as_str() {
             ("The terminal will be signed in", "You can close this page and go back to your terminal.")

@@ -165,7 +165,7 @@ async fn list(visit: &OrganizationVisit<'_>, of: &Deployment, href: &str) -> Res
     )
     .await;
     let Dags { mut dags, total_entries } = dags?;
-    dags.truncate(usize::try_from(PAGE).unwrap_or_default());
+    dags.truncate(PAGE as usize);
     dags.retain(|dag| !dag.dag_id.is_empty() && dag.dag_id.chars().count() <= LONGEST_ID);
     let ids: Vec<&str> = dags.iter().map(|dag| dag.dag_id.as_str()).collect();
     let mut notes = Vec::new();

@@ -2,11 +2,10 @@
 
 use podium_api::TokenId;
 use podium_api::enums::{OrganizationRole, TokenEntity, TokenScope, WorkspaceRoleName};
-use podium_api::path::OfToken;
-use podium_api::tokens::{self, ApiToken, ApiTokenRole};
-use serde_json::{Value, json};
+use podium_api::tokens::{self, ApiToken, ApiTokenRole, UpdateApiTokenRolesRequest};
+use serde_json::json;
 
-use crate::answer::{Answer, Result};
+use crate::answer::Result;
 use crate::calls::Problem;
 use crate::form::Choice;
 use crate::pages::deployments::workspace_choices;
@@ -118,16 +117,12 @@ fn place(of: &ApiTokenRole, spaces: &[(String, String)]) -> String {
 
 /// Changes the roles.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
-    let path = OfToken { organization_id: visit.organization_id, token_id };
     let chosen = visit.form().all("roles").filter(|value| !value.is_empty());
-    let roles: std::result::Result<Vec<Value>, _> = chosen.map(serde_json::from_str).collect();
-    let Ok(roles) = roles else {
-        let problem = Problem::new(400, "The form could not be read: open its page again.");
-        return super::show(visit, token_id, Some(problem)).await;
-    };
-    let version = visit.form().filled("version").map(str::to_owned);
-    match visit.calls().change::<tokens::UpdateRoles>(path, json!({ "roles": roles }), version).await {
-        Ok(_) => Answer::redirect(visit.link(&format!("/tokens/{token_id}?done=saved"))),
+    let roles: serde_json::Result<Vec<ApiTokenRole>> = chosen.map(serde_json::from_str).collect();
+    let unreadable = |_| Problem::new(400, "The form could not be read: open its page again.");
+    let body = roles.map(|roles| UpdateApiTokenRolesRequest { roles }).map_err(unreadable);
+    match visit.change::<tokens::UpdateRoles>(visit.at(token_id), body).await {
+        Ok(_) => visit.go(format!("/tokens/{token_id}?done=saved")),
         Err(problem) => super::show(visit, token_id, Some(problem)).await,
     }
 }
