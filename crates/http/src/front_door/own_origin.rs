@@ -9,6 +9,7 @@ use podium_app::{Error, Unauthenticated};
 use podium_domain::Refusal;
 
 use super::console::with_slash;
+use super::console_pages::asset_response;
 use super::cookies::SameSite;
 use super::{
     FrontDoor, HttpResult, InboundRequest, ListenerKind, Place, cookies, isolation, notice, redirect,
@@ -63,6 +64,10 @@ impl FrontDoor {
     }
 
     async fn inside(&self, inbound: InboundRequest, body: RequestBody, own: OwnOrigin) -> HttpResult {
+        // What the pages here load; it is nobody's, and the same on every host.
+        if let Some(asset) = podium_console::asset(inbound.path()) {
+            return Ok(asset_response(asset));
+        }
         let public = self.app.public_url();
         // A host without an environment answers as one with an environment does: what exists is told to nobody who was not
         // admitted.

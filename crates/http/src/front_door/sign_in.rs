@@ -1,22 +1,20 @@
 //! Signing in with a browser: a form, and a session cookie that is not a token. Works without scripts.
 
 use http::header::SET_COOKIE;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use podium_api::Endpoint;
 use podium_api::auth::{SignIn, SignInRequest};
 use podium_app::front_door::Environments;
 use podium_app::{Error, Unauthenticated};
 
 use super::cookies::SameSite;
-use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, redirect};
+use super::{FrontDoor, HttpResult, InboundRequest, cookies, isolation, notice, redirect};
 use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
 use crate::incoming::{query_pairs, read_public};
-use crate::pages;
 
 /// Where the page is.
 pub(crate) const PATH: &str = "/sign-in";
-const PAGE: &str = include_str!("../pages/sign-in.html");
 /// Name and password take at most 15 KiB with every byte escaped; the rest is for the path to return to.
 const LARGEST_FORM: usize = 32 * 1024;
 /// What the page says of a wrong password, with the labels of its fields.
@@ -109,13 +107,7 @@ impl FrontDoor {
 
     fn form(&self, to: &str, problem: &str) -> Response<Body> {
         let to = if is_path(to) { to } else { "/" };
-        let text = PAGE.replace("{{problem}}", &pages::escape(problem)).replace("{{to}}", &pages::escape(to));
-        let mut response = pages::html(text);
-        pages::protect(response.headers_mut(), PAGE, &self.form_targets());
-        headers::set_no_store(response.headers_mut());
-        // Without it a browser would not send the origin of a form.
-        response.headers_mut().insert(http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-        response
+        notice::form(&podium_console::door::SignIn { to, problem }, &self.form_targets())
     }
 
     /// The allowed form targets: browsers check every redirect, including those to environments.
