@@ -97,49 +97,47 @@ type Body<E> = <<E as Endpoint>::Reply as Reply>::Body;
 
 impl dyn Calls + '_ {
     /// Reads.
-    pub async fn get<E>(&self, path: E::Path) -> Result<Body<E>, Problem>
-    where
-        E: Endpoint<Query: Default, Reply: Reply<Body: DeserializeOwned>>,
-    {
+    pub async fn get<E: Endpoint<Query: Default, Reply: Reply<Body: DeserializeOwned>>>(
+        &self,
+        path: E::Path,
+    ) -> Result<Body<E>, Problem> {
         self.find::<E>(path, E::Query::default()).await
     }
 
     /// Reads what a query asks for.
-    pub async fn find<E>(&self, path: E::Path, query: E::Query) -> Result<Body<E>, Problem>
-    where
-        E: Endpoint<Reply: Reply<Body: DeserializeOwned>>,
-    {
+    pub async fn find<E: Endpoint<Reply: Reply<Body: DeserializeOwned>>>(
+        &self,
+        path: E::Path,
+        query: E::Query,
+    ) -> Result<Body<E>, Problem> {
         decoded(&self.send(ApiCall { query: to_value(query)?, ..ApiCall::to::<E>(&path) }).await?)
     }
 
     /// Reads a resource and its `ETag`, to change exactly this version.
-    pub async fn get_versioned<E>(&self, path: E::Path) -> Result<(Body<E>, String), Problem>
-    where
-        E: Endpoint<Query: Default, Reply: Reply<Body: DeserializeOwned>>,
-    {
+    pub async fn get_versioned<E: Endpoint<Query: Default, Reply: Reply<Body: DeserializeOwned>>>(
+        &self,
+        path: E::Path,
+    ) -> Result<(Body<E>, String), Problem> {
         let query = to_value(E::Query::default())?;
         let reply = self.send(ApiCall { query, ..ApiCall::to::<E>(&path) }).await?;
         Ok((decoded(&reply)?, reply.etag.unwrap_or_default()))
     }
 
     /// Changes something, if it still has the version that is named.
-    pub async fn change<E>(
+    pub async fn change<E: Endpoint<Reply: Reply<Body: DeserializeOwned>>>(
         &self,
         path: E::Path,
         body: E::Body,
         if_match: Option<String>,
-    ) -> Result<Body<E>, Problem>
-    where
-        E: Endpoint<Reply: Reply<Body: DeserializeOwned>>,
-    {
+    ) -> Result<Body<E>, Problem> {
         decoded(&self.send(ApiCall { body: to_value(body)?, if_match, ..ApiCall::to::<E>(&path) }).await?)
     }
 
     /// Changes something that nothing more has to be said about.
-    pub async fn act<E>(&self, path: E::Path) -> Result<Body<E>, Problem>
-    where
-        E: Endpoint<Body = Nothing, Reply: Reply<Body: DeserializeOwned>>,
-    {
+    pub async fn act<E: Endpoint<Body = Nothing, Reply: Reply<Body: DeserializeOwned>>>(
+        &self,
+        path: E::Path,
+    ) -> Result<Body<E>, Problem> {
         self.change::<E>(path, Nothing, None).await
     }
 
@@ -188,11 +186,6 @@ impl Problem {
     pub(crate) fn in_field(name: &str, code: &str, message: impl Into<String>) -> Self {
         let fields = vec![FieldError::new(name, code, message)];
         Self { fields, ..Self::new(400, "Nothing was changed: one of the fields is wrong.") }
-    }
-
-    /// The status of a page that shows it, if there is one.
-    pub(crate) fn status(of: Option<&Self>) -> u16 {
-        of.map_or(200, |problem| problem.status)
     }
 
     /// What is wrong with a field.

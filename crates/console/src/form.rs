@@ -167,9 +167,9 @@ impl Form {
     }
 
     /// The form as it is shown first, or after it was refused.
-    pub(crate) fn after(self, sent: &Params, problem: Option<Problem>) -> Self {
-        match problem {
-            Some(problem) => self.refused(sent, problem),
+    pub(crate) fn after(self, visit: &OrganizationVisit<'_>) -> Self {
+        match &visit.problem {
+            Some(problem) => self.refused(visit.form(), problem.clone()),
             None => self.settled(),
         }
     }
@@ -202,21 +202,19 @@ impl OrganizationVisit<'_> {
         title: impl Into<String>,
         (above, back): (&'static str, &str),
         lead: impl Into<String>,
-        (form, problem): (Form, Option<Problem>),
+        form: Form,
     ) -> Result {
         let back = self.link(back);
-        let form = form.or(back.clone()).after(self.form(), problem);
+        let form = form.or(back.clone()).after(self);
         let shell = self.shell(title).await?.below(above, back);
         FormPage { shell, lead: lead.into(), form }.answer()
     }
 }
 
 impl FormPage {
-    /// The page; where something was wrong with the form, with the status of the problem.
-    pub(crate) fn answer(self) -> Result {
-        let page = Self { form: self.form.settled(), ..self };
-        let status = page.form.problem.as_ref().map_or(200, |problem| problem.status);
-        Answer::with_status(status, &page)
+    /// The page.
+    pub(crate) fn answer(&self) -> Result {
+        Answer::page(self)
     }
 }
 

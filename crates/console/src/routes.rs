@@ -36,13 +36,21 @@ async fn lead(visit: &Visit<'_>) -> Result {
         (VisitMethod::Read, []) => home(visit).await,
         (VisitMethod::Read, ["design"]) => design::show(visit),
         (method, [organization, rest @ ..]) => {
-            let mut visit = OrganizationVisit { visit, organization_id: id(organization)?, seen: None };
+            let mut visit =
+                OrganizationVisit { visit, organization_id: id(organization)?, seen: None, problem: None };
             if !is_part(rest) {
                 visit.seen = last_event(&visit).await?;
             }
             match method {
                 VisitMethod::Read => read(&visit, rest).await,
-                VisitMethod::Send => send(&visit, rest).await,
+                VisitMethod::Send => match (send(&visit, rest).await, form_of(rest)) {
+                    (Err(problem), Some(page)) => {
+                        let status = problem.status;
+                        visit.problem = Some(problem);
+                        Ok(read(&visit, &page).await?.and_status(status))
+                    }
+                    (answer, _) => answer,
+                },
             }
         }
         _ => Err(nothing()),
@@ -92,7 +100,7 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         [] => overview::show(visit).await,
         ["places"] => places::list(visit).await,
         ["deployments"] => deployments::list(visit).await,
-        ["deployments", "new"] => deployments::new(visit, None).await,
+        ["deployments", "new"] => deployments::new(visit).await,
         ["deployments", of] => deployment::overview::show(visit, id(of)?).await,
         ["deployments", of, "dags"] => deployment::dags::show(visit, id(of)?).await,
         ["deployments", of, "dags", "part"] => deployment::dags::part(visit, id(of)?).await,
@@ -105,48 +113,67 @@ async fn read(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["deployments", of, "logs"] => deployment::logs::show(visit, id(of)?).await,
         ["deployments", of, "logs", "histogram"] => deployment::logs::histogram::part(visit, id(of)?).await,
         ["deployments", of, "logs", "download"] => deployment::logs::download(visit, id(of)?).await,
-        ["deployments", of, "variables"] => deployment::variables::show(visit, id(of)?, None).await,
+        ["deployments", of, "variables"] => deployment::variables::show(visit, id(of)?).await,
         ["deployments", of, "access"] => deployment::access::show(visit, id(of)?).await,
         ["deployments", of, "operations"] => deployment::overview::operations(visit, id(of)?).await,
-        ["deployments", of, "settings"] => deployment::settings::show(visit, id(of)?, None).await,
-        ["deployments", of, "delete"] => deployment::ask_to_delete(visit, id(of)?, None).await,
+        ["deployments", of, "settings"] => deployment::settings::show(visit, id(of)?).await,
+        ["deployments", of, "delete"] => deployment::ask_to_delete(visit, id(of)?).await,
         ["operations"] => operations::list(visit).await,
         ["operations", of] => operations::show(visit, id(of)?).await,
         ["workspaces"] => workspaces::list(visit).await,
-        ["workspaces", "new"] => workspaces::new(visit, None).await,
-        ["workspaces", of] => workspaces::edit(visit, id(of)?, None).await,
-        ["workspaces", of, "delete"] => workspaces::ask_to_delete(visit, id(of)?, None).await,
+        ["workspaces", "new"] => workspaces::new(visit).await,
+        ["workspaces", of] => workspaces::edit(visit, id(of)?).await,
+        ["workspaces", of, "delete"] => workspaces::ask_to_delete(visit, id(of)?).await,
         ["environment"] => environment::list(visit).await,
-        ["environment", "new"] => environment::new(visit, None).await,
-        ["environment", of] => environment::show(visit, id(of)?, None).await,
+        ["environment", "new"] => environment::new(visit).await,
+        ["environment", of] => environment::show(visit, id(of)?).await,
         ["clusters"] => clusters::list(visit).await,
-        ["clusters", "new"] => clusters::create::new(visit, None).await,
+        ["clusters", "new"] => clusters::create::new(visit).await,
         ["clusters", of] => clusters::show(visit, id(of)?).await,
         ["users"] => users::list(visit).await,
-        ["users", "invite"] => users::ask_whom(visit, None).await,
-        ["users", of] => users::show(visit, id(of)?, None).await,
+        ["users", "invite"] => users::ask_whom(visit).await,
+        ["users", of] => users::show(visit, id(of)?).await,
         ["teams"] => teams::list(visit).await,
-        ["teams", "new"] => teams::new(visit, None).await,
+        ["teams", "new"] => teams::new(visit).await,
         ["teams", of] => teams::show(visit, id(of)?).await,
         ["roles"] => roles::list(visit).await,
-        ["roles", "new"] => roles::new(visit, None).await,
+        ["roles", "new"] => roles::new(visit).await,
         ["roles", "default", name] => roles::show_default(visit, name).await,
-        ["roles", of] => roles::show(visit, id(of)?, None).await,
+        ["roles", of] => roles::show(visit, id(of)?).await,
         ["tokens"] => tokens::list(visit).await,
-        ["tokens", "new"] => tokens::new(visit, None).await,
-        ["tokens", of] => tokens::show(visit, id(of)?, None).await,
+        ["tokens", "new"] => tokens::new(visit).await,
+        ["tokens", of] => tokens::show(visit, id(of)?).await,
         ["declared-sets"] => declared_sets::list(visit).await,
         ["webhooks"] => webhooks::list(visit).await,
-        ["webhooks", "new"] => webhooks::new(visit, None).await,
-        ["webhooks", of] => webhooks::show(visit, id(of)?, None).await,
+        ["webhooks", "new"] => webhooks::new(visit).await,
+        ["webhooks", of] => webhooks::show(visit, id(of)?).await,
         ["alerts"] => alerts::list(visit).await,
-        ["alerts", "new"] => alerts::new(visit, None).await,
-        ["alerts", of] => alerts::show(visit, id(of)?, None).await,
-        ["address-ranges"] => address_ranges::list(visit, None).await,
+        ["alerts", "new"] => alerts::new(visit).await,
+        ["alerts", of] => alerts::show(visit, id(of)?).await,
+        ["address-ranges"] => address_ranges::list(visit).await,
         ["audit"] => audit::list(visit).await,
-        ["settings"] => settings::show(visit, None).await,
-        ["account"] => account::show(visit, None).await,
+        ["settings"] => settings::show(visit).await,
+        ["account"] => account::show(visit).await,
         _ => Err(nothing()),
+    }
+}
+
+/// The page with the form that is sent to a path, which is shown again with what was wrong. Without one the problem is
+/// explained on a page of its own.
+fn form_of<'p>(path: &[&'p str]) -> Option<Vec<&'p str>> {
+    match *path {
+        ["address-ranges" | "settings" | "account"] => Some(path.to_vec()),
+        [list] => Some(vec![list, "new"]),
+        ["deployments", _, "settings" | "variables"] | ["workspaces" | "deployments", _, "delete"] => {
+            Some(path.to_vec())
+        }
+        ["deployments", of, "variables", "remove"] => Some(vec!["deployments", of, "variables"]),
+        ["deployments", ..] | ["plans", _] => None,
+        ["environment" | "roles", of, "delete"] => Some(vec![path[0], of]),
+        ["tokens", of, "roles"] | ["webhooks", of, "test" | "deliveries", ..] => Some(vec![path[0], of]),
+        ["address-ranges", "delete"] => Some(vec!["address-ranges"]),
+        ["users" | "workspaces" | "environment" | "roles" | "webhooks" | "alerts", _] => Some(path.to_vec()),
+        _ => None,
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct OrganizationVisit<'a> {
     pub(crate) organization_id: OrganizationId,
     /// The last event that happened before the page was read: what the page shows is as new as that, or newer.
     pub(crate) seen: Option<String>,
+    /// What was wrong with the form that was sent. Its page shows it, with what was sent.
+    pub(crate) problem: Option<Problem>,
 }
 
 impl Visit<'_> {
@@ -93,15 +95,12 @@ impl OrganizationVisit<'_> {
     }
 
     /// Changes the version of something that the form was made for, if it names one.
-    pub(crate) async fn change<E>(
+    pub(crate) async fn change<E: Endpoint<Reply: Reply<Body: DeserializeOwned>>>(
         &self,
         path: E::Path,
-        body: Result<E::Body>,
-    ) -> Result<<E::Reply as Reply>::Body>
-    where
-        E: Endpoint<Reply: Reply<Body: DeserializeOwned>>,
-    {
-        self.calls().change::<E>(path, body?, self.form().filled("version").map(str::to_owned)).await
+        body: E::Body,
+    ) -> Result<<E::Reply as Reply>::Body> {
+        self.calls().change::<E>(path, body, self.form().filled("version").map(str::to_owned)).await
     }
 
     /// Whether the person holds a permission on a workspace.

@@ -43,16 +43,16 @@ struct SessionLine {
 }
 
 /// The sessions, and the form that changes the password.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
-    page(visit, None, problem).await
+pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
+    page(visit, None).await
 }
 
-async fn page(visit: &OrganizationVisit<'_>, not_ended: Option<String>, wrong: Option<Problem>) -> Result {
+async fn page(visit: &OrganizationVisit<'_>, not_ended: Option<String>) -> Result {
     let fields = vec![
         Field::text("currentPassword", "Current password").of(FieldKind::Password),
         Field::text("newPassword", "New password").of(FieldKind::Password).required(),
     ];
-    let form = Form::new(visit.link("/account"), "Change the password", fields).after(visit.form(), wrong);
+    let form = Form::new(visit.link("/account"), "Change the password", fields).after(visit);
     let query = ListSessions { page: visit.page().sorted_down_by("lastUsedAt") };
     let found = match visit.calls().find::<user_sessions::List>((), query).await {
         Ok(found) => Some(found),
@@ -95,10 +95,8 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>) -> Result {
         current_password: sent("currentPassword"),
         new_password: sent("newPassword"),
     };
-    match visit.change::<auth::ChangePassword>((), Ok(body)).await {
-        Ok(_) => visit.go("/account?done=password"),
-        Err(problem) => show(visit, Some(problem)).await,
-    }
+    visit.change::<auth::ChangePassword>((), body).await?;
+    visit.go("/account?done=password")
 }
 
 /// Ends a session.
@@ -116,6 +114,6 @@ pub(crate) async fn end_other_sessions(visit: &OrganizationVisit<'_>) -> Result 
 async fn after_ending(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
     match problem {
         None => visit.go("/account?done=session"),
-        Some(problem) => page(visit, Some(problem.message), None).await,
+        Some(problem) => page(visit, Some(problem.message)).await,
     }
 }

@@ -10,7 +10,6 @@ use podium_api::allowed_ip_address_ranges::{
 use podium_api::page::{MAX_LIMIT, Page};
 
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
 use crate::form::{Field, Form};
 use crate::shell::Shell;
 use crate::view::{self, Html};
@@ -35,16 +34,15 @@ struct RangeLine {
 }
 
 /// The ranges, and what adding one would mean for the person who looks.
-pub(crate) async fn list(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListAllowedIpAddressRanges { page: Page::first(MAX_LIMIT).sorted_by("ipAddress") };
     let calls = visit.calls();
     let found = calls.find::<ranges::List>(visit.here(), query).await?.allowed_ip_address_ranges;
-    let status = Problem::status(problem.as_ref());
     let href = visit.link("/address-ranges");
     let form = calls.may::<ranges::Create>(visit.here()).await.then(|| {
         let range = Field::text("ipAddressRange", "Range").required();
         let fields = vec![range.hint("Such as 203.0.113.0/24 or 2001:db8::/48.")];
-        Form::new(href.clone(), "Add the range", fields).after(visit.form(), problem)
+        Form::new(href.clone(), "Add the range", fields).after(visit)
     });
     let may_delete = match found.first() {
         Some(first) => calls.may::<ranges::Delete>(visit.at(first.id)).await,
@@ -64,23 +62,19 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>, problem: Option<Problem>
         may_delete,
         href,
     };
-    Answer::with_status(status, &page)
+    Answer::page(&page)
 }
 
 /// Adds a range.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let body = CreateAllowedIpAddressRangeRequest { ip_address_range: visit.form().text("ipAddressRange") };
-    match visit.change::<ranges::Create>(visit.here(), Ok(body)).await {
-        Ok(_) => visit.go("/address-ranges?done=saved"),
-        Err(problem) => list(visit, Some(problem)).await,
-    }
+    visit.change::<ranges::Create>(visit.here(), body).await?;
+    visit.go("/address-ranges?done=saved")
 }
 
 /// Deletes a range.
 pub(crate) async fn delete(visit: &OrganizationVisit<'_>) -> Result {
     let id: AllowedIpAddressRangeId = crate::visit::id(visit.form().get("range"))?;
-    match visit.calls().act::<ranges::Delete>(visit.at(id)).await {
-        Ok(_) => visit.go("/address-ranges?done=deleted"),
-        Err(problem) => list(visit, Some(problem)).await,
-    }
+    visit.calls().act::<ranges::Delete>(visit.at(id)).await?;
+    visit.go("/address-ranges?done=deleted")
 }

@@ -14,7 +14,6 @@ use podium_api::{AlertId, DeploymentId, Named, tokens};
 
 use self::fields::Places;
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
 use crate::form::{Field, Form};
 use crate::list::{Cell, Filter, ListPage, Row, Table, readable};
 use crate::shell::Shell;
@@ -117,26 +116,24 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let places =
         Places::read(visit, &visit.query().all("deploymentIds").map(str::to_owned).collect::<Vec<_>>()).await;
     let asked = fields::new(visit).into_iter().chain(places.webhook_field(None)).collect();
     let form =
         Form { more: places.place_fields(None), ..Form::new(visit.link("/alerts"), "Create alert", asked) };
     let lead = "An alert needs a mail address or a webhook to notify. It covers events from now on.";
-    visit.ask("Create an alert", ("Alerts", "/alerts"), lead, (form, problem)).await
+    visit.ask("Create an alert", ("Alerts", "/alerts"), lead, form).await
 }
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    match visit.change::<alerts::Create>(visit.here(), fields::new_body(visit.form())).await {
-        Ok(made) => visit.go(format!("/alerts/{}?done=created", made.id)),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let made = visit.change::<alerts::Create>(visit.here(), fields::new_body(visit.form())?).await?;
+    visit.go(format!("/alerts/{}?done=created", made.id))
 }
 
 /// One alert, and what it has found.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Option<Problem>) -> Result {
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId) -> Result {
     let (calls, path) = (visit.calls(), visit.at::<_, OfAlert>(id));
     let (of, version) = calls.get_versioned::<alerts::Get>(path).await?;
     let query = ListAlertFirings { page: visit.page(), state: visit.query().parsed("state")? };
@@ -149,7 +146,6 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Op
     let chosen: Vec<String> = of.deployment_ids.iter().map(ToString::to_string).collect();
     let places = Places::read(visit, &chosen).await;
     let href = visit.link(&format!("/alerts/{id}"));
-    let code = Problem::status(problem.as_ref());
     let form = calls.may::<alerts::Update>(path).await.then(|| {
         let mut shown = fields::of(&of);
         shown.extend(places.webhook_field(Some(&of)));
@@ -180,11 +176,11 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Op
             AlertFiringState::ALL.iter().map(|state| state.as_str()),
         )],
         table,
-        form: form.map(|form| form.after(visit.form(), problem)),
+        form: form.map(|form| form.after(visit)),
         delete: calls.may::<alerts::Delete>(path).await.then(|| format!("{href}/delete")),
         shell: visit.shell(of.name.clone()).await?.below("Alerts", visit.link("/alerts")).live(""),
     };
-    Answer::with_status(code, &page)
+    Answer::page(&page)
 }
 
 /// What firings are about, as far as the person may see it.
@@ -249,11 +245,9 @@ fn firing_row(visit: &OrganizationVisit<'_>, of: &AlertFiring, href: Option<Stri
 /// Changes one.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: AlertId) -> Result {
     let of = visit.calls().get::<alerts::Get>(visit.at(id)).await?;
-    let body = fields::changed_body(visit.form(), of.kind);
-    match visit.change::<alerts::Update>(visit.at(id), body).await {
-        Ok(_) => visit.go(format!("/alerts/{id}?done=saved")),
-        Err(problem) => show(visit, id, Some(problem)).await,
-    }
+    let body = fields::changed_body(visit.form(), of.kind)?;
+    visit.change::<alerts::Update>(visit.at(id), body).await?;
+    visit.go(format!("/alerts/{id}?done=saved"))
 }
 
 /// Deletes one.

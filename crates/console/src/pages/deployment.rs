@@ -114,17 +114,13 @@ pub(crate) async fn override_hibernation(
 }
 
 /// Asks before a deployment is deleted.
-pub(crate) async fn ask_to_delete(
-    visit: &OrganizationVisit<'_>,
-    id: DeploymentId,
-    problem: Option<Problem>,
-) -> Result {
+pub(crate) async fn ask_to_delete(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = read(visit, id).await?;
     let href = visit.link(&format!("/deployments/{id}"));
     let name = crate::form::Field::text("name", format!("Type {} to delete it", of.name)).required();
     let form = Form::new(format!("{href}/delete"), "Delete the deployment", vec![name]);
     let form = Form { is_danger: true, ..form.or(href.clone()) };
-    let form = form.after(visit.form(), problem);
+    let form = form.after(visit);
     let shell = visit
         .shell(format!("Delete {}", of.name))
         .await?
@@ -140,11 +136,8 @@ pub(crate) async fn ask_to_delete(
 pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = read(visit, id).await?;
     if visit.form().get("name").trim() != of.name {
-        let problem = Problem::in_field("name", "value", "is not the name of the deployment");
-        return ask_to_delete(visit, id, Some(problem)).await;
+        return Err(Problem::in_field("name", "value", "is not the name of the deployment"));
     }
-    match visit.calls().act::<deployments::Delete>(visit.deployment(id)).await {
-        Ok(_) => visit.go("/deployments?done=deleted"),
-        Err(problem) => ask_to_delete(visit, id, Some(problem)).await,
-    }
+    visit.calls().act::<deployments::Delete>(visit.deployment(id)).await?;
+    visit.go("/deployments?done=deleted")
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use askama::Template;
 
 use crate::answer::{Answer, Result};
-use crate::calls::{Problem, least};
+use crate::calls::least;
 use crate::form::{Choice, Field, Form};
 use crate::list::{Filter, Pager, readable};
 use crate::pages::overview::DeploymentLine;
@@ -102,10 +102,10 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let form = form(visit).await?;
     let lead = "A name and a workspace are enough. The deployment runs the newest stable Apache Airflow, and you can change everything later.";
-    visit.ask("Create a deployment", ("Deployments", "/deployments"), lead, (form, problem)).await
+    visit.ask("Create a deployment", ("Deployments", "/deployments"), lead, form).await
 }
 
 async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
@@ -153,10 +153,8 @@ async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    match visit.change::<deployments::Create>(visit.here(), new_deployment(visit.form())).await {
-        Ok(made) => visit.go(format!("/deployments/{}?done=created", made.id)),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let made = visit.change::<deployments::Create>(visit.here(), new_deployment(visit.form())?).await?;
+    visit.go(format!("/deployments/{}?done=created", made.id))
 }
 
 /// What the form says; everything else is a default.

@@ -116,7 +116,7 @@ async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let kinds = [
         ("ENVIRONMENT_VARIABLE", "Environment variable"),
         ("AIRFLOW_VARIABLE", "Airflow variable"),
@@ -142,18 +142,12 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         Field::text("password", "Password").of(FieldKind::Password),
     ];
     let form = Form { more, ..Form::new(visit.link("/environment"), "Create object", fields) };
-    visit.ask("Create an environment object", ("Environment", "/environment"), "", (form, problem)).await
+    visit.ask("Create an environment object", ("Environment", "/environment"), "", form).await
 }
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    match visit.change::<environment_objects::Create>(visit.here(), new_object(visit.form())).await {
-        Ok(made) => visit.go(format!("/environment/{}?done=created", made.id)),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
-}
-
-fn new_object(sent: &Params) -> Result<CreateEnvironmentObjectRequest> {
+    let sent = visit.form();
     let object_type = sent.required("objectType")?;
     let variable = VariableRequest {
         value: Some(sent.get("value").to_owned()),
@@ -165,7 +159,7 @@ fn new_object(sent: &Params) -> Result<CreateEnvironmentObjectRequest> {
         EnvironmentObjectType::AirflowVariable => airflow_variable = Some(variable),
         _ => environment_variable = Some(variable),
     }
-    Ok(CreateEnvironmentObjectRequest {
+    let body = CreateEnvironmentObjectRequest {
         object_key: sent.text("objectKey"),
         object_type,
         scope: EnvironmentObjectScope::Workspace,
@@ -178,7 +172,9 @@ fn new_object(sent: &Params) -> Result<CreateEnvironmentObjectRequest> {
         environment_variable,
         airflow_variable,
         metrics_export: None,
-    })
+    };
+    let made = visit.change::<environment_objects::Create>(visit.here(), body).await?;
+    visit.go(format!("/environment/{}?done=created", made.id))
 }
 
 fn new_connection(sent: &Params) -> Result<ConnectionRequest> {
@@ -196,11 +192,7 @@ fn new_connection(sent: &Params) -> Result<ConnectionRequest> {
 }
 
 /// One object: what it is, what it reaches, and the form that changes both.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    id: EnvironmentObjectId,
-    problem: Option<Problem>,
-) -> Result {
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: EnvironmentObjectId) -> Result {
     let (of, version) = visit.calls().get_versioned::<environment_objects::Get>(visit.at(id)).await?;
     let workspace_id = WorkspaceId::from_raw(of.scope_entity_id.id());
     let is_shared = of.scope == EnvironmentObjectScope::Workspace;
@@ -211,11 +203,8 @@ pub(crate) async fn show(
     };
     let targets = if is_shared { targets(visit, workspace_id, &of).await? } else { Vec::new() };
     let href = visit.link(&format!("/environment/{id}"));
-    let status = Problem::status(problem.as_ref());
-    let (form, problem) = match may_update {
-        true => (Some(edit_form(&href, &of, version).after(visit.form(), problem)), None),
-        false => (None, problem),
-    };
+    let form = may_update.then(|| edit_form(&href, &of, version).after(visit));
+    let problem = visit.problem.clone().filter(|_| !may_update);
     let page = ObjectPage {
         kind: view::words(of.object_type.as_str()),
         facts: facts(&of),
@@ -227,7 +216,7 @@ pub(crate) async fn show(
         delete: may_delete.then(|| format!("{href}/delete")),
         shell: visit.shell(of.object_key).await?.below("Environment", visit.link("/environment")),
     };
-    Answer::with_status(status, &page)
+    Answer::page(&page)
 }
 
 fn facts(of: &EnvironmentObject) -> Vec<(&'static str, String)> {
@@ -300,25 +289,21 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: EnvironmentObjectI
         let value = Some(sent.get("value").to_owned());
         variable.filter(is_given).map(|_| VariableValue { value })
     };
-    let links = sent.parsed_all("links");
-    let body = links.map(|links: Vec<DeploymentId>| UpdateEnvironmentObjectRequest {
+    let links: Vec<DeploymentId> = sent.parsed_all("links")?;
+    let body = UpdateEnvironmentObjectRequest {
         description: Some(sent.text("description")),
         auto_link_deployments: Some(sent.is_on("autoLinkDeployments")),
         links: Some(links.into_iter().map(link).collect()),
         environment_variable: value(of.environment_variable),
         airflow_variable: value(of.airflow_variable),
         ..UpdateEnvironmentObjectRequest::default()
-    });
-    match visit.change::<environment_objects::Update>(visit.at(id), body).await {
-        Ok(_) => visit.go(format!("/environment/{id}?done=saved")),
-        Err(problem) => show(visit, id, Some(problem)).await,
-    }
+    };
+    visit.change::<environment_objects::Update>(visit.at(id), body).await?;
+    visit.go(format!("/environment/{id}?done=saved"))
 }
 
 /// Deletes one.
 pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: EnvironmentObjectId) -> Result {
-    match visit.calls().act::<environment_objects::Delete>(visit.at(id)).await {
-        Ok(_) => visit.go("/environment?done=deleted"),
-        Err(problem) => show(visit, id, Some(problem)).await,
-    }
+    visit.calls().act::<environment_objects::Delete>(visit.at(id)).await?;
+    visit.go("/environment?done=deleted")
 }

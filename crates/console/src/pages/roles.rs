@@ -114,14 +114,14 @@ pub(crate) async fn show_default(visit: &OrganizationVisit<'_>, name: &str) -> R
 }
 
 /// A custom role: the form that changes it.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId, problem: Option<Problem>) -> Result {
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Result {
     let (of, version) = visit.calls().get_versioned::<roles::Get>(visit.at(role_id)).await?;
     let href = visit.link(&format!("/roles/{role_id}"));
     let is_owner = visit.is_owner().await;
     let page = RolePage {
         shell: visit.shell(of.name.clone()).await?.below("Roles", visit.link("/roles")),
         lead: format!("A role of the {}.", view::words(of.scope_type.as_str()).to_lowercase()),
-        problem,
+        problem: visit.problem.clone(),
         name: of.name,
         description: of.description.unwrap_or_default(),
         groups: groups(visit, |name| of.permissions.iter().any(|held| held == name)).await?,
@@ -131,16 +131,16 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId, problem
         version,
         ..RolePage::default()
     };
-    Answer::with_status(Problem::status(page.problem.as_ref()), &page)
+    Answer::page(&page)
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
     let page = RolePage {
         shell: visit.shell("Create a role").await?.below("Roles", visit.link("/roles")),
         lead: "Give it exactly the permissions that its holders need.".to_owned(),
-        problem,
+        problem: visit.problem.clone(),
         name: sent.get("name").to_owned(),
         description: sent.get("description").to_owned(),
         scopes: CustomRoleScope::ALL.iter().map(|scope| scope.as_str()).collect(),
@@ -149,23 +149,21 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
         submit: "Create role",
         ..RolePage::default()
     };
-    Answer::with_status(Problem::status(page.problem.as_ref()), &page)
+    Answer::page(&page)
 }
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
-    let body = sent.required("scopeType").map(|scope_type| CreateCustomRoleRequest {
+    let body = CreateCustomRoleRequest {
         name: sent.text("name"),
         description: Some(sent.text("description")),
-        scope_type,
+        scope_type: sent.required("scopeType")?,
         permissions: sent.all("permissions").map(str::to_owned).collect(),
         restricted_workspace_ids: None,
-    });
-    match visit.change::<roles::Create>(visit.here(), body).await {
-        Ok(made) => visit.go(format!("/roles/{}?done=created", made.id)),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    };
+    let made = visit.change::<roles::Create>(visit.here(), body).await?;
+    visit.go(format!("/roles/{}?done=created", made.id))
 }
 
 /// Changes one.
@@ -177,16 +175,12 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Re
         permissions: sent.all("permissions").map(str::to_owned).collect(),
         restricted_workspace_ids: None,
     };
-    match visit.change::<roles::Update>(visit.at(role_id), Ok(body)).await {
-        Ok(_) => visit.go(format!("/roles/{role_id}?done=saved")),
-        Err(problem) => show(visit, role_id, Some(problem)).await,
-    }
+    visit.change::<roles::Update>(visit.at(role_id), body).await?;
+    visit.go(format!("/roles/{role_id}?done=saved"))
 }
 
 /// Deletes one.
 pub(crate) async fn delete(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Result {
-    match visit.calls().act::<roles::Delete>(visit.at(role_id)).await {
-        Ok(_) => visit.go("/roles?done=deleted"),
-        Err(problem) => show(visit, role_id, Some(problem)).await,
-    }
+    visit.calls().act::<roles::Delete>(visit.at(role_id)).await?;
+    visit.go("/roles?done=deleted")
 }

@@ -3,12 +3,11 @@
 use podium_api::organizations::{self, UpdateOrganizationRequest};
 
 use crate::answer::Result;
-use crate::calls::Problem;
 use crate::form::{Field, FieldKind, Form, FormPage};
 use crate::visit::OrganizationVisit;
 
 /// The form.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     let (of, version) = visit.calls().get_versioned::<organizations::Get>(visit.here()).await?;
     let billing = Field::text("billingEmail", "Billing contact").of(FieldKind::Email);
     let fields = vec![
@@ -16,7 +15,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>
         billing.value(of.billing_email.unwrap_or_default()),
         Field::hidden("version", version),
     ];
-    let form = Form::new(visit.link("/settings"), "Save the settings", fields).after(visit.form(), problem);
+    let form = Form::new(visit.link("/settings"), "Save the settings", fields).after(visit);
     FormPage { shell: visit.shell("Settings").await?, lead: "The organization.".to_owned(), form }.answer()
 }
 
@@ -32,8 +31,6 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>) -> Result {
         allow_enhanced_support_access: None,
         has_ai_features_disabled: None,
     };
-    match visit.change::<organizations::Update>(visit.here(), Ok(body)).await {
-        Ok(_) => visit.go("/settings?done=saved"),
-        Err(problem) => show(visit, Some(problem)).await,
-    }
+    visit.change::<organizations::Update>(visit.here(), body).await?;
+    visit.go("/settings?done=saved")
 }

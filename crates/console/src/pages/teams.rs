@@ -7,7 +7,6 @@ use podium_api::teams::{self, AddTeamMembersRequest, CreateTeamRequest, ListTeam
 use podium_api::{TeamId, UserId, users};
 
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
 use crate::form::{Field, Form};
 use crate::list::{Cell, ListPage, Row, Table};
 use crate::pages::users::everybody;
@@ -50,10 +49,10 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let fields = vec![Field::text("name", "Name").required(), Field::text("description", "Description")];
     let form = Form::new(visit.link("/teams"), "Create team", fields);
-    visit.ask("Create a team", ("Teams", "/teams"), "", (form, problem)).await
+    visit.ask("Create a team", ("Teams", "/teams"), "", form).await
 }
 
 /// Creates one.
@@ -65,10 +64,8 @@ pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
         member_ids: None,
         organization_role: None,
     };
-    match visit.change::<teams::Create>(visit.here(), Ok(body)).await {
-        Ok(made) => visit.go(format!("/teams/{}?done=created", made.id)),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let made = visit.change::<teams::Create>(visit.here(), body).await?;
+    visit.go(format!("/teams/{}?done=created", made.id))
 }
 
 /// A team and its members.

@@ -9,11 +9,9 @@ use podium_api::tokens::{self, ApiToken, CreateApiTokenRequest, ListApiTokens};
 
 use self::roles::RolesForm;
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
 use crate::form::{Field, FieldKind, Form};
 use crate::list::{Cell, ListPage, Row, Table};
 use crate::pages::deployments::workspace_choices;
-use crate::params::Params;
 use crate::shell::Shell;
 use crate::view::{self, Html, Tone};
 use crate::visit::OrganizationVisit;
@@ -84,7 +82,7 @@ fn abilities(of: &ApiToken) -> String {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let organization = OrganizationRole::ALL.iter().map(|role| role.as_str());
     let workspace = WorkspaceRoleName::ALL.iter().map(|role| role.as_str());
     let roles = organization.chain(workspace).map(|role| (role.to_owned(), view::words(role)));
@@ -105,12 +103,14 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
     ];
     let form = Form::new(visit.link("/tokens"), "Create token", fields);
     let lead = "Its value is shown once, on the next page.";
-    visit.ask("Create an API token", ("API tokens", "/tokens"), lead, (form, problem)).await
+    visit.ask("Create an API token", ("API tokens", "/tokens"), lead, form).await
 }
 
-fn new_token(sent: &Params) -> Result<CreateApiTokenRequest> {
+/// Creates one, and shows its value once.
+pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
+    let sent = visit.form();
     let entity_id = sent.parsed("entityId")?;
-    Ok(CreateApiTokenRequest {
+    let body = CreateApiTokenRequest {
         name: sent.text("name"),
         description: sent.filled("description").map(str::to_owned),
         scope: if entity_id.is_some() { TokenScope::Workspace } else { TokenScope::Organization },
@@ -118,15 +118,9 @@ fn new_token(sent: &Params) -> Result<CreateApiTokenRequest> {
         role: sent.text("role"),
         kind: None,
         token_expiry_period_in_days: sent.parsed("tokenExpiryPeriodInDays")?,
-    })
-}
-
-/// Creates one, and shows its value once.
-pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    match visit.change::<tokens::Create>(visit.here(), new_token(visit.form())).await {
-        Ok(made) => show_value(visit, made, "Token created").await,
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    };
+    let made = visit.change::<tokens::Create>(visit.here(), body).await?;
+    show_value(visit, made, "Token created").await
 }
 
 async fn show_value(visit: &OrganizationVisit<'_>, of: ApiToken, title: &str) -> Result {
@@ -141,15 +135,10 @@ async fn show_value(visit: &OrganizationVisit<'_>, of: ApiToken, title: &str) ->
 }
 
 /// One token.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    token_id: TokenId,
-    problem: Option<Problem>,
-) -> Result {
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
     let (of, version) = visit.calls().get_versioned::<tokens::Get>(visit.at(token_id)).await?;
-    let code = Problem::status(problem.as_ref());
     let roles = match visit.is_owner().await {
-        true => Some(RolesForm::new(visit, &of, version, problem).await),
+        true => Some(RolesForm::new(visit, &of, version).await),
         false => None,
     };
     let now = visit.visit.now;
@@ -170,7 +159,7 @@ pub(crate) async fn show(
         delete: format!("{href}/delete"),
         roles,
     };
-    Answer::with_status(code, &page)
+    Answer::page(&page)
 }
 
 /// Gives a token a new value, and shows that once.

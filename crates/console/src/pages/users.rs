@@ -8,7 +8,6 @@ use podium_api::users::{self, ListUsers, UpdateUserRolesRequest, User};
 use podium_api::{Patch, UserId};
 
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
 use crate::form::{Field, FieldKind, Form, FormPage};
 use crate::list::{Cell, ListPage, Row, Table};
 use crate::shell::Shell;
@@ -68,7 +67,7 @@ fn role_field() -> Field {
 }
 
 /// The form that invites somebody.
-pub(crate) async fn ask_whom(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn ask_whom(visit: &OrganizationVisit<'_>) -> Result {
     let fields = vec![
         Field::text("inviteeEmail", "E-mail address").of(FieldKind::Email).required(),
         role_field()
@@ -76,19 +75,15 @@ pub(crate) async fn ask_whom(visit: &OrganizationVisit<'_>, problem: Option<Prob
             .hint("A member sees nothing until a team, a workspace or a deployment gives them a role."),
     ];
     let form = Form::new(visit.link("/users/invite"), "Send the invite", fields);
-    visit.ask("Invite somebody", ("Users", "/users"), "", (form, problem)).await
+    visit.ask("Invite somebody", ("Users", "/users"), "", form).await
 }
 
 /// Invites somebody, and shows the link if the person may hand it out.
 pub(crate) async fn invite(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
     let email = sent.text("inviteeEmail");
-    let body = sent.required("role");
-    let body = body.map(|role| CreateUserInviteRequest { invitee_email: email.clone(), role });
-    let made = match visit.change::<invites::Create>(visit.here(), body).await {
-        Ok(made) => made,
-        Err(problem) => return ask_whom(visit, Some(problem)).await,
-    };
+    let body = CreateUserInviteRequest { invitee_email: email.clone(), role: sent.required("role")? };
+    let made = visit.change::<invites::Create>(visit.here(), body).await?;
     let link = visit.calls().act::<invites::CreateLink>(visit.at(made.invite_id)).await.ok();
     let page = InvitedPage {
         shell: visit.shell("Invited").await?.below("Users", visit.link("/users")),
@@ -101,13 +96,13 @@ pub(crate) async fn invite(visit: &OrganizationVisit<'_>) -> Result {
 }
 
 /// A user, and the form that changes their organization role.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, user_id: UserId, problem: Option<Problem>) -> Result {
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, user_id: UserId) -> Result {
     let (of, version) = visit.calls().get_versioned::<users::Get>(visit.at(user_id)).await?;
     let role = of.organization_role.map(OrganizationRole::as_str).unwrap_or_default();
     let may_change = visit.is_owner().await;
     let fields = vec![role_field().value(role), Field::hidden("version", version)];
     let form = Form::new(visit.link(&format!("/users/{user_id}")), "Save the role", fields);
-    let form = form.or(visit.link("/users")).after(visit.form(), problem);
+    let form = form.or(visit.link("/users")).after(visit);
     let shell = visit.shell(of.username.clone()).await?.below("Users", visit.link("/users"));
     let spaces = of.workspace_roles.iter().flatten().map(|role| view::words(role.role.as_str()));
     let roles: Vec<String> =
@@ -128,8 +123,6 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, user_id: UserId, problem
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, user_id: UserId) -> Result {
     let organization_role = Patch::Set(visit.form().text("role"));
     let body = UpdateUserRolesRequest { organization_role, ..UpdateUserRolesRequest::default() };
-    match visit.change::<users::UpdateRoles>(visit.at(user_id), Ok(body)).await {
-        Ok(_) => visit.go("/users?done=saved"),
-        Err(problem) => show(visit, user_id, Some(problem)).await,
-    }
+    visit.change::<users::UpdateRoles>(visit.at(user_id), body).await?;
+    visit.go("/users?done=saved")
 }

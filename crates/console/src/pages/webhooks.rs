@@ -10,7 +10,6 @@ use podium_api::webhooks::{
 use podium_api::{WebhookDeliveryId, WebhookId};
 
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
 use crate::form::{Field, FieldKind, Form};
 use crate::list::{Cell, ListPage, Row, Table};
 use crate::shell::Shell;
@@ -102,10 +101,10 @@ fn fields() -> Vec<Field> {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let form = Form::new(visit.link("/webhooks"), "Create webhook", fields());
     let lead = "Its secret is shown once, on the next page.";
-    visit.ask("Create a webhook", ("Webhooks", "/webhooks"), lead, (form, problem)).await
+    visit.ask("Create a webhook", ("Webhooks", "/webhooks"), lead, form).await
 }
 
 /// Creates one, and shows its secret once.
@@ -120,10 +119,8 @@ pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
         deployment_ids: None,
         is_enabled: None,
     };
-    match visit.change::<webhooks::Create>(visit.here(), Ok(body)).await {
-        Ok(made) => show_secret(visit, made, "Webhook created").await,
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let made = visit.change::<webhooks::Create>(visit.here(), body).await?;
+    show_secret(visit, made, "Webhook created").await
 }
 
 async fn show_secret(visit: &OrganizationVisit<'_>, of: Webhook, title: &str) -> Result {
@@ -136,11 +133,7 @@ async fn show_secret(visit: &OrganizationVisit<'_>, of: Webhook, title: &str) ->
 }
 
 /// One webhook, with its newest deliveries.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    webhook_id: WebhookId,
-    problem: Option<Problem>,
-) -> Result {
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
     let (calls, path) = (visit.calls(), visit.at::<_, OfWebhook>(webhook_id));
     let (of, version) = calls.get_versioned::<webhooks::Get>(path).await?;
     let cursor = visit.query().filled("cursor").map(str::to_owned);
@@ -149,7 +142,6 @@ pub(crate) async fn show(
     let may_update = calls.may::<webhooks::Update>(path).await;
     let may_delete = calls.may::<webhooks::Delete>(path).await;
     let href = visit.link(&format!("/webhooks/{webhook_id}"));
-    let code = Problem::status(problem.as_ref());
     let values = [of.name.clone(), of.url.clone(), of.event_types.join("\n"), of.description.clone()];
     let mut shown: Vec<Field> =
         fields().into_iter().zip(values).map(|(field, value)| field.value(value)).collect();
@@ -169,12 +161,12 @@ pub(crate) async fn show(
         facts: view::facts(facts),
         deliveries: found.deliveries.iter().map(line).collect(),
         older: found.next_cursor.map(|cursor| format!("?{}", visit.query().with("cursor", &cursor))),
-        form: form.map(|form| form.after(visit.form(), problem)),
+        form: form.map(|form| form.after(visit)),
         may_delete,
         shell: visit.shell(of.name.clone()).await?.below("Webhooks", visit.link("/webhooks")).live(""),
         href,
     };
-    Answer::with_status(code, &page)
+    Answer::page(&page)
 }
 
 fn line(visit: &OrganizationVisit<'_>, href: &str, of: &WebhookDelivery, may_send: bool) -> DeliveryLine {
@@ -211,8 +203,8 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, webhook_id: WebhookId)
         deployment_ids: None,
         is_enabled: Some(sent.is_on("isEnabled")),
     };
-    let changed = visit.change::<webhooks::Update>(visit.at(webhook_id), Ok(body)).await;
-    shown_after(visit, webhook_id, "saved", changed.err()).await
+    visit.change::<webhooks::Update>(visit.at(webhook_id), body).await?;
+    visit.go(format!("/webhooks/{webhook_id}?done=saved"))
 }
 
 /// Replaces the secret, and shows the new one once.
@@ -223,8 +215,8 @@ pub(crate) async fn rotate(visit: &OrganizationVisit<'_>, webhook_id: WebhookId)
 
 /// Sends a test event.
 pub(crate) async fn test(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
-    let sent = visit.calls().act::<webhooks::Test>(visit.at(webhook_id)).await;
-    shown_after(visit, webhook_id, "sent", sent.err()).await
+    visit.calls().act::<webhooks::Test>(visit.at(webhook_id)).await?;
+    visit.go(format!("/webhooks/{webhook_id}?done=sent"))
 }
 
 /// Sends an event again.
@@ -234,21 +226,8 @@ pub(crate) async fn redeliver(
     delivery_id: WebhookDeliveryId,
 ) -> Result {
     let path = (visit.organization_id, webhook_id, delivery_id).into();
-    let sent = visit.calls().act::<webhooks::Redeliver>(path).await;
-    shown_after(visit, webhook_id, "sent", sent.err()).await
-}
-
-/// The page of a webhook once something was done with it, or with what was wrong.
-async fn shown_after(
-    visit: &OrganizationVisit<'_>,
-    webhook_id: WebhookId,
-    done: &str,
-    problem: Option<Problem>,
-) -> Result {
-    match problem {
-        None => visit.go(format!("/webhooks/{webhook_id}?done={done}")),
-        problem => show(visit, webhook_id, problem).await,
-    }
+    visit.calls().act::<webhooks::Redeliver>(path).await?;
+    visit.go(format!("/webhooks/{webhook_id}?done=sent"))
 }
 
 /// Deletes one.

@@ -61,9 +61,9 @@ fn fields(name: &str, description: &str, is_enforced: bool) -> Vec<Field> {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let form = Form::new(visit.link("/workspaces"), "Create workspace", fields("", "", false));
-    visit.ask("Create a workspace", LIST, "", (form, problem)).await
+    visit.ask("Create a workspace", LIST, "", form).await
 }
 
 /// Creates one.
@@ -75,10 +75,8 @@ pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
         cicd_enforced_default: Some(sent.is_on("cicdEnforcedDefault")),
         ..CreateWorkspaceRequest::default()
     };
-    match visit.change::<workspaces::Create>(visit.here(), Ok(body)).await {
-        Ok(_) => visit.go("/workspaces?done=created"),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    visit.change::<workspaces::Create>(visit.here(), body).await?;
+    visit.go("/workspaces?done=created")
 }
 
 async fn read(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result<(Workspace, String)> {
@@ -88,13 +86,13 @@ async fn read(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result<(Workspa
 }
 
 /// The form that changes one.
-pub(crate) async fn edit(visit: &OrganizationVisit<'_>, id: WorkspaceId, problem: Option<Problem>) -> Result {
+pub(crate) async fn edit(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result {
     let (of, version) = read(visit, id).await?;
     let description = of.description.as_deref().unwrap_or_default();
     let mut fields = fields(&of.name, description, of.cicd_enforced_default);
     fields.push(Field::hidden("version", version));
     let form = Form::new(visit.link(&format!("/workspaces/{id}")), "Save the workspace", fields);
-    visit.ask(of.name, LIST, "", (form, problem)).await
+    visit.ask(of.name, LIST, "", form).await
 }
 
 /// Changes the version that was shown.
@@ -108,29 +106,21 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Re
         default_cloud_provider: Patch::Keep,
         default_region: Patch::Keep,
     };
-    match visit.change::<workspaces::Update>(visit.at(id), Ok(body)).await {
-        Ok(_) => visit.go("/workspaces?done=saved"),
-        Err(problem) => edit(visit, id, Some(problem)).await,
-    }
+    visit.change::<workspaces::Update>(visit.at(id), body).await?;
+    visit.go("/workspaces?done=saved")
 }
 
 /// Asks before one is deleted.
-pub(crate) async fn ask_to_delete(
-    visit: &OrganizationVisit<'_>,
-    id: WorkspaceId,
-    problem: Option<Problem>,
-) -> Result {
+pub(crate) async fn ask_to_delete(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result {
     let (of, _) = read(visit, id).await?;
     let action = visit.link(&format!("/workspaces/{id}/delete"));
     let form = Form { is_danger: true, ..Form::new(action, "Delete the workspace", Vec::new()) };
     let lead = "Its deployments must be deleted or moved first. Roles and environment objects in it are deleted with it.";
-    visit.ask(format!("Delete {}", of.name), LIST, lead, (form, problem)).await
+    visit.ask(format!("Delete {}", of.name), LIST, lead, form).await
 }
 
 /// Deletes one.
 pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result {
-    match visit.calls().act::<workspaces::Delete>(visit.at(id)).await {
-        Ok(_) => visit.go("/workspaces?done=deleted"),
-        Err(problem) => ask_to_delete(visit, id, Some(problem)).await,
-    }
+    visit.calls().act::<workspaces::Delete>(visit.at(id)).await?;
+    visit.go("/workspaces?done=deleted")
 }

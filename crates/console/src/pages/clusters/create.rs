@@ -29,7 +29,7 @@ fn places(of: &[ClusterOptions]) -> impl Iterator<Item = (String, String)> {
 }
 
 /// The form.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let providers = providers(visit).await?;
     let suggested =
         providers.first().map(|of| format!("{}/{}", of.provider.as_str(), of.default_region.name));
@@ -51,7 +51,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>)
     ];
     let form = Form { more, ..Form::new(visit.link("/clusters"), "Create cluster", fields) };
     let lead = "A cluster is separate infrastructure for deployments that must not share any.";
-    visit.ask("Create a cluster", ("Clusters", "/clusters"), lead, (form, problem)).await
+    visit.ask("Create a cluster", ("Clusters", "/clusters"), lead, form).await
 }
 
 /// What the form says. What it leaves open is what the provider suggests.
@@ -80,9 +80,7 @@ fn new_cluster(sent: &Params, providers: &[ClusterOptions]) -> Result<OneOf<Crea
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    let body = new_cluster(visit.form(), &providers(visit).await?);
-    match visit.change::<clusters::Create>(visit.here(), body).await {
-        Ok(made) => visit.go(format!("/clusters/{}?done=created", made.id)),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let body = new_cluster(visit.form(), &providers(visit).await?)?;
+    let made = visit.change::<clusters::Create>(visit.here(), body).await?;
+    visit.go(format!("/clusters/{}?done=created", made.id))
 }

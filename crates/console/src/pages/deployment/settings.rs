@@ -14,7 +14,7 @@ use askama::Template;
 use super::Head;
 use super::calendar::{self, Day};
 use crate::answer::{Answer, Result};
-use crate::calls::{Problem, least};
+use crate::calls::least;
 use crate::form::{Field, FieldKind, Form};
 use crate::pages::plans::{self, planned};
 use crate::params::Params;
@@ -34,15 +34,10 @@ struct SettingsPage<'a> {
 }
 
 /// The form.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    id: DeploymentId,
-    problem: Option<Problem>,
-) -> Result {
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = super::read(visit, id).await?;
     let head = Head::new(visit, &of, "settings").await?;
-    let status = Problem::status(problem.as_ref());
-    let form = form(&head.href, &of).after(visit.form(), problem);
+    let form = form(&head.href, &of).after(visit);
     let spec = of.scaling_spec.as_ref().and_then(|spec| spec.hibernation_spec.as_ref());
     let schedules = spec.and_then(|spec| spec.schedules.clone()).unwrap_or_default();
     let days = calendar::days(&schedules, visit.visit.now);
@@ -50,7 +45,7 @@ pub(crate) async fn show(
         (schedule.description.unwrap_or_default(), schedule.hibernate_at_cron, schedule.wake_at_cron)
     });
     let page = SettingsPage { shell: &head.shell, head: &head, form, schedules: schedules.collect(), days };
-    Answer::with_status(status, &page)
+    Answer::page(&page)
 }
 
 fn form(href: &str, of: &Deployment) -> Form {
@@ -107,20 +102,17 @@ pub(crate) async fn plan(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
     let (of, version) = super::read(visit, id).await?;
     let back = visit.link(&format!("/deployments/{id}/settings"));
     let then = visit.link(&format!("/deployments/{id}?done=applied"));
-    match plan_change(visit, id, (changed(visit.form(), &of), version), (&back, &then)).await {
-        Err(problem) if problem.status < 500 => show(visit, id, Some(problem)).await,
-        shown => shown,
-    }
+    plan_change(visit, id, (changed(visit.form(), &of)?, version), (&back, &then)).await
 }
 
 /// Plans an update of the version that was read.
 pub(super) async fn plan_change(
     visit: &OrganizationVisit<'_>,
     id: DeploymentId,
-    (body, version): (Result<UpdateDeploymentRequest>, String),
+    (body, version): (UpdateDeploymentRequest, String),
     ways: (&str, &str),
 ) -> Result {
-    let call = planned::<deployments::Update>(visit.deployment(id), OneOf(body?), Some(version))?;
+    let call = planned::<deployments::Update>(visit.deployment(id), OneOf(body), Some(version))?;
     plans::show(visit, call, "Apply the change", ways).await
 }
 

@@ -11,7 +11,6 @@ use askama::Template;
 use super::Head;
 use super::settings::{kept, plan_change};
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
 use crate::form::{Field, FieldKind, Form};
 use crate::list::{Cell, Row, Table};
 use crate::shell::Shell;
@@ -30,14 +29,9 @@ struct VariablesPage<'a> {
 }
 
 /// What the deployment has: its own variables, and the objects that reach it.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    id: DeploymentId,
-    problem: Option<Problem>,
-) -> Result {
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = super::read(visit, id).await?;
     let head = Head::new(visit, &of, "variables").await?;
-    let status = Problem::status(problem.as_ref());
     let may_change = visit.calls().may::<deployments::Update>(visit.deployment(id)).await;
     let query = ListEnvironmentObjects {
         deployment_id: Some(id.into()),
@@ -54,9 +48,9 @@ pub(crate) async fn show(
     );
     let own = of.environment_variables.iter().flatten().filter(|_| may_change);
     let own = own.map(|variable| variable.key.clone()).collect();
-    let form = may_change.then(|| form(&head.href).after(visit.form(), problem));
+    let form = may_change.then(|| form(&head.href).after(visit));
     let remove = format!("{}/variables/remove", head.href);
-    Answer::with_status(status, &VariablesPage { shell: &head.shell, head: &head, table, form, remove, own })
+    Answer::page(&VariablesPage { shell: &head.shell, head: &head, table, form, remove, own })
 }
 
 fn own_rows(visit: &OrganizationVisit<'_>, of: &Deployment) -> Vec<Row> {
@@ -123,16 +117,11 @@ pub(crate) async fn change(visit: &OrganizationVisit<'_>, id: DeploymentId, remo
     let (of, version) = super::read(visit, id).await?;
     let sent = visit.form();
     let key = sent.text("key");
-    let body = kept(&of).map(|mut body| {
-        body.environment_variables.retain(|variable| variable.key != key);
-        let (value, is_secret) = (Some(sent.get("value").to_owned()), sent.is_on("isSecret"));
-        let set = DeploymentEnvironmentVariableRequest { key, value, is_secret };
-        body.environment_variables.extend((!removes).then_some(set));
-        body
-    });
+    let mut body = kept(&of)?;
+    body.environment_variables.retain(|variable| variable.key != key);
+    let (value, is_secret) = (Some(sent.get("value").to_owned()), sent.is_on("isSecret"));
+    let set = DeploymentEnvironmentVariableRequest { key, value, is_secret };
+    body.environment_variables.extend((!removes).then_some(set));
     let page = visit.link(&format!("/deployments/{id}/variables"));
-    match plan_change(visit, id, (body, version), (&page, &format!("{page}?done=applied"))).await {
-        Err(problem) if problem.status < 500 => show(visit, id, Some(problem)).await,
-        shown => shown,
-    }
+    plan_change(visit, id, (body, version), (&page, &format!("{page}?done=applied"))).await
 }

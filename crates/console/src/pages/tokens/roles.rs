@@ -54,12 +54,7 @@ fn offered(entity_type: TokenEntity, entity_id: &str) -> Vec<ApiTokenRole> {
 }
 
 impl RolesForm {
-    pub(super) async fn new(
-        visit: &OrganizationVisit<'_>,
-        of: &ApiToken,
-        version: String,
-        problem: Option<Problem>,
-    ) -> Self {
+    pub(super) async fn new(visit: &OrganizationVisit<'_>, of: &ApiToken, version: String) -> Self {
         let spaces = workspace_choices(visit).await.unwrap_or_default();
         let held: Vec<&ApiTokenRole> = of.roles.iter().flatten().collect();
         let primary = match of.scope {
@@ -97,7 +92,7 @@ impl RolesForm {
             version,
             more: more.collect(),
             held: held.iter().map(row).collect(),
-            problem,
+            problem: visit.problem.clone(),
         }
     }
 }
@@ -120,9 +115,7 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, token_id: TokenId) -> 
     let chosen = visit.form().all("roles").filter(|value| !value.is_empty());
     let roles: serde_json::Result<Vec<ApiTokenRole>> = chosen.map(serde_json::from_str).collect();
     let unreadable = |_| Problem::new(400, "The form could not be read: open its page again.");
-    let body = roles.map(|roles| UpdateApiTokenRolesRequest { roles }).map_err(unreadable);
-    match visit.change::<tokens::UpdateRoles>(visit.at(token_id), body).await {
-        Ok(_) => visit.go(format!("/tokens/{token_id}?done=saved")),
-        Err(problem) => super::show(visit, token_id, Some(problem)).await,
-    }
+    let body = UpdateApiTokenRolesRequest { roles: roles.map_err(unreadable)? };
+    visit.change::<tokens::UpdateRoles>(visit.at(token_id), body).await?;
+    visit.go(format!("/tokens/{token_id}?done=saved"))
 }
