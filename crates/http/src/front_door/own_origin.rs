@@ -6,6 +6,7 @@ use podium_api::Endpoint;
 use podium_api::auth::SignOut;
 use podium_app::front_door::{DeploymentRef, Environments, PresentedCredential};
 use podium_app::{Error, Unauthenticated};
+use podium_console::Params;
 use podium_domain::Refusal;
 
 use super::console::with_slash;
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
-use crate::incoming::{bearer, query_pairs};
+use crate::incoming::bearer;
 
 /// Where a code is exchanged for a pass.
 const ENTER: &str = "/.podium/enter";
@@ -187,10 +188,9 @@ impl FrontDoor {
             return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET only."));
         }
         self.check_cookies(inbound).await?;
-        let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
-        let value = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let entered = self.app.enter(value("code").unwrap_or_default(), deployment, inbound.now).await?;
-        let to = value("to").filter(|to| is_below(to, &home)).unwrap_or(&home);
+        let query = Params::read(inbound.parts.uri.query().unwrap_or_default());
+        let entered = self.app.enter(query.get("code"), deployment, inbound.now).await?;
+        let to = query.opt("to").filter(|to| is_below(to, &home)).unwrap_or(&home);
         let mut response = redirect(&with_slash(to, namespace))?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::pass_name(namespace, is_encrypted);
