@@ -61,7 +61,6 @@ const RULES: &[Rule] = &[
     waiting::futures_do_not_wait_for_disks,
     files::sizes,
     files::names,
-    files::module_docs,
     renames::renames_are_synced,
     signatures::ids_have_kinds,
     proofs::statements_take_proof,
