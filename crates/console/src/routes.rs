@@ -2,10 +2,12 @@
 
 use std::pin::Pin;
 
-use podium_api::Timestamp;
 use podium_api::events::{self, ListEvents};
 use podium_api::organizations::{self, ListOrganizations};
 use podium_api::page::Page;
+use podium_api::{
+    self as api, AlertId, EnvironmentObjectId, RoleId, TeamId, Timestamp, TokenId, WebhookId, WorkspaceId,
+};
 
 use crate::ROOT;
 use crate::answer::{Answer, Result};
@@ -199,10 +201,14 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["operations", of, "cancel"] => operations::cancel(visit, id(of)?).await,
         ["workspaces"] => workspaces::create(visit).await,
         ["workspaces", of] => workspaces::update(visit, id(of)?).await,
-        ["workspaces", of, "delete"] => workspaces::delete(visit, id(of)?).await,
+        ["workspaces", of, "delete"] => {
+            visit.delete::<api::workspaces::Delete, WorkspaceId>(of, "/workspaces").await
+        }
         ["environment"] => environment::create(visit).await,
         ["environment", of] => environment::update(visit, id(of)?).await,
-        ["environment", of, "delete"] => environment::delete(visit, id(of)?).await,
+        ["environment", of, "delete"] => {
+            visit.delete::<api::environment_objects::Delete, EnvironmentObjectId>(of, "/environment").await
+        }
         ["clusters"] => clusters::create::create(visit).await,
         ["clusters", of, "failover"] => clusters::fail_over(visit, id(of)?).await,
         ["users", "invite"] => users::invite(visit).await,
@@ -210,25 +216,25 @@ async fn send(visit: &OrganizationVisit<'_>, path: &[&str]) -> Result {
         ["teams"] => teams::create(visit).await,
         ["teams", of, "add"] => teams::add(visit, id(of)?).await,
         ["teams", of, "remove"] => teams::remove(visit, id(of)?).await,
-        ["teams", of, "delete"] => teams::delete(visit, id(of)?).await,
+        ["teams", of, "delete"] => visit.delete::<api::teams::Delete, TeamId>(of, "/teams").await,
         ["roles"] => roles::create(visit).await,
         ["roles", of] => roles::update(visit, id(of)?).await,
-        ["roles", of, "delete"] => roles::delete(visit, id(of)?).await,
+        ["roles", of, "delete"] => visit.delete::<api::roles::Delete, RoleId>(of, "/roles").await,
         ["tokens"] => tokens::create(visit).await,
         ["tokens", of, "roles"] => tokens::roles::update(visit, id(of)?).await,
         ["tokens", of, "rotate"] => tokens::rotate(visit, id(of)?).await,
-        ["tokens", of, "delete"] => tokens::delete(visit, id(of)?).await,
+        ["tokens", of, "delete"] => visit.delete::<api::tokens::Delete, TokenId>(of, "/tokens").await,
         ["webhooks"] => webhooks::create(visit).await,
         ["webhooks", of] => webhooks::update(visit, id(of)?).await,
         ["webhooks", of, "rotate"] => webhooks::rotate(visit, id(of)?).await,
         ["webhooks", of, "test"] => webhooks::test(visit, id(of)?).await,
-        ["webhooks", of, "delete"] => webhooks::delete(visit, id(of)?).await,
+        ["webhooks", of, "delete"] => visit.delete::<api::webhooks::Delete, WebhookId>(of, "/webhooks").await,
         ["webhooks", of, "deliveries", delivery, "redeliver"] => {
             webhooks::redeliver(visit, id(of)?, id(delivery)?).await
         }
         ["alerts"] => alerts::create(visit).await,
         ["alerts", of] => alerts::update(visit, id(of)?).await,
-        ["alerts", of, "delete"] => alerts::delete(visit, id(of)?).await,
+        ["alerts", of, "delete"] => visit.delete::<api::alerts::Delete, AlertId>(of, "/alerts").await,
         ["address-ranges"] => address_ranges::create(visit).await,
         ["address-ranges", "delete"] => address_ranges::delete(visit).await,
         ["settings"] => settings::update(visit).await,

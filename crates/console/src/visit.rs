@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use podium_api::path::{InOrganization, OfDeployment};
 use podium_api::{
-    DeploymentId, Endpoint, Id, OrganizationId, Reply, SubjectId, Timestamp, TypedId, WorkspaceId,
+    DeploymentId, Endpoint, Id, Nothing, OrganizationId, Reply, SubjectId, Timestamp, TypedId, WorkspaceId,
 };
 use serde::de::DeserializeOwned;
 
@@ -101,6 +101,15 @@ impl OrganizationVisit<'_> {
         body: E::Body,
     ) -> Result<<E::Reply as Reply>::Body> {
         self.calls().change::<E>(path, body, self.form().filled("version").map(str::to_owned)).await
+    }
+
+    /// Deletes something, and leads to the list that it was in.
+    pub(crate) async fn delete<E, I: TypedId>(&self, of: &str, list: &str) -> Result
+    where
+        E: Endpoint<Path: From<(OrganizationId, I)>, Body = Nothing, Reply: Reply<Body: DeserializeOwned>>,
+    {
+        self.calls().act::<E>(self.at(id::<I>(of)?)).await?;
+        self.go(format!("{list}?done=deleted"))
     }
 
     /// Whether the person holds a permission on a workspace.

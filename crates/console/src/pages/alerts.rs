@@ -249,9 +249,3 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: AlertId) -> Result
     visit.change::<alerts::Update>(visit.at(id), body).await?;
     visit.go(format!("/alerts/{id}?done=saved"))
 }
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: AlertId) -> Result {
-    visit.calls().act::<alerts::Delete>(visit.at(id)).await?;
-    visit.go("/alerts?done=deleted")
-}

@@ -53,8 +53,18 @@ pub(crate) async fn read(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
 }
 
 impl Head {
-    /// The head of a page; `at` is the tab.
-    pub(crate) async fn new(visit: &OrganizationVisit<'_>, of: &Deployment, at: &str) -> Result<Self> {
+    /// A deployment, and the head of its page at a tab.
+    pub(crate) async fn read(
+        visit: &OrganizationVisit<'_>,
+        id: DeploymentId,
+        at: &str,
+    ) -> Result<(Deployment, Self)> {
+        let (of, _) = read(visit, id).await?;
+        let head = Self::new(visit, &of, at).await?;
+        Ok((of, head))
+    }
+
+    async fn new(visit: &OrganizationVisit<'_>, of: &Deployment, at: &str) -> Result<Self> {
         let (calls, path) = (visit.calls(), visit.deployment(of.id));
         let href = visit.link(&format!("/deployments/{}", of.id));
         let may_update = calls.may::<deployments::Update>(path).await;

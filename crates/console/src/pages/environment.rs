@@ -301,9 +301,3 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: EnvironmentObjectI
     visit.change::<environment_objects::Update>(visit.at(id), body).await?;
     visit.go(format!("/environment/{id}?done=saved"))
 }
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: EnvironmentObjectId) -> Result {
-    visit.calls().act::<environment_objects::Delete>(visit.at(id)).await?;
-    visit.go("/environment?done=deleted")
-}

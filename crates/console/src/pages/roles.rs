@@ -178,9 +178,3 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Re
     visit.change::<roles::Update>(visit.at(role_id), body).await?;
     visit.go(format!("/roles/{role_id}?done=saved"))
 }
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Result {
-    visit.calls().act::<roles::Delete>(visit.at(role_id)).await?;
-    visit.go("/roles?done=deleted")
-}

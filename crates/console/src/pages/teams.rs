@@ -113,9 +113,3 @@ pub(crate) async fn remove(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Re
     visit.calls().act::<teams::RemoveMember>((visit.organization_id, team_id, member_id).into()).await?;
     visit.go(format!("/teams/{team_id}?done=saved"))
 }
-
-/// Deletes a team.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Result {
-    visit.calls().act::<teams::Delete>(visit.at(team_id)).await?;
-    visit.go("/teams?done=deleted")
-}

@@ -167,9 +167,3 @@ pub(crate) async fn rotate(visit: &OrganizationVisit<'_>, token_id: TokenId) -> 
     let made = visit.calls().act::<tokens::Rotate>(visit.at(token_id)).await?;
     show_value(visit, made, "Token rotated").await
 }
-
-/// Deletes a token.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
-    visit.calls().act::<tokens::Delete>(visit.at(token_id)).await?;
-    visit.go("/tokens?done=deleted")
-}

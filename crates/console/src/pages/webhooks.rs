@@ -229,9 +229,3 @@ pub(crate) async fn redeliver(
     visit.calls().act::<webhooks::Redeliver>(path).await?;
     visit.go(format!("/webhooks/{webhook_id}?done=sent"))
 }
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
-    visit.calls().act::<webhooks::Delete>(visit.at(webhook_id)).await?;
-    visit.go("/webhooks?done=deleted")
-}

@@ -118,9 +118,3 @@ pub(crate) async fn ask_to_delete(visit: &OrganizationVisit<'_>, id: WorkspaceId
     let lead = "Its deployments must be deleted or moved first. Roles and environment objects in it are deleted with it.";
     visit.ask(format!("Delete {}", of.name), LIST, lead, form).await
 }
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result {
-    visit.calls().act::<workspaces::Delete>(visit.at(id)).await?;
-    visit.go("/workspaces?done=deleted")
-}

@@ -241,6 +241,11 @@ impl SessionCalls<'_> {
         Ok((route, incoming))
     }
 
+    /// What the person may do in an organization.
+    async fn authority(&self, organization_id: Option<OrganizationId>) -> Option<Arc<Authority>> {
+        self.app.authority_of_session(self.session, organization_id, self.now).await.ok()
+    }
+
     /// The response of an endpoint.
     pub(super) async fn answer(&self, call: ApiCall) -> HttpResult {
         let (route, incoming) = self.incoming(call, None)?;
@@ -270,10 +275,7 @@ impl Calls for SessionCalls<'_> {
         Box::pin(async move {
             let Some(route) = self.endpoints.route_of(endpoint) else { return false };
             let organization_id = ids.first().copied().map(OrganizationId::from_raw);
-            let Ok(authority) = self.app.authority_of_session(self.session, organization_id, self.now).await
-            else {
-                return false;
-            };
+            let Some(authority) = self.authority(organization_id).await else { return false };
             route.handler.admits((&self.app, &authority), &ids, named, self.address).await
         })
     }
@@ -285,13 +287,13 @@ impl Calls for SessionCalls<'_> {
         workspace_id: WorkspaceId,
     ) -> Calling<'_, bool> {
         Box::pin(async move {
-            let caller = self.app.authority_of_session(self.session, Some(organization_id), self.now).await;
-            let Some(permission) = Permission::named(permission) else { return false };
-            let target = Target::Workspace(workspace_id);
-            caller.is_ok_and(|caller| {
-                let member = caller.member.as_ref();
-                member.is_some_and(|member| require(member.grants(), permission, target).is_ok())
-            })
+            let (caller, target) =
+                (self.authority(Some(organization_id)).await, Target::Workspace(workspace_id));
+            let member = caller.as_ref().and_then(|caller| caller.member.as_ref());
+            let permission = Permission::named(permission);
+            member
+                .zip(permission)
+                .is_some_and(|(member, permission)| require(member.grants(), permission, target).is_ok())
         })
     }
 
@@ -316,10 +318,9 @@ impl Calls for SessionCalls<'_> {
 
     fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool> {
         Box::pin(async move {
-            let authority =
-                self.app.authority_of_session(self.session, Some(organization_id), self.now).await;
-            authority
-                .is_ok_and(|caller| caller.member.as_ref().is_some_and(|member| member.grants().is_owner()))
+            let caller = self.authority(Some(organization_id)).await;
+            let member = caller.as_ref().and_then(|caller| caller.member.as_ref());
+            member.is_some_and(|member| member.grants().is_owner())
         })
     }
 }

@@ -17,8 +17,7 @@ use crate::visit::OrganizationVisit;
 
 /// The subjects with a role here, and through what they have it.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "access").await?;
+    let (of, head) = Head::read(visit, id, "access").await?;
     let mut rows = Vec::new();
     for user in everybody(visit).await? {
         let through = through(&of, user.organization_role, user.workspace_roles, user.deployment_roles);

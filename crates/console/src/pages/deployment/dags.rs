@@ -103,8 +103,7 @@ struct ErrorRow {
 
 /// The page, which does not wait for Airflow unless it is told to.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "dags").await?;
+    let (of, head) = Head::read(visit, id, "dags").await?;
     let waits = visit.query().is_on("now");
     let list = if waits { Some(ask(visit, &of, &head.href).await) } else { None };
     let page = DagsPage {

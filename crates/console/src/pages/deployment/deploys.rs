@@ -60,8 +60,7 @@ struct Changes {
 
 /// The deploys of a deployment, the newest first.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "deploys").await?;
+    let (of, head) = Head::read(visit, id, "deploys").await?;
     let query = ListDeploys { page: visit.page() };
     let found = visit.calls().find::<deploys::List>(visit.deployment(id), query).await?;
     let row = |(at, deploy): (usize, &Deploy)| {
@@ -120,8 +119,7 @@ fn name(of: &Deploy) -> String {
 
 /// One deploy, with what came of it.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId, deploy_id: DeployId) -> Result {
-    let (deployment, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &deployment, "deploys").await?;
+    let (deployment, head) = Head::read(visit, id, "deploys").await?;
     let path: OfDeploy = (visit.organization_id, id, deploy_id).into();
     let of = visit.calls().get::<deploys::Get>(path).await?;
     let report = visit.calls().get::<deploy_reports::Get>(path).await.ok();

@@ -123,8 +123,7 @@ fn window(visit: &OrganizationVisit<'_>, from: Timestamp, to: Timestamp) -> Stri
 
 /// The lines of a time range.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "logs").await?;
+    let (_, head) = Head::read(visit, id, "logs").await?;
     let wanted = Wanted::read(visit);
     let (entries, problem) = match wanted.find(visit, id, LINES).await {
         Ok(entries) => (entries, None),

@@ -31,8 +31,7 @@ struct OverviewPage<'a> {
 
 /// The overview.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "").await?;
+    let (of, head) = Head::read(visit, id, "").await?;
     let query = ListOperations {
         target_ids: vec![id.id().into()],
         page: Page::first(20),
@@ -81,8 +80,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
 
 /// The operations of a deployment.
 pub(crate) async fn operations(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "operations").await?;
+    let (_, head) = Head::read(visit, id, "operations").await?;
     let target_ids = vec![id.id().into()];
     let query = ListOperations { target_ids, page: visit.page(), ..ListOperations::default() };
     let table = table(visit, query).await?.or("No operations", "Changes of this deployment are listed here.");

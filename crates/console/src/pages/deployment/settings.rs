@@ -35,8 +35,7 @@ struct SettingsPage<'a> {
 
 /// The form.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "settings").await?;
+    let (of, head) = Head::read(visit, id, "settings").await?;
     let form = form(&head.href, &of).after(visit);
     let spec = of.scaling_spec.as_ref().and_then(|spec| spec.hibernation_spec.as_ref());
     let schedules = spec.and_then(|spec| spec.schedules.clone()).unwrap_or_default();

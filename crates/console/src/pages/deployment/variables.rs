@@ -30,8 +30,7 @@ struct VariablesPage<'a> {
 
 /// What the deployment has: its own variables, and the objects that reach it.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "variables").await?;
+    let (of, head) = Head::read(visit, id, "variables").await?;
     let may_change = visit.calls().may::<deployments::Update>(visit.deployment(id)).await;
     let query = ListEnvironmentObjects {
         deployment_id: Some(id.into()),
