@@ -7,6 +7,7 @@
 
 use podium_db::{Options, Target};
 
+#[expect(clippy::disallowed_methods, reason = "the schema is what opening a database makes")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::temp_dir().join(format!("podium-schema-{}", std::process::id()));

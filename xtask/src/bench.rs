@@ -96,8 +96,8 @@ fn identity(million: bool) -> Outcome {
     println!("idle memory: {} MB", bench.memory()?);
     bench.creates()?;
     bench.seed(LISTED)?;
-    let organization = format!("/v1/organizations/{}", bench.organization);
-    let workspace = bench.first_workspace()?;
+    let organization = bench.root();
+    let workspace = bench.first("workspaces")?;
     heading();
     for (name, path) in [
         ("GET /users/self", "/v1/users/self".to_owned()),
@@ -165,28 +165,19 @@ impl Bench {
         Ok(kilobytes / 1024)
     }
 
-    fn total(&self) -> Outcome<u64> {
-        let path = format!("/v1/organizations/{}/workspaces?limit=0", self.organization);
-        let page: Value =
-            serde_json::from_str(&get(self.port, &path, &self.token).doing("a list")?).doing("a list")?;
-        page["totalCount"].as_u64().ok_or("a list has no total".into())
-    }
-
-    fn first_workspace(&self) -> Outcome<String> {
-        let path = format!("/v1/organizations/{}/workspaces?limit=1", self.organization);
-        let page: Value =
-            serde_json::from_str(&get(self.port, &path, &self.token).doing("a list")?).doing("a list")?;
-        Ok(page["workspaces"][0]["id"].as_str().unwrap_or_default().to_owned())
+    /// How many there are of a kind.
+    fn total(&self, kind: &str) -> Outcome<u64> {
+        self.json(&format!("/{kind}?limit=0"))?["totalCount"].as_u64().ok_or("a list has no total".into())
     }
 
     /// Durable creates, against the bare handler that reads the same body and answers with the same bytes.
     fn creates(&self) -> Outcome {
-        let path = format!("/v1/organizations/{}/workspaces", self.organization);
-        let before = self.total()?;
+        let path = format!("{}/workspaces", self.root());
+        let before = self.total("workspaces")?;
         let script = self.workspaces_script()?;
         let ours = wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&script))?;
-        let created = self.total()? - before;
-        let answer = get(self.port, &format!("{path}/{}", self.first_workspace()?), &self.token)
+        let created = self.total("workspaces")? - before;
+        let answer = get(self.port, &format!("{path}/{}", self.first("workspaces")?), &self.token)
             .doing("a workspace")?;
         let bare = self.bare(&answer, |port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
         let (rate, ratio) = (ours.rate, ours.rate / bare.rate);
@@ -199,9 +190,9 @@ impl Bench {
 
     /// Creates workspaces until there are so many.
     fn seed(&self, rows: u64) -> Outcome {
-        let path = format!("/v1/organizations/{}/workspaces", self.organization);
-        while self.total()? < rows {
-            println!("creating workspaces: {} of {rows}", self.total()?);
+        let path = format!("{}/workspaces", self.root());
+        while self.total("workspaces")? < rows {
+            println!("creating workspaces: {} of {rows}", self.total("workspaces")?);
             wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&self.workspaces_script()?))?;
         }
         Ok(())
@@ -209,7 +200,7 @@ impl Bench {
 
     /// Names are unique over threads and runs.
     fn workspaces_script(&self) -> Outcome<PathBuf> {
-        self.create_script(self.total()?, r#","description":"made by the benchmark""#)
+        self.create_script(self.total("workspaces")?, r#","description":"made by the benchmark""#)
     }
 
     /// The same read with another URL each time, so that no cache helps.
@@ -266,7 +257,7 @@ impl Bench {
 
     /// How long a start takes on what is there now.
     fn restart(self) -> Outcome {
-        let rows = self.total()?;
+        let rows = self.total("workspaces")?;
         self.server.stop()?;
         let started = Instant::now();
         let _server = serve(&[], &self.program, &self.directory, self.port, None)?;
@@ -289,25 +280,14 @@ fn serve(
     port: u16,
     database: Option<&str>,
 ) -> Outcome<ServerProcess> {
-    let (listen, data) = (format!("127.0.0.1:{port}"), directory.join("data").display().to_string());
     let program = program.display().to_string();
+    let told = format!("--data-dir {}/data --max-connections-per-address 2000", directory.display());
     let mut line = match database {
         Some(_) => vec!["env", postgres::SECRET_KEY],
         None => Vec::new(),
     };
-    line.extend(command.iter().map(String::as_str));
-    line.extend([
-        program.as_str(),
-        "serve",
-        "--listen",
-        &listen,
-        "--data-dir",
-        &data,
-        "--data-plane",
-        "simulated",
-        "--max-connections-per-address",
-        "2000",
-    ]);
+    let serve = server_process::podium(&program, port, &told);
+    line.extend(command.iter().map(String::as_str).chain(serve.iter().map(String::as_str)));
     if let Some(url) = database {
         line.extend(["--database-url", url, "--rate-limits", "off"]);
     }

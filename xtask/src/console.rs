@@ -53,17 +53,8 @@ pub(crate) fn screenshots() -> Outcome {
 /// is then what they have compiled.
 fn tests(which: &[&str]) -> Command {
     let mut command = if works(&mut cargo(&["nextest", "--version"])) {
-        cargo(&[
-            "nextest",
-            "run",
-            "--workspace",
-            "--test",
-            "browser",
-            "--run-ignored",
-            "only",
-            "--no-fail-fast",
-            "--",
-        ])
+        let told = "nextest run --workspace --test browser --run-ignored only --no-fail-fast --";
+        cargo(&told.split(' ').collect::<Vec<_>>())
     } else {
         cargo(&["test", "--workspace", "--test", "browser", "--no-fail-fast", "--", "--ignored"])
     };
@@ -84,14 +75,7 @@ fn tools(scratch: &Path) -> Outcome<PathBuf> {
     fs::create_dir_all(&directory).doing("making a place for packages")?;
     fs::write(directory.join("package.json"), PACKAGE).doing("writing what is installed")?;
     let mut npm = Command::new("npm");
-    npm.args([
-        "install",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        "--no-package-lock",
-        "--loglevel=error",
-    ]);
+    npm.args("install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error".split(' '));
     must(npm.current_dir(&directory))
         .map_err(|failure| format!("the packages could not be installed from npm: {failure}"))?;
     fs::rename(directory.join("package.json"), &installed).doing("keeping what is installed")?;

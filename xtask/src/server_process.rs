@@ -6,6 +6,7 @@
 //!
 //! Only killing that shell too leaves something behind; [`sweep`] removes it at the next start.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -57,6 +58,12 @@ pub(crate) fn directory(name: &str, owner: Option<Account>) -> Outcome<PathBuf> 
     Ok(path)
 }
 
+/// The command line of a server with a simulated data plane, and more that it is told.
+pub(crate) fn podium(program: &str, port: u16, more: &str) -> Vec<String> {
+    let told = format!("serve --listen 127.0.0.1:{port} --data-plane simulated {more}");
+    [program].into_iter().chain(told.split(' ')).map(str::to_owned).collect()
+}
+
 /// Removes the remains of earlier runs that were killed together with their shells.
 pub(crate) fn sweep() {
     for entry in fs::read_dir(BASE).into_iter().flatten().flatten() {
@@ -89,7 +96,7 @@ pub(crate) struct ServerProcess {
 impl ServerProcess {
     /// Starts a server in its directory. Its output goes to `log`; `signal` stops it.
     pub(crate) fn start(
-        server: &[&str],
+        server: &[impl AsRef<OsStr>],
         directory: &Path,
         account: Option<Account>,
         log: PathBuf,

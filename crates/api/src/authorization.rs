@@ -15,6 +15,7 @@ endpoints! {
 
 wire! {
     /// Which groups to list.
+    #[derive(Default)]
     pub struct ListPermissionGroups {
         /// Only those of one scope; DEPLOYMENT and DAG have any.
         #[serde(skip_serializing_if = "Option::is_none")]

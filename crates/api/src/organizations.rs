@@ -46,6 +46,7 @@ wire! {
     }
 
     /// How to read an organization.
+    #[derive(Default)]
     pub struct GetOrganization {
         /// Leave out what takes longer to find out.
         pub is_look_up_only: Option<bool>,

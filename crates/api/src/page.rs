@@ -53,9 +53,32 @@ pub struct Page<K: SortKeys> {
 }
 
 impl<K: SortKeys> Page<K> {
+    /// The first items, in the default order.
+    pub fn first(limit: u32) -> Self {
+        Self { limit: Limit(limit, PhantomData), ..Self::default() }
+    }
+
+    /// The same items sorted by a field.
+    pub fn sorted_by(mut self, key: &'static str) -> Self {
+        self.sorts.0.push(Sort { key, descending: false });
+        self
+    }
+
+    /// The same items sorted by a field, the largest or latest first.
+    pub fn sorted_down_by(mut self, key: &'static str) -> Self {
+        self.sorts.0.push(Sort { key, descending: true });
+        self
+    }
+
     /// The effective limit.
     pub fn limit(&self) -> u32 {
         self.limit.0
+    }
+}
+
+impl<K: SortKeys> Default for Page<K> {
+    fn default() -> Self {
+        Self { offset: 0, limit: Limit::default(), sorts: Sorts::default() }
     }
 }
 

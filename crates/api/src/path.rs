@@ -17,13 +17,18 @@ pub trait PathParams: Send + 'static {
 
     /// A route with these ids in the place of its `{parameters}`.
     fn fill(&self, route: &str) -> String {
-        let mut ids = self.ids().into_iter();
-        let part = |part: &str| match part.strip_prefix('{') {
-            Some(_) => ids.next().map(|id| id.to_string()).unwrap_or_default(),
-            None => part.to_owned(),
-        };
-        route.split('/').map(part).collect::<Vec<_>>().join("/")
+        filled(route, &self.ids())
     }
+}
+
+/// A route with ids in the place of its `{parameters}`.
+pub fn filled(route: &str, ids: &[Id]) -> String {
+    let mut ids = ids.iter();
+    let part = |part: &str| match part.strip_prefix('{') {
+        Some(_) => ids.next().map(Id::to_string).unwrap_or_default(),
+        None => part.to_owned(),
+    };
+    route.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 /// Whether the `{parameters}` of a route are these, in this order.
@@ -58,6 +63,12 @@ macro_rules! path_params {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name { $(#[doc = concat!("`", $wire, "`")] pub $field: $kind),+ }
+
+        impl From<($($kind,)+)> for $name {
+            fn from(($($field,)+): ($($kind,)+)) -> Self {
+                Self { $($field),+ }
+            }
+        }
 
         impl PathParams for $name {
             const NAMES: &'static [&'static str] = &[$($wire),+];

@@ -52,6 +52,7 @@ macro_rules! wire {
     (@query $(#[$meta:meta])* $name:ident { $($fields:tt)* }) => {
         wire! {
             $(#[$meta])*
+            #[derive(Default)]
             pub struct $name {
                 $($fields)*
                 /// The page.

@@ -89,6 +89,7 @@ impl App {
             wakes.committed(changes);
             webhooks.committed(changes);
         });
+        #[expect(clippy::disallowed_methods, reason = "a server is the system")]
         let (db, system) = podium_store::open(options).await?;
         let founder = system.founder();
         podium_store::pictures::serve_at(&founder, &config.public_url);

@@ -49,6 +49,14 @@ impl Answer {
         Ok(Self::Page { status, html: printable(&html).into_owned() })
     }
 
+    /// The same page with a status.
+    pub(crate) fn and_status(self, status: u16) -> Self {
+        match self {
+            Self::Page { html, .. } => Self::Page { status, html },
+            other => other,
+        }
+    }
+
     /// Another page.
     pub(crate) fn redirect(to: impl Into<String>) -> Result {
         Ok(Self::Redirect { to: to.into() })

@@ -23,6 +23,10 @@ static STYLE: LazyLock<Asset> = LazyLock::new(|| {
 static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("console", "js", "text/javascript; charset=utf-8", include_str!("../assets/console.js"))
 });
+static ACCEPT_INVITE: LazyLock<Asset> = LazyLock::new(|| {
+    let content = include_str!("../assets/accept-invite.js");
+    Asset::new("accept-invite", "js", "text/javascript; charset=utf-8", content)
+});
 static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("icon", "svg", "image/svg+xml", include_str!("../assets/icon.svg")));
 
@@ -35,7 +39,7 @@ impl Asset {
 
 /// The asset at a path.
 pub fn find(path: &str) -> Option<&'static Asset> {
-    [&*STYLE, &*SCRIPT, &*ICON].into_iter().find(|asset| asset.path == path)
+    [&*STYLE, &*SCRIPT, &*ICON, &*ACCEPT_INVITE].into_iter().find(|asset| asset.path == path)
 }
 
 /// The path of the style sheet.
@@ -46,6 +50,11 @@ pub(crate) fn style() -> &'static str {
 /// The path of the script.
 pub(crate) fn script() -> &'static str {
     &SCRIPT.path
+}
+
+/// The path of the script that accepts an invite.
+pub(crate) fn accept_invite_script() -> &'static str {
+    &ACCEPT_INVITE.path
 }
 
 /// The path of the icon.
@@ -65,7 +74,7 @@ mod tests {
 
     #[test]
     fn styles_and_scripts_fetch_nothing_from_elsewhere() {
-        for asset in [&*STYLE, &*SCRIPT, &*ICON] {
+        for asset in [&*STYLE, &*SCRIPT, &*ICON, &*ACCEPT_INVITE] {
             let text = asset.content.replace("http://www.w3.org/2000/svg", "");
             assert!(
                 !text.contains("http://") && !text.contains("https://") && !text.contains("@import"),

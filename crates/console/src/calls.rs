@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use podium_api::path::PathParams;
 use podium_api::{
-    Description, Endpoint, EntityId, ErrorBody, FieldError, Id, Method, OrganizationId, Reply, WorkspaceId,
+    Description, Endpoint, EntityId, ErrorBody, FieldError, Id, Nothing, OrganizationId, Reply, WorkspaceId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -47,28 +47,37 @@ pub trait Calls: Send + Sync {
     fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool>;
 }
 
-/// A call of the API.
-#[derive(Debug)]
+/// A call of the API. Query and body are the endpoint's own types, as JSON: its schema, which they are checked against like
+/// those of any request, is about JSON, too.
 pub struct ApiCall {
-    /// The method.
-    pub method: Method,
-    /// The path and query, without the version.
-    pub path: String,
-    /// The body.
-    pub body: Option<Value>,
+    /// The endpoint.
+    pub endpoint: &'static Description,
+    /// The ids in its path.
+    pub ids: Vec<Id>,
+    /// The query.
+    pub query: Value,
+    /// The body; `null` if there is none.
+    pub body: Value,
     /// The `If-Match` header.
     pub if_match: Option<String>,
 }
 
-/// The reply to a call.
+impl ApiCall {
+    /// A call without a query and a body.
+    pub fn to<E: Endpoint>(path: &E::Path) -> Self {
+        let (query, body) = (Value::Null, Value::Null);
+        Self { endpoint: E::DESCRIPTION, ids: path.ids(), query, body, if_match: None }
+    }
+}
+
+/// The reply to a call. It stays the JSON that a client is sent: endpoints write it from rows that are cached as JSON, so that
+/// reading it is the only work for the call of a page.
 #[derive(Debug)]
 pub struct ApiReply {
     /// The status.
     pub status: u16,
     /// The `ETag` header.
     pub etag: Option<String>,
-    /// The operation that the call has started.
-    pub operation_id: Option<String>,
     /// The body.
     pub body: Vec<u8>,
 }
@@ -84,70 +93,57 @@ pub struct Problem {
     pub fields: Vec<FieldError>,
 }
 
-/// A resource with its version.
-#[derive(Debug)]
-pub struct Versioned<T> {
-    /// The resource.
-    pub value: T,
-    /// Its `ETag`, to change exactly this version.
-    pub etag: Option<String>,
-    /// The operation that the call has started.
-    pub operation_id: Option<String>,
-}
-
 type Body<E> = <<E as Endpoint>::Reply as Reply>::Body;
-
-/// A query: names and values.
-pub(crate) type Query<'q> = &'q [(&'q str, &'q str)];
 
 impl dyn Calls + '_ {
     /// Reads.
-    pub async fn get<E: Endpoint>(&self, path: E::Path, query: Query<'_>) -> Result<Body<E>, Problem>
-    where
-        Body<E>: DeserializeOwned,
-    {
-        self.get_versioned::<E>(path, query).await.map(|read| read.value)
-    }
-
-    /// Reads a resource with its version.
-    pub async fn get_versioned<E: Endpoint>(
+    pub async fn get<E: Endpoint<Query: Default, Reply: Reply<Body: DeserializeOwned>>>(
         &self,
         path: E::Path,
-        query: Query<'_>,
-    ) -> Result<Versioned<Body<E>>, Problem>
-    where
-        Body<E>: DeserializeOwned,
-    {
-        typed(self.send::<E>(&path, query, None, None).await?)
+    ) -> Result<Body<E>, Problem> {
+        self.find::<E>(path, E::Query::default()).await
     }
 
-    /// Changes something.
-    pub async fn change<E: Endpoint>(
+    /// Reads what a query asks for.
+    pub async fn find<E: Endpoint<Reply: Reply<Body: DeserializeOwned>>>(
         &self,
         path: E::Path,
-        body: impl Serialize,
+        query: E::Query,
+    ) -> Result<Body<E>, Problem> {
+        decoded(&self.send(ApiCall { query: to_value(query)?, ..ApiCall::to::<E>(&path) }).await?)
+    }
+
+    /// Reads a resource and its `ETag`, to change exactly this version.
+    pub async fn get_versioned<E: Endpoint<Query: Default, Reply: Reply<Body: DeserializeOwned>>>(
+        &self,
+        path: E::Path,
+    ) -> Result<(Body<E>, String), Problem> {
+        let query = to_value(E::Query::default())?;
+        let reply = self.send(ApiCall { query, ..ApiCall::to::<E>(&path) }).await?;
+        Ok((decoded(&reply)?, reply.etag.unwrap_or_default()))
+    }
+
+    /// Changes something, if it still has the version that is named.
+    pub async fn change<E: Endpoint<Reply: Reply<Body: DeserializeOwned>>>(
+        &self,
+        path: E::Path,
+        body: E::Body,
         if_match: Option<String>,
-    ) -> Result<Versioned<Body<E>>, Problem>
-    where
-        Body<E>: DeserializeOwned,
-    {
-        typed(self.send::<E>(&path, &[], Some(to_value(body)?), if_match).await?)
+    ) -> Result<Body<E>, Problem> {
+        decoded(&self.send(ApiCall { body: to_value(body)?, if_match, ..ApiCall::to::<E>(&path) }).await?)
     }
 
-    /// Changes something, where the reply says nothing more.
-    pub async fn act<E: Endpoint>(
+    /// Changes something that nothing more has to be said about.
+    pub async fn act<E: Endpoint<Body = Nothing, Reply: Reply<Body: DeserializeOwned>>>(
         &self,
         path: E::Path,
-        body: impl Serialize,
-    ) -> Result<Option<String>, Problem> {
-        let body = to_value(body)?;
-        let body = (!body.is_null()).then_some(body);
-        Ok(self.send::<E>(&path, &[], body, None).await?.operation_id)
+    ) -> Result<Body<E>, Problem> {
+        self.change::<E>(path, Nothing, None).await
     }
 
     /// Reads lines of JSON.
-    pub async fn lines<E: Endpoint>(&self, path: E::Path, query: Query<'_>) -> Result<String, Problem> {
-        let reply = self.send::<E>(&path, query, None, None).await?;
+    pub async fn lines<E: Endpoint>(&self, path: E::Path, query: E::Query) -> Result<String, Problem> {
+        let reply = self.send(ApiCall { query: to_value(query)?, ..ApiCall::to::<E>(&path) }).await?;
         Ok(String::from_utf8_lossy(&reply.body).into_owned())
     }
 
@@ -161,19 +157,8 @@ impl dyn Calls + '_ {
         self.admits(E::DESCRIPTION, path.ids(), Some(target)).await
     }
 
-    async fn send<E: Endpoint>(
-        &self,
-        path: &E::Path,
-        query: Query<'_>,
-        body: Option<Value>,
-        if_match: Option<String>,
-    ) -> Result<ApiReply, Problem> {
-        let mut target = path.fill(E::DESCRIPTION.path);
-        if !query.is_empty() {
-            let pairs = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
-            target = format!("{target}?{pairs}");
-        }
-        let reply = self.call(ApiCall { method: E::DESCRIPTION.method, path: target, body, if_match }).await;
+    async fn send(&self, call: ApiCall) -> Result<ApiReply, Problem> {
+        let reply = self.call(call).await;
         if (200..300).contains(&reply.status) { Ok(reply) } else { Err(Problem::of(&reply)) }
     }
 }
@@ -197,22 +182,37 @@ impl Problem {
         Self { status, message: message.into(), fields: Vec::new() }
     }
 
+    /// A field that the console found wrong itself.
+    pub(crate) fn in_field(name: &str, code: &str, message: impl Into<String>) -> Self {
+        let fields = vec![FieldError::new(name, code, message)];
+        Self { fields, ..Self::new(400, "Nothing was changed: one of the fields is wrong.") }
+    }
+
     /// What is wrong with a field.
     pub fn of_field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|error| error.field == name).map(|error| error.message.as_str())
     }
 }
 
-fn typed<T: DeserializeOwned>(reply: ApiReply) -> Result<Versioned<T>, Problem> {
-    let value = serde_json::from_slice(&reply.body).map_err(|error| {
+fn decoded<T: DeserializeOwned>(reply: &ApiReply) -> Result<T, Problem> {
+    let body: &[u8] = if reply.body.is_empty() { b"null" } else { &reply.body };
+    serde_json::from_slice(body).map_err(|error| {
         tracing::error!(%error, "a page cannot read what an endpoint has answered");
         Problem::new(500, "The server sent an answer that this page cannot read.")
-    })?;
-    Ok(Versioned { value, etag: reply.etag, operation_id: reply.operation_id })
+    })
 }
 
-fn to_value(body: impl Serialize) -> Result<Value, Problem> {
-    serde_json::to_value(body).map_err(|error| {
+/// The body of a call that says only what it has to; the rest is added to it.
+pub(crate) fn least<T: DeserializeOwned>(required: Value) -> Result<T, Problem> {
+    serde_json::from_value(required).map_err(|error| {
+        tracing::error!(%error, "a page says less than an endpoint asks for");
+        Problem::new(500, "The form could not be read.")
+    })
+}
+
+/// The query or body of a call.
+pub(crate) fn to_value(input: impl Serialize) -> Result<Value, Problem> {
+    serde_json::to_value(input).map_err(|error| {
         tracing::error!(%error, "a page cannot write what an endpoint asks for");
         Problem::new(500, "The form could not be read.")
     })

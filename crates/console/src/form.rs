@@ -6,6 +6,7 @@ use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::params::Params;
 use crate::shell::Shell;
+use crate::visit::OrganizationVisit;
 
 /// A page with a form.
 #[derive(Debug, Template)]
@@ -139,6 +140,16 @@ impl Field {
 }
 
 impl Form {
+    /// A form: where it is sent, what its button says, and what it asks.
+    pub(crate) fn new(action: String, submit: impl Into<String>, fields: Vec<Field>) -> Self {
+        Self { action, submit: submit.into(), fields, ..Self::default() }
+    }
+
+    /// Where to go instead.
+    pub(crate) fn or(self, cancel: String) -> Self {
+        Self { cancel, ..self }
+    }
+
     /// The form with what was sent, and with what was wrong at its fields. A password is never sent back.
     pub(crate) fn refused(mut self, sent: &Params, problem: Problem) -> Self {
         for field in self.fields.iter_mut().chain(&mut self.more) {
@@ -156,9 +167,9 @@ impl Form {
     }
 
     /// The form as it is shown first, or after it was refused.
-    pub(crate) fn after(self, sent: &Params, problem: Option<Problem>) -> Self {
-        match problem {
-            Some(problem) => self.refused(sent, problem),
+    pub(crate) fn after(self, visit: &OrganizationVisit<'_>) -> Self {
+        match &visit.problem {
+            Some(problem) => self.refused(visit.form(), problem.clone()),
             None => self.settled(),
         }
     }
@@ -184,12 +195,26 @@ impl Form {
     }
 }
 
+impl OrganizationVisit<'_> {
+    /// A page with a form, below the list that it leads back to.
+    pub(crate) async fn ask(
+        &self,
+        title: impl Into<String>,
+        (above, back): (&'static str, &str),
+        lead: impl Into<String>,
+        form: Form,
+    ) -> Result {
+        let back = self.link(back);
+        let form = form.or(back.clone()).after(self);
+        let shell = self.shell(title).await?.below(above, back);
+        FormPage { shell, lead: lead.into(), form }.answer()
+    }
+}
+
 impl FormPage {
-    /// The page; where something was wrong with the form, with the status of the problem.
-    pub(crate) fn answer(self) -> Result {
-        let page = Self { form: self.form.settled(), ..self };
-        let status = page.form.problem.as_ref().map_or(200, |problem| problem.status);
-        Answer::with_status(status, &page)
+    /// The page.
+    pub(crate) fn answer(&self) -> Result {
+        Answer::page(self)
     }
 }
 

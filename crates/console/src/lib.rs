@@ -7,6 +7,7 @@ mod airflow;
 mod answer;
 mod assets;
 mod calls;
+pub mod door;
 mod form;
 mod list;
 mod pages;

@@ -1,7 +1,8 @@
 //! Pages that list resources: a table, filters, pages.
 
 use askama::Template;
-use podium_api::{Endpoint, Reply};
+use podium_api::Shown;
+use podium_api::page::{Page, SortKeys};
 use serde::de::DeserializeOwned;
 
 use crate::answer::{Answer, Result};
@@ -11,7 +12,7 @@ use crate::view::Html;
 use crate::visit::OrganizationVisit;
 
 /// How many rows a page of a list has.
-pub(crate) const PAGE: u64 = 50;
+pub(crate) const PAGE: u32 = 50;
 
 /// A page with a table.
 #[derive(Debug, Template)]
@@ -91,6 +92,18 @@ impl From<String> for Cell {
     }
 }
 
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<Option<Html>> for Cell {
+    fn from(html: Option<Html>) -> Self {
+        html.map_or_else(|| Self::Text(String::new()), Self::Html)
+    }
+}
+
 impl From<Html> for Cell {
     fn from(html: Html) -> Self {
         Self::Html(html)
@@ -131,9 +144,9 @@ impl Filter {
 impl Pager {
     /// The place of a page in a list.
     pub(crate) fn new(visit: &OrganizationVisit<'_>, shown: usize, total: u64) -> Option<Self> {
-        let offset = visit.query().number("offset");
+        let (offset, most) = (visit.query().number("offset"), u64::from(PAGE));
         let shown = u64::try_from(shown).unwrap_or_default();
-        let last_page = total.saturating_sub(1) / PAGE * PAGE;
+        let last_page = total.saturating_sub(1) / most * most;
         let at = |offset: u64| {
             let offset = if offset == 0 { String::new() } else { offset.to_string() };
             format!("?{}", visit.query().with("offset", &offset))
@@ -143,8 +156,8 @@ impl Pager {
             last: offset + shown,
             total,
             // From beyond the end it leads to the last page.
-            previous: (offset > 0).then(|| at(offset.saturating_sub(PAGE).min(last_page))),
-            next: (offset + shown < total).then(|| at(offset + PAGE)),
+            previous: (offset > 0).then(|| at(offset.saturating_sub(most).min(last_page))),
+            next: (offset + shown < total).then(|| at(offset + most)),
         })
     }
 
@@ -160,7 +173,59 @@ impl Pager {
     }
 }
 
+impl Row {
+    /// A row without links at its end.
+    pub(crate) fn of(cells: Vec<Cell>) -> Self {
+        Self { cells, actions: Vec::new() }
+    }
+}
+
+impl Table {
+    /// The table of a page that the query names.
+    pub(crate) fn paged(
+        visit: &OrganizationVisit<'_>,
+        columns: impl Into<Vec<&'static str>>,
+        rows: impl IntoIterator<Item = Row>,
+        total: u64,
+    ) -> Self {
+        let table = Self::whole(columns, rows);
+        Self { pager: Pager::new(visit, table.rows.len(), total), ..table }
+    }
+
+    /// A table with everything there is.
+    pub(crate) fn whole(columns: impl Into<Vec<&'static str>>, rows: impl IntoIterator<Item = Row>) -> Self {
+        Self { columns: columns.into(), rows: rows.into_iter().collect(), ..Self::default() }
+    }
+
+    /// What it says where it has no rows.
+    pub(crate) fn or(self, title: &'static str, text: &'static str) -> Self {
+        Self { empty: Empty { title, text, command: String::new() }, ..self }
+    }
+
+    /// A command that fills it.
+    pub(crate) fn with_command(mut self, command: impl Into<String>) -> Self {
+        self.empty.command = command.into();
+        self
+    }
+}
+
 impl ListPage {
+    /// A page with a table, and what is listed.
+    pub(crate) fn new(shell: Shell, lead: &'static str, table: Table) -> Self {
+        Self { shell, lead, action: None, filters: Vec::new(), table }
+    }
+
+    /// Offers the one thing to do here to those who may.
+    pub(crate) fn offer(self, may: bool, label: &'static str, href: String) -> Self {
+        Self { action: may.then_some((label, href)), ..self }
+    }
+
+    /// Adds a choice that narrows the list.
+    pub(crate) fn narrowed_by(mut self, filter: Filter) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
     /// The page.
     pub(crate) fn answer(&self) -> Result {
         Answer::page(self)
@@ -168,18 +233,13 @@ impl ListPage {
 }
 
 impl OrganizationVisit<'_> {
-    /// Reads the page of a list that the query names; `more` is what else is asked, and what is empty is not.
-    pub(crate) async fn list<E: Endpoint>(
-        &self,
-        path: E::Path,
-        more: &[(&str, &str)],
-    ) -> Result<<E::Reply as Reply>::Body>
-    where
-        <E::Reply as Reply>::Body: DeserializeOwned,
-    {
-        let (offset, limit) = (self.query().number("offset").to_string(), PAGE.to_string());
-        let mut query = vec![("offset", offset.as_str()), ("limit", limit.as_str())];
-        query.extend(more.iter().copied().filter(|(_, value)| !value.is_empty()));
-        self.calls().get::<E>(path, &query).await
+    /// The page of a list that the query names.
+    pub(crate) fn page<K: SortKeys>(&self) -> Page<K> {
+        Page { offset: self.query().number("offset"), ..Page::first(PAGE) }
     }
+}
+
+/// What the person may see of a list: of what is only named, nothing.
+pub(crate) fn readable<T: DeserializeOwned>(listed: Vec<Shown<T>>) -> Vec<T> {
+    listed.into_iter().filter_map(|shown| shown.into_value().ok()).collect()
 }

@@ -1,5 +1,10 @@
 //! Names and values of a query or a form.
 
+use std::str::FromStr;
+
+use crate::answer::Result;
+use crate::calls::Problem;
+
 /// Names and values, in the order in which they were sent.
 #[derive(Clone, Debug, Default)]
 pub struct Params(Vec<(String, String)>);
@@ -23,6 +28,31 @@ impl Params {
     /// A value that is not empty, without the spaces around it.
     pub fn filled(&self, name: &str) -> Option<&str> {
         self.opt(name).map(str::trim).filter(|value| !value.is_empty())
+    }
+
+    /// The first value of a name, without the spaces around it.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.get(name).trim().to_owned()
+    }
+
+    /// A value of the kind that an endpoint asks for; none if it is empty.
+    pub(crate) fn parsed<T: FromStr>(&self, name: &str) -> Result<Option<T>> {
+        self.filled(name).map(|text| from_text(name, text)).transpose()
+    }
+
+    /// A value that must be there.
+    pub(crate) fn required<T: FromStr>(&self, name: &str) -> Result<T> {
+        self.parsed(name)?.ok_or_else(|| Problem::in_field(name, "required", "is required"))
+    }
+
+    /// Every value of a name that is not empty.
+    pub(crate) fn parsed_all<T: FromStr>(&self, name: &str) -> Result<Vec<T>> {
+        self.all(name).filter(|text| !text.is_empty()).map(|text| from_text(name, text)).collect()
+    }
+
+    /// The words of a text: addresses, types or whatever else has no spaces in it.
+    pub(crate) fn words(&self, name: &str) -> Vec<String> {
+        self.get(name).split_whitespace().map(str::to_owned).collect()
     }
 
     /// Every value of a name.
@@ -49,6 +79,11 @@ impl Params {
         }
         query.finish()
     }
+}
+
+/// What no page of the console sends, but for a number that is none.
+fn from_text<T: FromStr>(name: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|_| Problem::in_field(name, "format", "is not what this field takes"))
 }
 
 #[cfg(test)]

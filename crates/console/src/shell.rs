@@ -97,7 +97,7 @@ impl OrganizationVisit<'_> {
     /// The surroundings of a page of the organization. What the person may not read is not in the navigation.
     pub(crate) async fn shell(&self, title: impl Into<String>) -> Result<Shell> {
         let (calls, here) = (self.calls(), self.here());
-        let organization = calls.get::<organizations::Get>(here, &[]).await?;
+        let organization = calls.get::<organizations::Get>(here).await?;
         let at = self.visit.segments().get(1).copied().unwrap_or_default();
         let item = |label, to: &'static str| {
             let is_current = to.trim_start_matches('/') == at;

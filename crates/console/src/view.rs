@@ -19,6 +19,11 @@ impl fmt::Display for Html {
 
 impl HtmlSafe for Html {}
 
+/// What is known of something: terms with their values, of which the empty ones are left out.
+pub(crate) fn facts(of: impl IntoIterator<Item = (&'static str, String)>) -> Vec<(&'static str, String)> {
+    of.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+}
+
 /// A text escaped for HTML.
 fn escaped(text: &str) -> String {
     askama::filters::escape(text, askama::filters::Html).map(|safe| safe.to_string()).unwrap_or_default()

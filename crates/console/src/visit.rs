@@ -3,10 +3,13 @@
 use std::net::IpAddr;
 
 use podium_api::path::{InOrganization, OfDeployment};
-use podium_api::{DeploymentId, Id, OrganizationId, SubjectId, Timestamp, TypedId, WorkspaceId};
+use podium_api::{
+    DeploymentId, Endpoint, Id, Nothing, OrganizationId, Reply, SubjectId, Timestamp, TypedId, WorkspaceId,
+};
+use serde::de::DeserializeOwned;
 
 use crate::ROOT;
-use crate::answer::Result;
+use crate::answer::{Answer, Result};
 use crate::calls::{Calls, Problem};
 use crate::params::Params;
 
@@ -49,6 +52,8 @@ pub(crate) struct OrganizationVisit<'a> {
     pub(crate) organization_id: OrganizationId,
     /// The last event that happened before the page was read: what the page shows is as new as that, or newer.
     pub(crate) seen: Option<String>,
+    /// What was wrong with the form that was sent. Its page shows it, with what was sent.
+    pub(crate) problem: Option<Problem>,
 }
 
 impl Visit<'_> {
@@ -69,6 +74,11 @@ impl OrganizationVisit<'_> {
         InOrganization { organization_id: self.organization_id }
     }
 
+    /// The path of something in the organization.
+    pub(crate) fn at<I, P: From<(OrganizationId, I)>>(&self, id: I) -> P {
+        (self.organization_id, id).into()
+    }
+
     /// The path of a deployment in the API.
     pub(crate) fn deployment(&self, deployment_id: DeploymentId) -> OfDeployment {
         OfDeployment { organization_id: self.organization_id, deployment_id }
@@ -77,6 +87,29 @@ impl OrganizationVisit<'_> {
     /// A link to a page of the organization.
     pub(crate) fn link(&self, to: &str) -> String {
         format!("{ROOT}/{}{to}", self.organization_id)
+    }
+
+    /// Another page of the organization.
+    pub(crate) fn go(&self, to: impl AsRef<str>) -> Result {
+        Answer::redirect(self.link(to.as_ref()))
+    }
+
+    /// Changes the version of something that the form was made for, if it names one.
+    pub(crate) async fn change<E: Endpoint<Reply: Reply<Body: DeserializeOwned>>>(
+        &self,
+        path: E::Path,
+        body: E::Body,
+    ) -> Result<<E::Reply as Reply>::Body> {
+        self.calls().change::<E>(path, body, self.form().filled("version").map(str::to_owned)).await
+    }
+
+    /// Deletes something, and leads to the list that it was in.
+    pub(crate) async fn delete<E, I: TypedId>(&self, of: &str, list: &str) -> Result
+    where
+        E: Endpoint<Path: From<(OrganizationId, I)>, Body = Nothing, Reply: Reply<Body: DeserializeOwned>>,
+    {
+        self.calls().act::<E>(self.at(id::<I>(of)?)).await?;
+        self.go(format!("{list}?done=deleted"))
     }
 
     /// Whether the person holds a permission on a workspace.

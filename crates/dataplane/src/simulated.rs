@@ -167,7 +167,7 @@ impl Simulated {
             Some(stored) => stored.before.clone(),
             None => Running::default(),
         };
-        let takes = self.script.rollout_time();
+        let takes = self.script.lock().rollout;
         let next = StoredEnvironment {
             namespace: environment.namespace.clone(),
             generation: environment.generation,
@@ -225,7 +225,7 @@ impl Simulated {
             },
             note: None,
             look_again_at: (!is_ready).then(|| Timestamp::from_millis(waits_until)),
-            progress: self.script.progress(id).filter(|_| !is_ready),
+            progress: self.script.lock().progress.get(&id).cloned().filter(|_| !is_ready),
         }))
     }
 
@@ -243,7 +243,7 @@ impl Simulated {
 
     async fn take(&self, id: DeploymentId) -> Result<(), Fault> {
         let Some(mut stored) = self.environments.get(id).await? else { return Ok(()) };
-        let takes = self.script.removal_time();
+        let takes = self.script.lock().removal;
         if takes.is_zero() {
             return self.environments.remove(id).await;
         }
@@ -257,7 +257,7 @@ impl Simulated {
             return Ok(());
         }
         let region = wanted.region().to_owned();
-        let ready_at = ((self.clock)() + self.script.rollout_time()).millis();
+        let ready_at = ((self.clock)() + self.script.lock().rollout).millis();
         let stored = StoredCluster { generation: wanted.generation, region, ready_at, gone_at: None };
         self.clusters.put(id, &stored).await
     }
@@ -269,7 +269,8 @@ impl Simulated {
             self.clusters.remove(id).await?;
             return Ok(None);
         }
-        let progress = match self.script.cluster_progress(id) {
+        let told = self.script.lock().clusters.get(&id).cloned();
+        let progress = match told {
             Some(progress) => progress,
             None if now >= stored.ready_at && stored.gone_at.is_none() => {
                 Progress::Ready(ClusterHealthStatus { value: HealthValue::Healthy, details: Vec::new() })
@@ -286,7 +287,7 @@ impl Simulated {
 
     async fn take_cluster(&self, id: ClusterId) -> Result<(), Fault> {
         let Some(mut stored) = self.clusters.get(id).await? else { return Ok(()) };
-        let takes = self.script.removal_time();
+        let takes = self.script.lock().removal;
         if takes.is_zero() {
             return self.clusters.remove(id).await;
         }
@@ -307,11 +308,11 @@ impl DataPlane for Simulated {
     }
 
     fn accepts(&self, _: &Cluster) -> Result<(), UserText> {
-        self.script.why_no_clusters().map_or(Ok(()), Err)
+        self.script.lock().no_clusters.clone().map_or(Ok(()), Err)
     }
 
     fn runs_images(&self) -> bool {
-        self.script.runs_images()
+        !self.script.lock().has_no_images
     }
 
     fn apply<'a>(&'a self, environment: &'a Environment) -> PlaneFuture<'a, ()> {
@@ -363,7 +364,7 @@ impl DataPlane for Simulated {
     }
 
     fn web_server<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<WebServer>> {
-        Box::pin(async { Ok(self.script.web_server(at.id)) })
+        Box::pin(async { Ok(self.script.lock().web_servers.get(&at.id).cloned()) })
     }
 
     fn changes(&self) -> Changes {
@@ -372,17 +373,18 @@ impl DataPlane for Simulated {
 
     fn metrics<'a>(&'a self, of: &'a [Location]) -> PlaneFuture<'a, Vec<EnvironmentMetrics>> {
         Box::pin(async {
-            if self.script.measures_forever() {
+            let forever = self.script.lock().measures_forever;
+            if forever {
                 pending::<()>().await;
             }
-            let mut metrics = self.script.metrics();
+            let mut metrics = self.script.lock().metrics.clone();
             metrics.retain(|metrics| of.iter().any(|location| location.id == metrics.id));
             Ok(metrics)
         })
     }
 
     fn running_tasks<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<RunningTasks>> {
-        Box::pin(async { self.script.running_tasks(at.id) })
+        Box::pin(async { self.script.lock().running_tasks.get(&at.id).cloned().transpose() })
     }
 
     fn machine(&self) -> Option<&dyn Machine> {
@@ -396,7 +398,7 @@ impl Machine for Simulated {
     }
 
     fn runs_peer(&self, peer: SocketAddr, own: Option<SocketAddr>) -> PlaneFuture<'_, bool> {
-        let users = self.script.users();
+        let users = self.script.lock().users.clone();
         Box::pin(async move {
             match users {
                 Some(users) => Ok(socket_owners::is_of(users, peer, own).await),
@@ -406,7 +408,7 @@ impl Machine for Simulated {
     }
 
     fn all_metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
-        Box::pin(async { Ok(self.script.metrics()) })
+        Box::pin(async { Ok(self.script.lock().metrics.clone()) })
     }
 
     fn set_aside(&self, id: DeploymentId) -> PlaneFuture<'_, ()> {

@@ -66,15 +66,11 @@ impl Db {
     }
 
     /// Reads a few rows by key. On SQLite it runs inline on the calling thread, so it must not scan a table.
-    pub async fn read<T, E>(
+    pub async fn read<T: Send + 'static, E: Fault>(
         &self,
         guard: Option<Arc<Guard>>,
         mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         if let Some(joined) = joined::run(|tx| unit(tx)) {
             return joined;
         }
@@ -85,15 +81,11 @@ impl Db {
     }
 
     /// Reads a short page of a list by an index, in one snapshot. On SQLite it runs inline: a hundred rows at most.
-    pub async fn page<T, E>(
+    pub async fn page<T: Send + 'static, E: Fault>(
         &self,
         guard: Option<Arc<Guard>>,
         mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         if let Some(joined) = joined::run(|tx| unit(tx)) {
             return joined;
         }
@@ -104,15 +96,11 @@ impl Db {
     }
 
     /// Lists, counts, exports: everything in it sees one snapshot.
-    pub async fn scan<T, E>(
+    pub async fn scan<T: Send + 'static, E: Fault>(
         &self,
         guard: Option<Arc<Guard>>,
         mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         if let Some(joined) = joined::run(|tx| unit(tx)) {
             return joined;
         }
@@ -123,30 +111,22 @@ impl Db {
     }
 
     /// A transaction. It may run more than once, so time comes from outside; a result means that it is committed.
-    pub async fn write<T, E>(
+    pub async fn write<T: Send + 'static, E: Fault>(
         &self,
         guard: Option<Arc<Guard>>,
         unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         self.write_locked(guard, Vec::new(), unit).await
     }
 
     /// The same, for a transaction that holds advisory locks until it ends. They are taken in the given order:
     /// transactions with several locks must list them in the same order.
-    pub async fn write_locked<T, E>(
+    pub async fn write_locked<T: Send + 'static, E: Fault>(
         &self,
         guard: Option<Arc<Guard>>,
         locks: Vec<AdvisoryLock>,
         mut unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         if let Some(joined) = joined::run(|tx| unit(tx)) {
             return joined;
         }
@@ -157,16 +137,12 @@ impl Db {
     }
 
     /// Runs a transaction and takes it back: returns what it would have returned, and changes nothing.
-    pub async fn rehearse<T, E>(
+    pub async fn rehearse<T: Send + 'static, E: Fault>(
         &self,
         guard: Option<Arc<Guard>>,
         locks: Vec<AdvisoryLock>,
         mut unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         let outcome = Arc::new(Mutex::new(None));
         let kept = Arc::clone(&outcome);
         let ended: Result<Infallible, Rehearsal<E>> = self

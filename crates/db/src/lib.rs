@@ -11,6 +11,8 @@
 //! This crate knows no tables, builds no queries, maps no rows by name and offers no way to await
 //! anything inside a unit. No other crate names a database driver, and no other crate branches on [`Engine`].
 
+#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "statements are of this crate")]
+
 mod conn;
 mod db;
 mod error;

@@ -72,13 +72,9 @@ pub(crate) struct Answer<T, E> {
 }
 
 /// Wraps a closure, and returns the receiver of its result.
-pub(crate) fn wrap<T, E>(
+pub(crate) fn wrap<T: Send + 'static, E: Fault>(
     mut work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-) -> (Box<dyn Unit>, Answer<T, E>)
-where
-    T: Send + 'static,
-    E: Fault,
-{
+) -> (Box<dyn Unit>, Answer<T, E>) {
     let (mut keep, done, answer) = answering();
     let work = move |tx: &Tx| {
         let result = guarded(tx, || work(tx));

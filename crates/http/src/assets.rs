@@ -12,56 +12,38 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::body::{Body, whole};
 use crate::compress::{Accepted, Coding, VARIES};
-use crate::pages;
+use crate::pages::{self, Page};
 use crate::respond::{StaticBody, names};
 
-/// What never changes while the server runs.
+/// What never changes while the server runs: pages, each made when it is asked for first.
 pub(crate) struct Assets {
     api_url: String,
-    openapi: OnceLock<Asset>,
-    docs: OnceLock<Asset>,
-    docs_script: OnceLock<Asset>,
-    auth_types: OnceLock<Asset>,
-    accept_invite: OnceLock<Asset>,
+    made: [OnceLock<Asset>; 5],
 }
 
 impl Assets {
     /// Those of an API at this URL.
     pub(crate) fn new(api_url: String) -> Self {
-        Self {
-            api_url,
-            openapi: OnceLock::new(),
-            docs: OnceLock::new(),
-            docs_script: OnceLock::new(),
-            auth_types: OnceLock::new(),
-            accept_invite: OnceLock::new(),
-        }
+        Self { api_url, made: [const { OnceLock::new() }; 5] }
+    }
+
+    /// A page, unless it changes.
+    pub(crate) fn of(&self, page: Page) -> Option<&Asset> {
+        let (place, make): (usize, fn() -> Response<Body>) = match page {
+            Page::OpenApi => return Some(self.openapi()),
+            Page::Docs => (1, pages::docs),
+            Page::DocsScript => (2, pages::docs_script),
+            Page::AuthTypes => (3, pages::auth_types),
+            Page::AcceptInvite => (4, pages::accept_invite),
+            _ => return None,
+        };
+        Some(self.made[place].get_or_init(|| Asset::of(make())))
     }
 
     /// The OpenAPI document.
     pub(crate) fn openapi(&self) -> &Asset {
         let document = || Document::collect().to_json(&self.api_url).to_string();
-        self.openapi.get_or_init(|| Asset::of(pages::json(Bytes::from(document()))))
-    }
-
-    /// The API reference.
-    pub(crate) fn docs(&self) -> &Asset {
-        self.docs.get_or_init(|| Asset::of(pages::docs()))
-    }
-
-    /// Its script.
-    pub(crate) fn docs_script(&self) -> &Asset {
-        self.docs_script.get_or_init(|| Asset::of(pages::docs_script()))
-    }
-
-    /// The catalogue of auth types of connections.
-    pub(crate) fn auth_types(&self) -> &Asset {
-        self.auth_types.get_or_init(|| Asset::of(pages::auth_types()))
-    }
-
-    /// Where the link of an invite leads.
-    pub(crate) fn accept_invite(&self) -> &Asset {
-        self.accept_invite.get_or_init(|| Asset::of(pages::accept_invite()))
+        self.made[0].get_or_init(|| Asset::of(pages::json(Bytes::from(document()))))
     }
 }
 

@@ -205,7 +205,8 @@ impl<A: Guarded> GuardedHandler<A> {
         }
         let known =
             incoming.parts.headers.get(IF_NONE_MATCH).filter(|_| endpoint.method == Method::Get).cloned();
-        let may_remember = endpoint.method == Method::Get && !endpoint.live && admitted.is_ok();
+        let may_remember =
+            endpoint.method == Method::Get && !endpoint.live && admitted.is_ok() && incoming.is_told_by_uri();
         let data = incoming.app.generation().filter(|_| may_remember);
         let made_from = data.map(|data| MadeFrom { data, rights: authority.generation() });
         let token_id = authority.credential.token_id;

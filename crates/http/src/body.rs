@@ -23,14 +23,14 @@ pub enum Body {
     Streamed(UnsyncBoxBody<Bytes, BodyError>),
 }
 
+/// The next piece of a body.
+pub(crate) type Polled = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
+
 impl hyper::body::Body for Body {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         match self.get_mut() {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),

@@ -4,19 +4,18 @@
 //! compressed off the request threads, a few at a time; when those are busy, a response is sent uncompressed.
 
 use std::io::Write as _;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures_util::StreamExt as _;
+use futures_util::stream::try_unfold;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue, Response};
 use http_body_util::BodyExt as _;
-use hyper::body::Frame;
 use tokio::sync::Semaphore;
 
-use crate::body::{Body, BodyError, RequestBody};
+use crate::body::{self, Body, BodyError, RequestBody};
 use crate::respond::{Passthrough, StaticBody};
 use crate::tls::blocking;
 
@@ -129,9 +128,7 @@ pub(crate) async fn compress(
             },
             None => (Body::Whole(bytes), None),
         },
-        Body::Streamed(stream) if accepted.streamed() => {
-            (Body::Streamed(Gzipped::new(stream).boxed_unsync()), Some(Coding::Gzip))
-        }
+        Body::Streamed(stream) if accepted.streamed() => (gzipped(stream), Some(Coding::Gzip)),
         streamed @ Body::Streamed(_) => (streamed, None),
     };
     if let Some(coding) = coding {
@@ -166,46 +163,20 @@ async fn encoded(bytes: Bytes, coding: Coding, turns: &Semaphore) -> Option<Byte
 }
 
 /// A body that is compressed as it is read.
-struct Gzipped {
-    stream: RequestBody,
-    encoder: Option<GzEncoder<Vec<u8>>>,
-}
-
-impl Gzipped {
-    fn new(stream: RequestBody) -> Self {
-        Self { stream, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
-    }
-}
-
-impl hyper::body::Body for Gzipped {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let this = self.get_mut();
-        loop {
-            let Some(encoder) = &mut this.encoder else { return Poll::Ready(None) };
-            match ready!(Pin::new(&mut this.stream).poll_frame(cx)) {
-                Some(Ok(frame)) => {
-                    let Ok(bytes) = frame.into_data() else { continue };
-                    encoder.write_all(&bytes).map_err(BodyError::new)?;
-                    let ready = std::mem::take(encoder.get_mut());
-                    if !ready.is_empty() {
-                        return Poll::Ready(Some(Ok(Frame::data(ready.into()))));
-                    }
-                }
-                Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
-                None => {
-                    let last =
-                        this.encoder.take().map(GzEncoder::finish).transpose().map_err(BodyError::new)?;
-                    return Poll::Ready(last.map(|last| Ok(Frame::data(last.into()))));
-                }
+fn gzipped(stream: RequestBody) -> Body {
+    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    body::stream(try_unfold((stream.into_data_stream(), Some(encoder)), |(mut stream, encoder)| async move {
+        let Some(mut encoder) = encoder else { return Ok(None) };
+        while let Some(bytes) = stream.next().await {
+            encoder.write_all(&bytes?).map_err(BodyError::new)?;
+            let ready = std::mem::take(encoder.get_mut());
+            if !ready.is_empty() {
+                return Ok(Some((ready.into(), (stream, Some(encoder)))));
             }
         }
-    }
+        let last = encoder.finish().map_err(BodyError::new)?;
+        Ok(Some((last.into(), (stream, None))))
+    }))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Calls that are made in this process, by plans and by the console: routed and handled like those that come over a
-//! connection.
+//! Calls that are made in this process: handled like those that come over a connection. Plans name what they call by its
+//! path, and the console by its endpoint.
 
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{ETAG, IF_MATCH, USER_AGENT};
+use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use matchit::Router;
 use podium_api::{Description, ErrorBody, Id};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::body::Body;
 use crate::errors::Failure;
-use crate::incoming::Incoming;
+use crate::incoming::{Given, Incoming};
 use crate::routes::{self, Route};
 
 /// The endpoints, by path.
@@ -30,11 +30,6 @@ impl InProcessCalls {
             paths.insert(path, indices).expect("paths of endpoints do not collide");
         }
         Self { routes, paths }
-    }
-
-    /// The route of a method and path, and the ids in the path.
-    pub(crate) fn find_route(&self, method: &str, path: &str) -> Option<(Arc<Route>, Vec<Id>)> {
-        self.route(method, path).map(|(index, ids)| (Arc::clone(&self.routes[index]), ids))
     }
 
     /// The route of an endpoint.
@@ -60,18 +55,19 @@ impl Calls for InProcessCalls {
     }
 
     fn handle(&self, call: JoinedCall) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
-        let found = self.find_route(call.method, &call.path);
+        let found = self.route(call.method, &call.path);
+        let found = found.map(|(index, ids)| (Arc::clone(&self.routes[index]), ids));
         Box::pin(async move {
             let request_id = call.request_id.clone();
             let answer = match (found, head(&call)) {
                 (Some((route, ids)), Ok(parts)) => {
-                    let body = call.body.as_ref().map(Value::to_string).unwrap_or_default();
+                    let given = Given { query: None, body: call.body.unwrap_or_default() };
                     let from = (call.address, call.request_id, call.now);
-                    let incoming = Incoming::joined(call.app, parts, ids, from, Bytes::from(body));
+                    let incoming = Incoming::joined(call.app, parts, ids, from, given);
                     route.handler.handle_joined(incoming, call.authority).await
                 }
                 (None, _) => Err(Failure::new(StatusCode::NOT_FOUND, "There is no resource at this path.")),
-                (_, Err(_)) => Err(Failure::new(StatusCode::BAD_REQUEST, "The call is not a request.")),
+                (_, Err(failure)) => Err(failure),
             };
             match answer {
                 Err(failure) if failure.is_stale => Handled::Stale,
@@ -82,19 +78,31 @@ impl Calls for InProcessCalls {
     }
 }
 
-/// The head of the request that a call stands for.
-fn head(call: &JoinedCall) -> Result<http::request::Parts, http::Error> {
-    let mut request = Request::builder().method(call.method).uri(&call.path);
-    if let Ok(agent) = HeaderValue::from_str(&call.user_agent) {
+/// The head of the request that a planned call stands for.
+fn head(call: &JoinedCall) -> Result<http::request::Parts, Failure> {
+    let mut parts = parts(call.method, &call.path, (&call.user_agent, call.if_match.as_deref()))?;
+    if let Some(key) = &call.kept_under {
+        parts.extensions.insert(key.clone());
+    }
+    Ok(parts)
+}
+
+/// What the head of a request would be; its path is what the audit log shows.
+pub(crate) fn parts(
+    method: &str,
+    path: &str,
+    (user_agent, if_match): (&str, Option<&str>),
+) -> Result<Parts, Failure> {
+    let mut request = Request::builder().method(method).uri(path);
+    if let Ok(agent) = HeaderValue::from_str(user_agent) {
         request = request.header(USER_AGENT, agent);
     }
-    if let Some(version) = &call.if_match {
+    if let Some(version) = if_match {
         request = request.header(IF_MATCH, version);
     }
-    if let Some(key) = &call.kept_under {
-        request = request.extension(key.clone());
-    }
-    Ok(request.body(())?.into_parts().0)
+    let request = request.body(());
+    let wrong = |_| Failure::new(StatusCode::BAD_REQUEST, "The call is not a request.");
+    Ok(request.map_err(wrong)?.into_parts().0)
 }
 
 fn done(response: Response<Body>) -> Handled {

@@ -17,7 +17,7 @@ use podium_app::plans::CallKey;
 use podium_app::secrets::sha256_hex;
 use podium_app::sessions::OpenSession;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::body::{BodyError, RequestBody};
 use crate::connections::{AwaitedBody, Connection, Shed};
@@ -44,6 +44,17 @@ pub(crate) struct Incoming {
     pub(crate) session: Option<OpenSession>,
     body: Option<RequestBody>,
     bytes: Bytes,
+    /// What a call in this process says, in the place of bytes that would have to be parsed.
+    given: Option<Box<Given>>,
+}
+
+/// The query and the body of a call that is made in this process.
+#[derive(Default)]
+pub(crate) struct Given {
+    /// The query; without it, that of the URI counts.
+    pub(crate) query: Option<Value>,
+    /// The body; `null` if there is none.
+    pub(crate) body: Value,
 }
 
 /// How the query and the body of an endpoint are checked.
@@ -88,25 +99,33 @@ impl Incoming {
     ) -> Self {
         let now = app.world.now();
         let (connection, session, body, bytes) = (None, None, Some(body), Bytes::new());
-        Self { app, parts, ids, address, request_id, now, connection, session, body, bytes }
+        Self { app, parts, ids, address, request_id, now, connection, session, body, bytes, given: None }
     }
 
-    /// A request whose body is already there, and is JSON.
+    /// A call that is made in this process.
     pub(crate) fn joined(
         app: App,
         parts: Parts,
         ids: Vec<Id>,
         (address, request_id, now): (IpAddr, String, Timestamp),
-        bytes: Bytes,
+        given: Given,
     ) -> Self {
         let (connection, session, body) = (None, None, None);
-        Self { app, parts, ids, address, request_id, now, connection, session, body, bytes }
+        let written = Some(&given.body).filter(|body| !body.is_null()).map(Value::to_string);
+        let (bytes, given) = (Bytes::from(written.unwrap_or_default()), Some(Box::new(given)));
+        Self { app, parts, ids, address, request_id, now, connection, session, body, bytes, given }
     }
 
     /// The key of the response cache.
     pub(crate) fn key_ref(&self, token_id: CredentialId) -> KeyRef<'_> {
         let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
         KeyRef { token_id, uri }
+    }
+
+    /// Whether the URI says all that is asked for, and so is a key.
+    pub(crate) fn is_told_by_uri(&self) -> bool {
+        let query = self.given.as_ref().and_then(|given| given.query.as_ref()?.as_object());
+        query.is_none_or(Map::is_empty)
     }
 
     /// What proves who the caller is.
@@ -191,9 +210,13 @@ impl Incoming {
         audited_body: &mut Option<Value>,
         target: &mut Option<EntityId>,
     ) -> Result<Input, Failure> {
-        let query = match &checks.query {
-            Some(check) => check.checked_query(query_pairs(self.parts.uri.query().unwrap_or_default())),
-            None => Ok(Value::Null),
+        let given = self.given.as_ref().and_then(|given| given.query.as_ref());
+        let query = match (&checks.query, given) {
+            (Some(check), Some(given)) => check.checked(given.clone()),
+            (Some(check), None) => {
+                check.checked_query(query_pairs(self.parts.uri.query().unwrap_or_default()))
+            }
+            (None, _) => Ok(Value::Null),
         };
         let body = match &checks.body {
             Some(check) => {
@@ -201,7 +224,10 @@ impl Incoming {
                     *audited_body = audit::kept_body(&self.bytes, None);
                     return Err(failure);
                 }
-                let parsed: Result<Value, _> = serde_json::from_slice(&self.bytes);
+                let parsed: Result<Value, _> = match &self.given {
+                    Some(given) if !given.body.is_null() => Ok(given.body.clone()),
+                    _ => serde_json::from_slice(&self.bytes),
+                };
                 let shown = parsed.as_ref().ok().and_then(|value| check.without_secrets(value));
                 *audited_body = audit::kept_body(&self.bytes, shown);
                 *target = named(parsed.as_ref().ok(), checks.target);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderName, Response, StatusCode};
 use hyper::body::{Body as _, Frame, SizeHint};
 
-use crate::body::{Body, BodyError};
+use crate::body::{Body, BodyError, Polled};
 use crate::connections::{
     Buffer, ByteReservation, Connection, LimitExceeded, PendingRequest, ResponseWatch, with_guard,
 };
@@ -115,10 +115,7 @@ impl hyper::body::Body for Outgoing {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         let this = self.get_mut();
         let stalled = this.watched.as_ref().and_then(|watched| watched.1.as_ref());
         stalled.inspect(|stalled| stalled.moves());

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-use crate::body::{BodyError, RequestBody};
+use crate::body::{BodyError, Polled, RequestBody};
 use crate::connections::{Buffer, Connection, LimitExceeded, with_guard};
 
 /// The least that a body has to bring.
@@ -78,10 +78,7 @@ impl Body for Paced {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         let this = self.get_mut();
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
             let waited = this.waits.take().map_or(Duration::ZERO, |(since, _)| since.elapsed());

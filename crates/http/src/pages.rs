@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use podium_api::text::printable;
 use podium_app::secrets::sha256_base64;
+use podium_console::door::{AcceptInvite, DoorPage};
 use podium_domain::environment_objects::auth_types;
 use serde_json::json;
 
@@ -64,50 +64,19 @@ pub(crate) fn text(text: String) -> Response<Body> {
     of_type("text/plain; version=0.0.4", text)
 }
 
-/// A page.
-pub(crate) fn html(text: String) -> Response<Body> {
-    of_type("text/html; charset=utf-8", text)
+/// A page around the console. Its forms are sent to the given targets only, and it is shown in no frame.
+pub(crate) fn page(page: &impl DoorPage, form_targets: &str) -> Response<Body> {
+    let mut response = of_type("text/html; charset=utf-8", page.html());
+    protect(response.headers_mut(), "", form_targets);
+    response
 }
 
-/// Sets the policy of a page that is made from a template: the styles and scripts that stand in the template and no
-/// others, forms only to the given targets, and no framing.
-pub(crate) fn protect(headers: &mut HeaderMap, template: &str, form_targets: &str) {
-    let mut allowed = String::new();
-    if let Some(styles) = hashes(template, "style") {
-        allowed += &format!("style-src {styles}; ");
-    }
-    if let Some(scripts) = hashes(template, "script") {
-        allowed += &format!("script-src {scripts}; connect-src 'self'; ");
-    }
+fn protect(headers: &mut HeaderMap, scripts: &str, form_targets: &str) {
     let policy = format!(
-        "default-src 'none'; {allowed}form-action {form_targets}; base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; {scripts}style-src 'self'; img-src 'self'; form-action {form_targets}; base-uri 'none'; \
+         frame-ancestors 'none'"
     );
     headers.extend(HeaderValue::from_str(&policy).map(|policy| (CONTENT_SECURITY_POLICY, policy)));
-}
-
-/// The hashes of the blocks of a template with this tag, as a policy names them. What is filled in later is in none.
-fn hashes(template: &str, tag: &str) -> Option<String> {
-    let (begin, end) = (format!("<{tag}>"), format!("</{tag}>"));
-    let blocks = template.split(&begin).skip(1).filter_map(|rest| rest.split(&end).next());
-    let sources: Vec<String> =
-        blocks.map(|block| format!("'sha256-{}'", sha256_base64(block.as_bytes()))).collect();
-    (!sources.is_empty()).then(|| sources.join(" "))
-}
-
-/// A text escaped for HTML, with nothing in it that steers the page.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in printable(text).chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 /// A redirect.
@@ -140,10 +109,17 @@ pub(crate) fn docs() -> Response<Body> {
         "agent": { "disabled": true },
     });
     let html = scalar_api_reference::scalar_html(&configuration, Some("/docs/reference.js"));
+    // The one script in the page is known; the styles that the reference makes as it runs are not.
+    let script = html.split("<script>").nth(1).and_then(|rest| rest.split("</script>").next());
+    let hash = sha256_base64(script.unwrap_or_default().as_bytes());
+    let policy = format!(
+        "default-src 'self'; script-src 'self' 'sha256-{hash}' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; \
+         img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
+    );
     let mut response = of_type("text/html; charset=utf-8", html);
-    let policy = "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; \
-                  img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'";
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response
+        .headers_mut()
+        .extend(HeaderValue::from_str(&policy).map(|policy| (CONTENT_SECURITY_POLICY, policy)));
     response
 }
 
@@ -162,10 +138,9 @@ pub(crate) fn auth_types() -> Response<Body> {
 
 /// Where the link of an invite leads.
 pub(crate) fn accept_invite() -> Response<Body> {
-    const PAGE: &str = include_str!("pages/accept-invite.html");
-    let mut response = of_type("text/html; charset=utf-8", PAGE);
+    let mut response = page(&AcceptInvite, "'none'");
     let headers = response.headers_mut();
-    protect(headers, PAGE, "'self'");
+    protect(headers, "script-src 'self'; connect-src 'self'; ", "'none'");
     headers.insert(http::header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }

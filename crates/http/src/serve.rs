@@ -256,15 +256,12 @@ macro_rules! service {
     }};
 }
 
-async fn http_1<S>(
+async fn http_1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     server: (&Server, ListenerKind),
     stream: S,
     peer: Arc<Peer>,
     connection: &Arc<Connection>,
-) -> hyper::Result<()>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) -> hyper::Result<()> {
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(server.0.settings().header_timeout)
@@ -273,15 +270,12 @@ where
     drive(served, server.0, std::future::pending()).await
 }
 
-async fn http_2<S>(
+async fn http_2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     server: (&Server, ListenerKind),
     stream: S,
     peer: Arc<Peer>,
     connection: &Arc<Connection>,
-) -> hyper::Result<()>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) -> hyper::Result<()> {
     let settings = server.0.settings();
     let served = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -301,14 +295,11 @@ where
 
 /// Serves a connection until it ends, the server stops or it has overstayed; then requests that run may finish, except
 /// whose responses are not read.
-pub(crate) async fn drive<C>(
+pub(crate) async fn drive<C: GracefulConnection<Error = hyper::Error>>(
     served: C,
     server: &Server,
     close_reason: impl Future<Output = CloseReason>,
-) -> hyper::Result<()>
-where
-    C: GracefulConnection<Error = hyper::Error>,
-{
+) -> hyper::Result<()> {
     let (mut served, mut stopping) = (std::pin::pin!(served), server.stopping());
     let patience = tokio::select! {
         ended = &mut served => return ended,

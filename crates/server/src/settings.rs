@@ -104,6 +104,7 @@ impl Installation {
     }
 
     /// Opens the database of an installation for reading, even while its server is running.
+    #[expect(clippy::disallowed_methods, reason = "a command of the operator is the system")]
     pub(crate) async fn view(&self) -> Result<(Db, System), Failure> {
         self.must_exist()?;
         Ok(podium_store::view(self.target()).await.map_err(|error| error.to_string())?)

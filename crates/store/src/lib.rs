@@ -6,6 +6,8 @@
 //! the version next to them if those match the row exactly, and otherwise as row types, which `app` converts. Nothing
 //! here decides what is allowed.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "every statement is here")]
+
 mod columns;
 mod lazy_row;
 mod listing;

@@ -4,6 +4,8 @@
 //! snapshot is literal. PostgreSQL is a private server that `cargo xtask test` starts; every test has a database of
 //! its own there.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "tests look at what is stored")]
+
 mod actors;
 mod answer;
 mod app;

@@ -9,7 +9,7 @@ use crate::outcome::{Outcome, While};
 impl Bench {
     /// Workspaces, deployments and teams, each with many connections at once.
     pub(super) fn durable_creates(&self) -> Outcome {
-        let workspace = self.first("/workspaces", "workspaces")?;
+        let workspace = self.first("workspaces")?;
         println!(
             "{:<34}{:>12}{:>12}{:>16}   latency",
             "durable creates", "podium/s", "created", "processor µs"
@@ -19,16 +19,13 @@ impl Bench {
             ("deployments", format!(r#","workspaceId":"{workspace}""#)),
             ("teams", String::new()),
         ] {
-            let total = || -> Outcome<u64> {
-                Ok(self.json(&format!("/{kind}?limit=0"))?["totalCount"].as_u64().unwrap_or(0))
-            };
-            let before = total()?;
+            let before = self.total(kind)?;
             let script = self.create_script(before, &fields)?;
             let path = format!("{}/{kind}", self.root());
             let idle = self.processor_time()?;
             let measured = wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&script))?;
             let used = (self.processor_time()? - idle) as f64 * 1000.0;
-            let created = total()? - before;
+            let created = self.total(kind)? - before;
             let (rate, each) = (measured.rate, used / created.max(1) as f64);
             println!("  {kind:<32}{rate:>12.0}{created:>12}{each:>16.0}   {}", measured.latency);
             self.settled()?;

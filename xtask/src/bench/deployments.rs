@@ -20,7 +20,7 @@ const WATCHED: Duration = Duration::from_secs(10);
 impl Bench {
     /// Everything about deployments.
     pub(super) fn deployments(&self) -> Outcome {
-        let workspace = self.first("/workspaces", "workspaces")?;
+        let workspace = self.first("workspaces")?;
         self.to_healthy(&workspace)?;
         self.sleeping(&workspace)?;
         self.finalized()?;
@@ -37,9 +37,9 @@ impl Bench {
         serde_json::from_str(&get(self.port, &path, &self.token).doing(&path)?).doing(&path)
     }
 
-    pub(super) fn first(&self, path: &str, list: &str) -> Outcome<String> {
-        let page = self.json(&format!("{path}?limit=1"))?;
-        Ok(page[list][0]["id"].as_str().unwrap_or_default().to_owned())
+    pub(super) fn first(&self, kind: &str) -> Outcome<String> {
+        let page = self.json(&format!("/{kind}?limit=1"))?;
+        Ok(page[kind][0]["id"].as_str().unwrap_or_default().to_owned())
     }
 
     /// Calls with many connections at once; the numbers are shared among them.
@@ -170,21 +170,15 @@ impl Bench {
     /// Durable creates against the bare handler, then more until there are enough to list.
     fn create_many(&self, workspace: &str) -> Outcome {
         let path = format!("{}/deployments", self.root());
-        let total =
-            || -> Outcome<u64> { Ok(self.json("/deployments?limit=0")?["totalCount"].as_u64().unwrap_or(0)) };
         let mut is_first = true;
-        while total()? < LISTED {
-            let run = total()?;
+        while self.total("deployments")? < LISTED {
+            let run = self.total("deployments")?;
             println!("creating deployments: {run} of {LISTED}");
             let script = self.create_script(run, &format!(r#","workspaceId":"{workspace}""#))?;
             let ours = wrk(self.port, &path, &self.token, WRITERS, SECONDS, Some(&script))?;
             if is_first {
-                let answer = get(
-                    self.port,
-                    &format!("{path}/{}", self.first("/deployments", "deployments")?),
-                    &self.token,
-                );
-                let answer = answer.doing("a deployment")?;
+                let one = format!("{path}/{}", self.first("deployments")?);
+                let answer = get(self.port, &one, &self.token).doing("a deployment")?;
                 let bare =
                     self.bare(&answer, |port| wrk(port, &path, "", WRITERS, SECONDS, Some(&script)))?;
                 let ratio = ours.rate / bare.rate;

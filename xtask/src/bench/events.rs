@@ -35,7 +35,7 @@ impl Bench {
         if directory_of("sqlite3", &[]).is_none() {
             install("the shell of SQLite", &["sqlite3"])?;
         }
-        let workspace = self.first("/workspaces", "workspaces")?;
+        let workspace = self.first("workspaces")?;
         for (kind, fields) in [
             ("workspaces", r#","description":"made by the benchmark""#.to_owned()),
             ("deployments", format!(r#","workspaceId":"{workspace}""#)),

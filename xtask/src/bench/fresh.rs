@@ -48,7 +48,7 @@ impl Bench {
         self.each(rows, |client, number| {
             client.post(&workspaces, &json!({ "name": format!("read {number}") })).map(drop)
         })?;
-        let workspace = self.first("/workspaces", "workspaces")?;
+        let workspace = self.first("workspaces")?;
         self.each(rows, |client, number| {
             let body = json!({ "name": format!("read {number}"), "workspaceId": workspace });
             client.post(&deployments, &body).map(drop)
@@ -60,8 +60,8 @@ impl Bench {
     pub(super) fn reads(&self) -> Outcome<[(&'static str, String); 5]> {
         let workspaces = format!("{}/workspaces", self.root());
         let deployments = format!("{}/deployments", self.root());
-        let workspace = self.first("/workspaces", "workspaces")?;
-        let deployment = self.first("/deployments", "deployments")?;
+        let workspace = self.first("workspaces")?;
+        let deployment = self.first("deployments")?;
         Ok([
             ("users/self", "/v1/users/self".to_owned()),
             ("one workspace", format!("{workspaces}/{workspace}")),
@@ -87,7 +87,7 @@ impl Bench {
         thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 let mut client = Client::connect(self.port, &self.token)?;
-                let first = self.total()?;
+                let first = self.total("workspaces")?;
                 let started = Instant::now();
                 for number in 0.. {
                     if is_over.load(Ordering::Relaxed) {

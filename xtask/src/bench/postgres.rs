@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use serde_json::json;
-
 use super::{Bench, CONNECTIONS, Measured, SECONDS, WRITERS, build, wrk};
 use crate::outcome::Outcome;
 use crate::postgres::Postgres;
@@ -21,29 +19,13 @@ pub(crate) fn run() -> Outcome {
     build(true)?;
     let postgres = Postgres::start_durable(&scratch()?)?;
     let bench = Bench::start_on(Some(&postgres.url))?;
-    let workspaces = format!("{}/workspaces", bench.root());
-    let deployments = format!("{}/deployments", bench.root());
-    bench.each(ROWS, |client, number| {
-        client.post(&workspaces, &json!({ "name": format!("read {number}") })).map(drop)
-    })?;
-    let workspace = bench.first("/workspaces", "workspaces")?;
-    bench.each(ROWS, |client, number| {
-        let body = json!({ "name": format!("read {number}"), "workspaceId": workspace });
-        client.post(&deployments, &body).map(drop)
-    })?;
-    bench.settled()?;
-    let deployment = bench.first("/deployments", "deployments")?;
+    bench.fill(ROWS)?;
     println!("of {ROWS} rows each; µs are processor time for each request");
     println!("{:<20}{:>12}{:>14}{:>16}   latency", "call", "podium/s", "podium, µs", "PostgreSQL, µs");
-    for (name, path) in [
-        ("one deployment", format!("{deployments}/{deployment}")),
-        ("one workspace", format!("{workspaces}/{workspace}")),
-        ("20 deployments", format!("{deployments}?limit=20")),
-        ("20 workspaces", format!("{workspaces}?limit=20")),
-    ] {
+    for (name, path) in bench.reads()? {
         bench.print(&postgres, name, || wrk(bench.port, &path, &bench.token, CONNECTIONS, SECONDS, None))?;
     }
-    let script = bench.create_script(0, "")?;
+    let (script, workspaces) = (bench.create_script(0, "")?, format!("{}/workspaces", bench.root()));
     bench.print(&postgres, "create a workspace", || {
         wrk(bench.port, &workspaces, &bench.token, WRITERS, SECONDS, Some(&script))
     })

@@ -1,4 +1,4 @@
-//! Rust files: small, named after their content, and with a module doc.
+//! Rust files: small, and named after their content. That a crate says why it exists is a lint of the compiler (`missing_docs`).
 
 use super::Report;
 use super::tree::Tree;
@@ -31,21 +31,6 @@ pub(super) fn names(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Reports crates without a module doc.
-pub(super) fn module_docs(tree: &Tree, report: &mut Report) {
-    for file in
-        tree.rust().filter(|file| file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs"))
-    {
-        if !file.text.starts_with("//!") {
-            report.violation(
-                &file.path,
-                1,
-                "start with `//!`: why the crate exists and what it refuses to do",
-            );
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::violations;
@@ -69,13 +54,5 @@ mod tests {
             ("crates/a/src/utility.rs", ""),
         ];
         assert_eq!(violations(names, &files).len(), 2);
-    }
-
-    #[test]
-    fn refuses_a_crate_without_a_module_doc() {
-        let files = [("crates/a/src/lib.rs", "mod x;\n"), ("crates/b/src/main.rs", "//! Why.\n")];
-        let found = violations(module_docs, &files);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with("crates/a/src/lib.rs:1: "), "{found:?}");
     }
 }

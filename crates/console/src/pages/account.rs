@@ -1,10 +1,10 @@
 //! Your account: your sessions and your password.
 
 use askama::Template;
+use podium_api::SessionId;
+use podium_api::auth::{self, ChangePasswordRequest};
 use podium_api::path::OfSession;
-use podium_api::user_sessions::{self, UserSession};
-use podium_api::{SessionId, auth};
-use serde_json::{Value, json};
+use podium_api::user_sessions::{self, ListSessions, UserSession};
 
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
@@ -43,22 +43,18 @@ struct SessionLine {
 }
 
 /// The sessions, and the form that changes the password.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
-    page(visit, None, problem).await
+pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
+    page(visit, None).await
 }
 
-async fn page(visit: &OrganizationVisit<'_>, not_ended: Option<String>, wrong: Option<Problem>) -> Result {
-    let form = Form {
-        action: visit.link("/account"),
-        fields: vec![
-            Field::text("currentPassword", "Current password").of(FieldKind::Password),
-            Field::text("newPassword", "New password").of(FieldKind::Password).required(),
-        ],
-        submit: "Change the password".to_owned(),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), wrong);
-    let found = match visit.list::<user_sessions::List>((), &[("sorts", "lastUsedAt:desc")]).await {
+async fn page(visit: &OrganizationVisit<'_>, not_ended: Option<String>) -> Result {
+    let fields = vec![
+        Field::text("currentPassword", "Current password").of(FieldKind::Password),
+        Field::text("newPassword", "New password").of(FieldKind::Password).required(),
+    ];
+    let form = Form::new(visit.link("/account"), "Change the password", fields).after(visit);
+    let query = ListSessions { page: visit.page().sorted_down_by("lastUsedAt") };
+    let found = match visit.calls().find::<user_sessions::List>((), query).await {
         Ok(found) => Some(found),
         // An API token has no sessions.
         Err(problem) if problem.status == 403 => None,
@@ -94,33 +90,30 @@ fn line(visit: &OrganizationVisit<'_>, session: UserSession) -> SessionLine {
 
 /// Changes the password.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>) -> Result {
-    let sent = visit.form();
-    let body =
-        json!({ "currentPassword": sent.get("currentPassword"), "newPassword": sent.get("newPassword") });
-    match visit.calls().act::<auth::ChangePassword>((), body).await {
-        Ok(_) => Answer::redirect(visit.link("/account?done=password")),
-        Err(problem) => show(visit, Some(problem)).await,
-    }
+    let sent = |name| visit.form().get(name).to_owned();
+    let body = ChangePasswordRequest {
+        current_password: sent("currentPassword"),
+        new_password: sent("newPassword"),
+    };
+    visit.change::<auth::ChangePassword>((), body).await?;
+    visit.go("/account?done=password")
 }
 
 /// Ends a session.
 pub(crate) async fn end_session(visit: &OrganizationVisit<'_>, session_id: SessionId) -> Result {
-    let ended = visit.calls().act::<user_sessions::End>(OfSession { session_id }, Value::Null).await;
-    after_ending(visit, ended).await
+    let ended = visit.calls().act::<user_sessions::End>(OfSession { session_id }).await;
+    after_ending(visit, ended.err()).await
 }
 
 /// Ends every session except this one.
 pub(crate) async fn end_other_sessions(visit: &OrganizationVisit<'_>) -> Result {
-    let ended = visit.calls().act::<user_sessions::EndOthers>((), Value::Null).await;
-    after_ending(visit, ended).await
+    let ended = visit.calls().act::<user_sessions::EndOthers>(()).await;
+    after_ending(visit, ended.err()).await
 }
 
-async fn after_ending(
-    visit: &OrganizationVisit<'_>,
-    ended: std::result::Result<Option<String>, Problem>,
-) -> Result {
-    match ended {
-        Ok(_) => Answer::redirect(visit.link("/account?done=session")),
-        Err(problem) => page(visit, Some(problem.message), None).await,
+async fn after_ending(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+    match problem {
+        None => visit.go("/account?done=session"),
+        Some(problem) => page(visit, Some(problem.message)).await,
     }
 }

@@ -5,16 +5,17 @@ mod fields;
 use std::collections::HashSet;
 
 use askama::Template;
-use podium_api::alerts::{self, Alert, AlertFiring};
+use podium_api::alerts::{self, Alert, AlertFiring, ListAlertFirings, ListAlerts};
+use podium_api::deployments::{self, ListDeployments};
 use podium_api::enums::{AlertFiringState, AlertKind, AlertSubjectType};
+use podium_api::page::{MAX_LIMIT, Page};
 use podium_api::path::OfAlert;
-use podium_api::{AlertId, DeploymentId, deployments, tokens};
+use podium_api::{AlertId, DeploymentId, Named, tokens};
 
 use self::fields::Places;
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::{Field, Form, FormPage};
-use crate::list::{Cell, Empty, Filter, ListPage, Pager, Row, Table};
+use crate::form::{Field, Form};
+use crate::list::{Cell, Filter, ListPage, Row, Table, readable};
 use crate::shell::Shell;
 use crate::view::{self, Html, Tone};
 use crate::visit::OrganizationVisit;
@@ -32,12 +33,6 @@ struct AlertPage {
     form: Option<Form>,
     /// Where the form that deletes it goes.
     delete: Option<String>,
-}
-
-impl OrganizationVisit<'_> {
-    fn alert(&self, alert_id: AlertId) -> OfAlert {
-        OfAlert { organization_id: self.organization_id, alert_id }
-    }
 }
 
 /// What an alert of a kind watches for, in words.
@@ -97,78 +92,60 @@ fn places(of: &Alert) -> String {
 
 /// The alerts.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let found = visit.list::<alerts::List>(visit.here(), &[("sorts", "name:asc")]).await?;
-    let row = |of: &Alert| Row {
-        cells: vec![
-            Cell::named(of.name.clone(), visit.link(&format!("/alerts/{}", of.id)), of.description.clone()),
+    let query = ListAlerts { page: visit.page().sorted_by("name") };
+    let found = visit.calls().find::<alerts::List>(visit.here(), query).await?;
+    let row = |of: &Alert| {
+        let href = visit.link(&format!("/alerts/{}", of.id));
+        Row::of(vec![
+            Cell::named(of.name.clone(), href, of.description.clone()),
             status(of).into(),
             Cell::Lines(watches_for(of.kind).to_owned(), threshold(of)),
             places(of).into(),
             tells(of).into(),
-        ],
-        actions: Vec::new(),
+        ])
     };
-    let rows: Vec<Row> = found.alerts.iter().map(row).collect();
     let may_create = visit.calls().may::<alerts::Create>(visit.here()).await;
-    ListPage {
-        shell: visit.shell("Alerts").await?.live(""),
-        lead: "Alerts tell people when something needs attention, and when it is over.",
-        action: may_create.then(|| ("Create alert", visit.link("/alerts/new"))),
-        filters: Vec::new(),
-        table: Table {
-            columns: vec!["Name", "State", "Condition", "Where", "Notifies"],
-            pager: Pager::new(visit, rows.len(), found.total_count),
-            rows,
-            empty: Empty {
-                title: "No alerts",
-                text: "Create one to be notified by mail or in a chat when a deployment stays unhealthy or a run fails.",
-                command: String::new(),
-            },
-        },
-    }
-    .answer()
+    let columns = ["Name", "State", "Condition", "Where", "Notifies"];
+    let none =
+        "Create one to be notified by mail or in a chat when a deployment stays unhealthy or a run fails.";
+    let table = Table::paged(visit, columns, found.alerts.iter().map(row), found.total_count);
+    let lead = "Alerts tell people when something needs attention, and when it is over.";
+    ListPage::new(visit.shell("Alerts").await?.live(""), lead, table.or("No alerts", none))
+        .offer(may_create, "Create alert", visit.link("/alerts/new"))
+        .answer()
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let places =
         Places::read(visit, &visit.query().all("deploymentIds").map(str::to_owned).collect::<Vec<_>>()).await;
-    let form = Form {
-        action: visit.link("/alerts"),
-        fields: fields::new(visit).into_iter().chain(places.webhook_field(None)).collect(),
-        more: places.place_fields(None),
-        submit: "Create alert".to_owned(),
-        cancel: visit.link("/alerts"),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
+    let asked = fields::new(visit).into_iter().chain(places.webhook_field(None)).collect();
+    let form =
+        Form { more: places.place_fields(None), ..Form::new(visit.link("/alerts"), "Create alert", asked) };
     let lead = "An alert needs a mail address or a webhook to notify. It covers events from now on.";
-    let shell = visit.shell("Create an alert").await?.below("Alerts", visit.link("/alerts"));
-    FormPage { shell, lead: lead.to_owned(), form }.answer()
+    visit.ask("Create an alert", ("Alerts", "/alerts"), lead, form).await
 }
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    let body = fields::new_body(visit.form());
-    match visit.calls().change::<alerts::Create>(visit.here(), body, None).await {
-        Ok(made) => Answer::redirect(visit.link(&format!("/alerts/{}?done=created", made.value.id))),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let made = visit.change::<alerts::Create>(visit.here(), fields::new_body(visit.form())?).await?;
+    visit.go(format!("/alerts/{}?done=created", made.id))
 }
 
 /// One alert, and what it has found.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Option<Problem>) -> Result {
-    let (calls, path) = (visit.calls(), visit.alert(id));
-    let read = calls.get_versioned::<alerts::Get>(path, &[]).await?;
-    let (of, version) = (read.value, read.etag.unwrap_or_default());
-    let found = visit.list::<alerts::ListFirings>(path, &[("state", visit.query().get("state"))]).await?;
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId) -> Result {
+    let (calls, path) = (visit.calls(), visit.at::<_, OfAlert>(id));
+    let (of, version) = calls.get_versioned::<alerts::Get>(path).await?;
+    let query = ListAlertFirings { page: visit.page(), state: visit.query().parsed("state")? };
+    let found = calls.find::<alerts::ListFirings>(path, query).await?;
     let reachable = Reachable::read(visit, &found.firings).await;
-    let rows: Vec<Row> =
-        found.firings.iter().map(|firing| firing_row(visit, firing, reachable.href(visit, firing))).collect();
+    let columns = ["What", "State", "Since", "Until", "Happened", "Why"];
+    let row = |firing: &AlertFiring| firing_row(visit, firing, reachable.href(visit, firing));
+    let table = Table::paged(visit, columns, found.firings.iter().map(row), found.total_count)
+        .or("No firings", "The firings of this alert are listed here.");
     let chosen: Vec<String> = of.deployment_ids.iter().map(ToString::to_string).collect();
     let places = Places::read(visit, &chosen).await;
     let href = visit.link(&format!("/alerts/{id}"));
-    let code = problem.as_ref().map_or(200, |problem| problem.status);
     let form = calls.may::<alerts::Update>(path).await.then(|| {
         let mut shown = fields::of(&of);
         shown.extend(places.webhook_field(Some(&of)));
@@ -177,14 +154,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Op
                 .hint("When switched off, the alert closes its firings and notifies nobody."),
         );
         shown.push(Field::hidden("version", version));
-        let more = places.place_fields(Some(&of));
-        Form {
-            action: href.clone(),
-            fields: shown,
-            more,
-            submit: "Save the alert".to_owned(),
-            ..Form::default()
-        }
+        Form { more: places.place_fields(Some(&of)), ..Form::new(href.clone(), "Save the alert", shown) }
     });
     let facts = [
         ("Condition", watches_for(of.kind).to_owned()),
@@ -198,28 +168,19 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: AlertId, problem: Op
     let page = AlertPage {
         status: status(&of),
         failing: of.mail_failing_since.filter(|_| of.is_enabled).map(|at| view::time(at, visit.visit.now)),
-        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        facts: view::facts(facts),
         filters: vec![Filter::words(
             visit,
             "state",
             "State",
             AlertFiringState::ALL.iter().map(|state| state.as_str()),
         )],
-        table: Table {
-            columns: vec!["What", "State", "Since", "Until", "Happened", "Why"],
-            pager: Pager::new(visit, rows.len(), found.total_count),
-            rows,
-            empty: Empty {
-                title: "No firings",
-                text: "The firings of this alert are listed here.",
-                command: String::new(),
-            },
-        },
-        form: form.map(|form| form.after(visit.form(), problem)),
+        table,
+        form: form.map(|form| form.after(visit)),
         delete: calls.may::<alerts::Delete>(path).await.then(|| format!("{href}/delete")),
         shell: visit.shell(of.name.clone()).await?.below("Alerts", visit.link("/alerts")).live(""),
     };
-    Answer::with_status(code, &page)
+    Answer::page(&page)
 }
 
 /// What firings are about, as far as the person may see it.
@@ -230,16 +191,17 @@ struct Reachable {
 
 impl Reachable {
     async fn read(visit: &OrganizationVisit<'_>, firings: &[AlertFiring]) -> Self {
-        let ids: HashSet<String> =
-            firings.iter().filter_map(|of| of.subject.deployment_id).map(|id| id.to_string()).collect();
-        let mut query: Vec<(&str, &str)> = ids.iter().map(|id| ("deploymentIds", id.as_str())).collect();
-        query.extend((!ids.is_empty()).then_some(("limit", "1000")));
-        let found = match query.is_empty() {
-            true => None,
-            false => visit.calls().get::<deployments::List>(visit.here(), &query).await.ok(),
+        let ids: HashSet<DeploymentId> = firings.iter().filter_map(|of| of.subject.deployment_id).collect();
+        let query = ListDeployments {
+            deployment_ids: ids.iter().copied().map(Named::from).collect(),
+            page: Page::first(MAX_LIMIT),
+            ..ListDeployments::default()
         };
-        let read =
-            found.into_iter().flat_map(|found| found.deployments).filter_map(|shown| shown.into_value().ok());
+        let found = match ids.is_empty() {
+            true => None,
+            false => visit.calls().find::<deployments::List>(visit.here(), query).await.ok(),
+        };
+        let read = found.into_iter().flat_map(|found| readable(found.deployments));
         let tokens = visit.calls().may::<tokens::List>(visit.here()).await;
         Self { deployments: read.map(|of| of.id).collect(), tokens }
     }
@@ -269,34 +231,21 @@ fn firing_row(visit: &OrganizationVisit<'_>, of: &AlertFiring, href: Option<Stri
         Some(href) => Cell::named(of.subject.name.clone(), href, sub),
         None => Cell::Lines(of.subject.name.clone(), sub),
     };
-    let until = of.until.map(|until| view::time(until, now).into());
     let why = crate::airflow::plain(of.reason.as_deref().unwrap_or_default(), 500);
-    Row {
-        cells: vec![
-            what,
-            view::status(tone, word).into(),
-            view::time(of.since, now).into(),
-            until.unwrap_or_else(|| String::new().into()),
-            podium_api::counted(of.count, "time").into(),
-            why.into(),
-        ],
-        actions: Vec::new(),
-    }
+    Row::of(vec![
+        what,
+        view::status(tone, word).into(),
+        view::time(of.since, now).into(),
+        of.until.map(|until| view::time(until, now)).into(),
+        podium_api::counted(of.count, "time").into(),
+        why.into(),
+    ])
 }
 
 /// Changes one.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: AlertId) -> Result {
-    let of = visit.calls().get::<alerts::Get>(visit.alert(id), &[]).await?;
-    let version = visit.form().filled("version").map(str::to_owned);
-    let body = fields::changed_body(visit.form(), of.kind);
-    match visit.calls().change::<alerts::Update>(visit.alert(id), body, version).await {
-        Ok(_) => Answer::redirect(visit.link(&format!("/alerts/{id}?done=saved"))),
-        Err(problem) => show(visit, id, Some(problem)).await,
-    }
-}
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: AlertId) -> Result {
-    visit.calls().act::<alerts::Delete>(visit.alert(id), ()).await?;
-    Answer::redirect(visit.link("/alerts?done=deleted"))
+    let of = visit.calls().get::<alerts::Get>(visit.at(id)).await?;
+    let body = fields::changed_body(visit.form(), of.kind)?;
+    visit.change::<alerts::Update>(visit.at(id), body).await?;
+    visit.go(format!("/alerts/{id}?done=saved"))
 }

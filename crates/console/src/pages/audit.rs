@@ -1,11 +1,12 @@
 //! The audit log: who did what, when, from where?
 
-use podium_api::{Timestamp, organizations};
+use podium_api::Timestamp;
+use podium_api::organizations::{self, GetAuditLogs};
 use serde_json::Value;
 
 use crate::answer::Result;
 use crate::form::Choice;
-use crate::list::{Cell, Empty, Filter, ListPage, Row, Table};
+use crate::list::{Cell, Filter, ListPage, Row, Table};
 use crate::view::{self, Tone};
 use crate::visit::OrganizationVisit;
 
@@ -23,29 +24,20 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let records = newest(visit, hours * HOUR).await?;
     let start = Timestamp::from_millis(visit.visit.now.millis() - hours * HOUR).to_string();
     let asked = form_urlencoded::Serializer::new(String::new()).append_pair("startDate", &start).finish();
-    let rows = records.iter().map(|record| row(visit, record)).collect();
+    let rows = records.iter().map(|record| row(visit, record));
     let choices = RANGES.iter().map(|(value, label)| Choice {
         value: value.to_string(),
         label: (*label).to_owned(),
         is_chosen: *value == hours,
     });
-    ListPage {
-        shell: visit.shell("Audit log").await?,
-        lead: "Every change and every refused attempt, with who made it and from where. The newest 500 records are shown; the export has all records of this time range.",
-        action: Some(("Export", visit.link(&format!("/audit/export?{asked}")))),
-        filters: vec![Filter { name: "hours", label: "Time", choices: choices.collect() }],
-        table: Table {
-            columns: vec!["What", "Result", "Who", "From", "When"],
-            rows,
-            pager: None,
-            empty: Empty {
-                title: "No records",
-                text: "Nobody changed anything in this time range.",
-                command: String::new(),
-            },
-        },
-    }
-    .answer()
+    let filter = Filter { name: "hours", label: "Time", choices: choices.collect() };
+    let table = Table::whole(["What", "Result", "Who", "From", "When"], rows)
+        .or("No records", "Nobody changed anything in this time range.");
+    let lead = "Every change and every refused attempt, with who made it and from where. The newest 500 records are shown; the export has all records of this time range.";
+    ListPage::new(visit.shell("Audit log").await?, lead, table)
+        .offer(true, "Export", visit.link(&format!("/audit/export?{asked}")))
+        .narrowed_by(filter)
+        .answer()
 }
 
 /// The newest records of a time range. The log is read from its end, in windows that grow.
@@ -55,9 +47,9 @@ async fn newest(visit: &OrganizationVisit<'_>, range: i64) -> Result<Vec<Value>>
     let (mut end, mut width) = (now + 1, HOUR / 12);
     while found.len() < SHOWN && end > now - range {
         let start = (end - width).max(now - range);
-        let (from, to) = (Timestamp::from_millis(start).to_string(), Timestamp::from_millis(end).to_string());
-        let query = [("startDate", from.as_str()), ("endDate", to.as_str())];
-        let text = visit.calls().lines::<organizations::AuditLogs>(visit.here(), &query).await?;
+        let at = |millis| Some(Timestamp::from_millis(millis));
+        let query = GetAuditLogs { start_date: at(start), end_date: at(end) };
+        let text = visit.calls().lines::<organizations::AuditLogs>(visit.here(), query).await?;
         found.extend(text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()));
         (end, width) = (start, width * 6);
     }
@@ -76,14 +68,11 @@ fn row(visit: &OrganizationVisit<'_>, of: &Value) -> Row {
         _ => "Failed",
     };
     let at = Timestamp::parse(&text("timestamp"));
-    Row {
-        cells: vec![
-            Cell::Text(view::spaced(&text("operationId"))),
-            view::status(tone, word).into(),
-            text("subjectName").into(),
-            Cell::Mono(text("ipAddress")),
-            at.map_or_else(|| String::new().into(), |at| view::time(at, visit.visit.now).into()),
-        ],
-        actions: Vec::new(),
-    }
+    Row::of(vec![
+        view::spaced(&text("operationId")).into(),
+        view::status(tone, word).into(),
+        text("subjectName").into(),
+        Cell::Mono(text("ipAddress")),
+        at.map(|at| view::time(at, visit.visit.now)).into(),
+    ])
 }

@@ -4,14 +4,15 @@ pub(crate) mod create;
 
 use askama::Template;
 use podium_api::ClusterId;
-use podium_api::clusters::{self, Cluster};
+use podium_api::clusters::{self, Cluster, ListClusters, UpdateClusterRequest};
 use podium_api::enums::{ClusterStatus, ClusterType, PlaneKind};
 use podium_api::path::OfCluster;
-use serde_json::json;
+use podium_api::union::OneOf;
 
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
-use crate::list::{Cell, Empty, ListPage, Pager, Row, Table};
+use crate::list::{Cell, ListPage, Row, Table};
+use crate::pages::plans::{self, planned};
 use crate::shell::Shell;
 use crate::view::{self, Html, Tone};
 use crate::visit::OrganizationVisit;
@@ -39,36 +40,26 @@ fn status(of: &Cluster) -> Html {
 
 /// The clusters.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let found = visit.list::<clusters::List>(visit.here(), &[("sorts", "name:asc")]).await?;
-    let row = |of: &Cluster| Row {
-        cells: vec![
+    let query = ListClusters { page: visit.page().sorted_by("name"), ..ListClusters::default() };
+    let found = visit.calls().find::<clusters::List>(visit.here(), query).await?;
+    let row = |of: &Cluster| {
+        Row::of(vec![
             Cell::link(of.name.clone(), visit.link(&format!("/clusters/{}", of.id))),
             status(of).into(),
             format!("{} {}", of.cloud_provider.as_str(), of.region).into(),
             recovery(of).into(),
             view::time(of.updated_at, visit.visit.now).into(),
-        ],
-        actions: Vec::new(),
+        ])
     };
-    let rows: Vec<Row> = found.clusters.iter().map(row).collect();
     let may_create = visit.calls().may::<clusters::Create>(visit.here()).await;
-    ListPage {
-        shell: visit.shell("Clusters").await?.live(""),
-        lead: "Deployments that do not share infrastructure run on clusters.",
-        action: may_create.then(|| ("Create cluster", visit.link("/clusters/new"))),
-        filters: Vec::new(),
-        table: Table {
-            columns: vec!["Name", "State", "Region", "Disaster recovery", "Changed"],
-            pager: Pager::new(visit, rows.len(), found.total_count),
-            rows,
-            empty: Empty {
-                title: "No clusters",
-                text: "Deployments run on shared infrastructure. Create a cluster for deployments that must not share it.",
-                command: String::new(),
-            },
-        },
-    }
-    .answer()
+    let columns = ["Name", "State", "Region", "Disaster recovery", "Changed"];
+    let none =
+        "Deployments run on shared infrastructure. Create a cluster for deployments that must not share it.";
+    let table = Table::paged(visit, columns, found.clusters.iter().map(row), found.total_count);
+    let lead = "Deployments that do not share infrastructure run on clusters.";
+    ListPage::new(visit.shell("Clusters").await?.live(""), lead, table.or("No clusters", none))
+        .offer(may_create, "Create cluster", visit.link("/clusters/new"))
+        .answer()
 }
 
 /// What the deployments of a cluster run on.
@@ -92,8 +83,8 @@ fn recovery(of: &Cluster) -> String {
 
 /// One cluster.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, cluster_id: ClusterId) -> Result {
-    let path = OfCluster { organization_id: visit.organization_id, cluster_id };
-    let of = visit.calls().get::<clusters::Get>(path, &[]).await?;
+    let path: OfCluster = visit.at(cluster_id);
+    let of = visit.calls().get::<clusters::Get>(path).await?;
     let may_update = visit.calls().may::<clusters::Update>(path).await;
     let can_move = may_update
         && of.details.is_dr_enabled
@@ -118,7 +109,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, cluster_id: ClusterId) -
     });
     let page = ClusterPage {
         status: status(&of),
-        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        facts: view::facts(facts),
         health: of.health_status.details.iter().map(|detail| detail.description.clone()).collect(),
         pools: of
             .details
@@ -134,16 +125,19 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, cluster_id: ClusterId) -
 
 /// Plans to move a cluster to its other region, once its name was typed.
 pub(crate) async fn fail_over(visit: &OrganizationVisit<'_>, cluster_id: ClusterId) -> Result {
-    let path = OfCluster { organization_id: visit.organization_id, cluster_id };
-    let read = visit.calls().get_versioned::<clusters::Get>(path, &[]).await?;
-    let of = read.value;
+    let path: OfCluster = visit.at(cluster_id);
+    let (of, version) = visit.calls().get_versioned::<clusters::Get>(path).await?;
     if visit.form().get("name").trim() != of.name {
         return Err(Problem::new(400, format!("Nothing was moved: type {} to confirm.", of.name)));
     }
-    let tags = json!(of.details.tags);
-    let body = json!({ "clusterType": "DEDICATED", "name": of.name, "k8sTags": tags, "isFailedOver": !of.is_failed_over });
-    let target = format!("/organizations/{}/clusters/{cluster_id}", visit.organization_id);
-    let call = json!({ "method": "POST", "path": target, "body": body, "ifMatch": read.etag });
+    let body = UpdateClusterRequest {
+        cluster_type: Some(ClusterType::Dedicated),
+        name: Some(of.name),
+        k8s_tags: Some(of.details.tags),
+        is_failed_over: Some(!of.is_failed_over),
+        ..UpdateClusterRequest::default()
+    };
+    let call = planned::<clusters::Update>(path, OneOf(body), Some(version))?;
     let back = visit.link(&format!("/clusters/{cluster_id}"));
-    crate::pages::plans::show(visit, call, "Move the cluster", &back, &format!("{back}?done=applied")).await
+    plans::show(visit, call, "Move the cluster", (&back, &format!("{back}?done=applied"))).await
 }

@@ -10,13 +10,12 @@ pub(crate) mod processes;
 pub(crate) mod settings;
 pub(crate) mod variables;
 
-use podium_api::deployments::{self, Deployment};
+use podium_api::deployments::{self, Deployment, OverrideDeploymentHibernationBody};
 use podium_api::enums::DeploymentStatus;
-use podium_api::{DeploymentId, deployment_logs, deploys as deploys_api, users};
-use serde_json::json;
+use podium_api::{DeploymentId, Patch, deployment_logs, deploys as deploys_api, users};
 
 use crate::airflow::Airflow;
-use crate::answer::{Answer, Result};
+use crate::answer::Result;
 use crate::calls::Problem;
 use crate::form::{Form, FormPage};
 use crate::shell::Shell;
@@ -47,18 +46,25 @@ pub(crate) struct Tab {
 }
 
 /// A deployment as it is read.
-pub(crate) async fn read(
-    visit: &OrganizationVisit<'_>,
-    id: DeploymentId,
-) -> Result<(Deployment, Option<String>)> {
-    let read = visit.calls().get_versioned::<deployments::Get>(visit.deployment(id), &[]).await?;
+pub(crate) async fn read(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result<(Deployment, String)> {
+    let (of, version) = visit.calls().get_versioned::<deployments::Get>(visit.deployment(id)).await?;
     let unreadable = |_| Problem::new(500, "The deployment could not be read.");
-    Ok((read.value.into_value().map_err(unreadable)?, read.etag))
+    Ok((of.into_value().map_err(unreadable)?, version))
 }
 
 impl Head {
-    /// The head of a page; `at` is the tab.
-    pub(crate) async fn new(visit: &OrganizationVisit<'_>, of: &Deployment, at: &str) -> Result<Self> {
+    /// A deployment, and the head of its page at a tab.
+    pub(crate) async fn read(
+        visit: &OrganizationVisit<'_>,
+        id: DeploymentId,
+        at: &str,
+    ) -> Result<(Deployment, Self)> {
+        let (of, _) = read(visit, id).await?;
+        let head = Self::new(visit, &of, at).await?;
+        Ok((of, head))
+    }
+
+    async fn new(visit: &OrganizationVisit<'_>, of: &Deployment, at: &str) -> Result<Self> {
         let (calls, path) = (visit.calls(), visit.deployment(of.id));
         let href = visit.link(&format!("/deployments/{}", of.id));
         let may_update = calls.may::<deployments::Update>(path).await;
@@ -111,30 +117,20 @@ pub(crate) async fn override_hibernation(
     id: DeploymentId,
     sleeps: bool,
 ) -> Result {
-    let body = json!({ "isHibernating": sleeps });
-    visit.calls().act::<deployments::OverrideHibernation>(visit.deployment(id), body).await?;
+    let body = OverrideDeploymentHibernationBody { is_hibernating: Patch::Set(sleeps), override_until: None };
+    visit.calls().change::<deployments::OverrideHibernation>(visit.deployment(id), body, None).await?;
     let done = if sleeps { "hibernating" } else { "waking" };
-    Answer::redirect(visit.link(&format!("/deployments/{id}?done={done}")))
+    visit.go(format!("/deployments/{id}?done={done}"))
 }
 
 /// Asks before a deployment is deleted.
-pub(crate) async fn ask_to_delete(
-    visit: &OrganizationVisit<'_>,
-    id: DeploymentId,
-    problem: Option<Problem>,
-) -> Result {
+pub(crate) async fn ask_to_delete(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = read(visit, id).await?;
     let href = visit.link(&format!("/deployments/{id}"));
     let name = crate::form::Field::text("name", format!("Type {} to delete it", of.name)).required();
-    let form = Form {
-        action: format!("{href}/delete"),
-        fields: vec![name],
-        submit: "Delete the deployment".to_owned(),
-        is_danger: true,
-        cancel: href.clone(),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
+    let form = Form::new(format!("{href}/delete"), "Delete the deployment", vec![name]);
+    let form = Form { is_danger: true, ..form.or(href.clone()) };
+    let form = form.after(visit);
     let shell = visit
         .shell(format!("Delete {}", of.name))
         .await?
@@ -150,13 +146,8 @@ pub(crate) async fn ask_to_delete(
 pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = read(visit, id).await?;
     if visit.form().get("name").trim() != of.name {
-        let field = podium_api::FieldError::new("name", "value", "is not the name of the deployment");
-        let problem =
-            Problem { status: 400, message: "Nothing was deleted.".to_owned(), fields: vec![field] };
-        return ask_to_delete(visit, id, Some(problem)).await;
+        return Err(Problem::in_field("name", "value", "is not the name of the deployment"));
     }
-    match visit.calls().act::<deployments::Delete>(visit.deployment(id), ()).await {
-        Ok(_) => Answer::redirect(visit.link("/deployments?done=deleted")),
-        Err(problem) => ask_to_delete(visit, id, Some(problem)).await,
-    }
+    visit.calls().act::<deployments::Delete>(visit.deployment(id)).await?;
+    visit.go("/deployments?done=deleted")
 }

@@ -2,18 +2,21 @@
 
 pub(crate) mod bulk;
 
-use podium_api::deployments::{self, Deployment};
-use podium_api::options;
-use podium_api::workspaces;
-use serde_json::{Map, Value, json};
+use podium_api::deployments::{self, CreateDeploymentRequest, Deployment, ListDeployments};
+use podium_api::page::{MAX_LIMIT, Page};
+use podium_api::union::OneOf;
+use podium_api::workspaces::{self, ListWorkspaces};
+use podium_api::{Named, WorkspaceId, options};
+use serde_json::json;
 
 use askama::Template;
 
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::{Choice, Field, Form, FormPage};
-use crate::list::{Filter, Pager};
+use crate::calls::least;
+use crate::form::{Choice, Field, Form};
+use crate::list::{Filter, Pager, readable};
 use crate::pages::overview::DeploymentLine;
+use crate::params::Params;
 use crate::shell::Shell;
 use crate::view;
 use crate::visit::OrganizationVisit;
@@ -32,9 +35,10 @@ struct DeploymentsPage {
 
 /// The workspaces that the person sees: ids and names.
 pub(crate) async fn workspace_choices(visit: &OrganizationVisit<'_>) -> Result<Vec<(String, String)>> {
-    let query = [("limit", "1000"), ("sorts", "name:asc")];
-    let found = visit.calls().get::<workspaces::List>(visit.here(), &query).await?;
-    let read = found.workspaces.into_iter().filter_map(|shown| shown.into_value().ok());
+    let query =
+        ListWorkspaces { page: Page::first(MAX_LIMIT).sorted_by("name"), ..ListWorkspaces::default() };
+    let found = visit.calls().find::<workspaces::List>(visit.here(), query).await?;
+    let read = readable(found.workspaces).into_iter();
     Ok(read.map(|workspace| (workspace.id.to_string(), workspace.name)).collect())
 }
 
@@ -66,10 +70,13 @@ pub(crate) async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
 /// The deployments.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let workspace_id = visit.query().get("workspaceIds");
-    let query = [("sorts", "name:asc"), ("workspaceIds", workspace_id)];
-    let found = visit.list::<deployments::List>(visit.here(), &query).await?;
-    let read: Vec<Deployment> =
-        found.deployments.into_iter().filter_map(|shown| shown.into_value().ok()).collect();
+    let query = ListDeployments {
+        workspace_ids: visit.query().filled("workspaceIds").map(Named::from).into_iter().collect(),
+        page: visit.page().sorted_by("name"),
+        ..ListDeployments::default()
+    };
+    let found = visit.calls().find::<deployments::List>(visit.here(), query).await?;
+    let read = readable(found.deployments);
     let spaces = workspace_choices(visit).await.unwrap_or_default();
     let any = Choice { value: String::new(), label: "All".to_owned(), is_chosen: workspace_id.is_empty() };
     let choices = spaces.iter().map(|(id, name)| Choice {
@@ -95,12 +102,10 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let form = form(visit).await?;
-    let form = form.after(visit.form(), problem);
     let lead = "A name and a workspace are enough. The deployment runs the newest stable Apache Airflow, and you can change everything later.";
-    let shell = visit.shell("Create a deployment").await?.below("Deployments", visit.link("/deployments"));
-    FormPage { shell, lead: lead.to_owned(), form }.answer()
+    visit.ask("Create a deployment", ("Deployments", "/deployments"), lead, form).await
 }
 
 async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
@@ -108,7 +113,7 @@ async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
     let chosen = visit.query().get("workspaceId");
     let chosen = spaces.iter().find(|(id, _)| id == chosen).or(spaces.first());
     let chosen = chosen.map(|(id, _)| id.clone()).unwrap_or_default();
-    let options = visit.calls().get::<options::ForDeployments>(visit.here(), &[]).await;
+    let options = visit.calls().get::<options::ForDeployments>(visit.here()).await;
     let mut more = Vec::new();
     if let Ok(options) = options {
         let releases = options.runtime_releases.into_iter();
@@ -139,33 +144,29 @@ async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
             .hint("The deployment may hibernate, by hand or on a schedule."),
     );
     more.push(Field::text("description", "Description"));
-    Ok(Form {
-        action: visit.link("/deployments"),
-        fields: vec![
-            Field::text("name", "Name").required(),
-            Field::choice("workspaceId", "Workspace", spaces).value(chosen),
-        ],
-        more,
-        submit: "Create deployment".to_owned(),
-        cancel: visit.link("/deployments"),
-        ..Form::default()
-    })
+    let fields = vec![
+        Field::text("name", "Name").required(),
+        Field::choice("workspaceId", "Workspace", spaces).value(chosen),
+    ];
+    Ok(Form { more, ..Form::new(visit.link("/deployments"), "Create deployment", fields) })
 }
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    let sent = visit.form();
-    let mut body = Map::new();
-    for name in ["name", "workspaceId", "description", "platformRuntimeVersion", "executor", "schedulerSize"]
-    {
-        body.extend(sent.filled(name).map(|value| (name.to_owned(), Value::from(value))));
-    }
-    body.entry("name").or_insert(json!(""));
-    if sent.is_on("isDevelopmentMode") {
-        body.insert("isDevelopmentMode".to_owned(), json!(true));
-    }
-    match visit.calls().change::<deployments::Create>(visit.here(), body, None).await {
-        Ok(made) => Answer::redirect(visit.link(&format!("/deployments/{}?done=created", made.value.id))),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let made = visit.change::<deployments::Create>(visit.here(), new_deployment(visit.form())?).await?;
+    visit.go(format!("/deployments/{}?done=created", made.id))
+}
+
+/// What the form says; everything else is a default.
+fn new_deployment(sent: &Params) -> Result<OneOf<CreateDeploymentRequest>> {
+    let filled = |name| sent.filled(name).map(str::to_owned);
+    let workspace_id: WorkspaceId = sent.required("workspaceId")?;
+    let mut body: CreateDeploymentRequest =
+        least(json!({ "name": sent.text("name"), "workspaceId": workspace_id }))?;
+    body.description = filled("description");
+    body.platform_runtime_version = filled("platformRuntimeVersion");
+    body.executor = sent.parsed("executor")?;
+    body.scheduler_size = sent.parsed("schedulerSize")?;
+    body.is_development_mode = sent.is_on("isDevelopmentMode").then_some(true);
+    Ok(OneOf(body))
 }

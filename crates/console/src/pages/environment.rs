@@ -1,24 +1,31 @@
 //! Environment objects: variables and connections that workspaces and deployments share.
 
 use askama::Template;
-use podium_api::deployments::{self, Deployment};
-use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
-use podium_api::environment_objects::{self, EnvironmentObject};
-use podium_api::path::OfEnvironmentObject;
+use podium_api::deployments::{self, Deployment, ListDeployments};
+use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType, LinkScope};
+use podium_api::environment_objects::bodies::{
+    ConnectionRequest, EnvironmentObjectVariable, VariableRequest, VariableValue,
+};
+use podium_api::environment_objects::links::UpdateEnvironmentObjectLinkRequest;
+use podium_api::environment_objects::{
+    self, CreateEnvironmentObjectRequest, EnvironmentObject, ListEnvironmentObjects,
+    UpdateEnvironmentObjectRequest,
+};
+use podium_api::page::Page;
 use podium_api::{DeploymentId, EnvironmentObjectId, WorkspaceId};
-use serde_json::{Value, json};
 
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
-use crate::form::{Field, FieldKind, Form, FormPage};
-use crate::list::{Cell, Empty, Filter, ListPage, Pager, Row, Table};
+use crate::form::{Field, FieldKind, Form};
+use crate::list::{Cell, Filter, ListPage, Row, Table, readable};
 use crate::pages::deployments::workspace_choices;
+use crate::params::Params;
 use crate::shell::Shell;
 use crate::view;
 use crate::visit::OrganizationVisit;
 
 /// How many deployments of a workspace are offered to be linked.
-const TARGETS: usize = 200;
+const TARGETS: u32 = 200;
 
 #[derive(Template)]
 #[template(path = "environment-object.html")]
@@ -43,32 +50,22 @@ struct LinkTarget {
 
 /// The objects.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let kind = visit.query().get("objectType");
-    let query = [("sorts", "objectKey:asc"), ("objectType", kind)];
-    let found = visit.list::<environment_objects::List>(visit.here(), &query).await?;
-    let rows: Vec<Row> = found.environment_objects.iter().map(|of| row(visit, of)).collect();
-    ListPage {
-        shell: visit.shell("Environment").await?.live(""),
-        lead: "Variables and connections, set once and linked to the deployments that need them.",
-        action: can_create(visit).await.then(|| ("Create object", visit.link("/environment/new"))),
-        filters: vec![Filter::words(
-            visit,
-            "objectType",
-            "Kind",
-            EnvironmentObjectType::ALL.iter().map(|kind| kind.as_str()),
-        )],
-        table: Table {
-            columns: vec!["Key", "Kind", "Scope", "Linked to", "Changed"],
-            pager: Pager::new(visit, rows.len(), found.total_count),
-            rows,
-            empty: Empty {
-                title: "No environment objects",
-                text: "Create one to share a variable or a connection between deployments.",
-                command: String::new(),
-            },
-        },
-    }
-    .answer()
+    let query = ListEnvironmentObjects {
+        object_type: visit.query().parsed("objectType")?,
+        page: visit.page().sorted_by("objectKey"),
+        ..ListEnvironmentObjects::default()
+    };
+    let found = visit.calls().find::<environment_objects::List>(visit.here(), query).await?;
+    let columns = ["Key", "Kind", "Scope", "Linked to", "Changed"];
+    let rows = found.environment_objects.iter().map(|of| row(visit, of));
+    let table = Table::paged(visit, columns, rows, found.total_count)
+        .or("No environment objects", "Create one to share a variable or a connection between deployments.");
+    let kinds = EnvironmentObjectType::ALL.iter().map(|kind| kind.as_str());
+    let lead = "Variables and connections, set once and linked to the deployments that need them.";
+    ListPage::new(visit.shell("Environment").await?.live(""), lead, table)
+        .offer(can_create(visit).await, "Create object", visit.link("/environment/new"))
+        .narrowed_by(Filter::words(visit, "objectType", "Kind", kinds))
+        .answer()
 }
 
 fn row(visit: &OrganizationVisit<'_>, of: &EnvironmentObject) -> Row {
@@ -85,15 +82,13 @@ fn row(visit: &OrganizationVisit<'_>, of: &EnvironmentObject) -> Row {
         ),
         None => Cell::Mono(of.object_key.clone()),
     };
-    let changed = of.updated_at.map(|at| view::time(at, visit.visit.now).into());
-    let cells = vec![
+    Row::of(vec![
         key,
         view::words(of.object_type.as_str()).into(),
         view::words(of.scope.as_str()).into(),
         links.into(),
-        changed.unwrap_or_else(|| String::new().into()),
-    ];
-    Row { cells, actions: Vec::new() }
+        of.updated_at.map(|at| view::time(at, visit.visit.now)).into(),
+    ])
 }
 
 /// The workspaces that the person may create objects in: ids and names.
@@ -121,89 +116,84 @@ async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let kinds = [
         ("ENVIRONMENT_VARIABLE", "Environment variable"),
         ("AIRFLOW_VARIABLE", "Airflow variable"),
         ("CONNECTION", "Connection"),
     ];
     let kinds = kinds.map(|(value, label)| (value.to_owned(), label.to_owned()));
-    let form = Form {
-        action: visit.link("/environment"),
-        fields: vec![
-            Field::choice("objectType", "Kind", kinds),
-            Field::choice("scopeEntityId", "Workspace", creatable_in(visit).await?),
-            Field::text("objectKey", "Key")
-                .required()
-                .hint("The name of the variable, or the id of the connection."),
-            Field::text("value", "Value").of(FieldKind::Area).hint("For variables."),
-            Field::check("isSecret", "Secret", false).hint("Encrypted, and never shown again."),
-            Field::check("autoLinkDeployments", "Link to every deployment of the workspace", true),
-        ],
-        more: vec![
-            Field::text("type", "Connection type").hint("Such as postgres, http or aws."),
-            Field::text("host", "Host"),
-            Field::text("port", "Port").of(FieldKind::Number),
-            Field::text("schema", "Schema"),
-            Field::text("login", "Login"),
-            Field::text("password", "Password").of(FieldKind::Password),
-        ],
-        submit: "Create object".to_owned(),
-        cancel: visit.link("/environment"),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
-    let shell =
-        visit.shell("Create an environment object").await?.below("Environment", visit.link("/environment"));
-    FormPage { shell, lead: String::new(), form }.answer()
+    let fields = vec![
+        Field::choice("objectType", "Kind", kinds),
+        Field::choice("scopeEntityId", "Workspace", creatable_in(visit).await?),
+        Field::text("objectKey", "Key")
+            .required()
+            .hint("The name of the variable, or the id of the connection."),
+        Field::text("value", "Value").of(FieldKind::Area).hint("For variables."),
+        Field::check("isSecret", "Secret", false).hint("Encrypted, and never shown again."),
+        Field::check("autoLinkDeployments", "Link to every deployment of the workspace", true),
+    ];
+    let more = vec![
+        Field::text("type", "Connection type").hint("Such as postgres, http or aws."),
+        Field::text("host", "Host"),
+        Field::text("port", "Port").of(FieldKind::Number),
+        Field::text("schema", "Schema"),
+        Field::text("login", "Login"),
+        Field::text("password", "Password").of(FieldKind::Password),
+    ];
+    let form = Form { more, ..Form::new(visit.link("/environment"), "Create object", fields) };
+    visit.ask("Create an environment object", ("Environment", "/environment"), "", form).await
 }
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
-    let kind = sent.get("objectType");
-    let mut body = json!({
-        "objectKey": sent.get("objectKey").trim(),
-        "objectType": kind,
-        "scope": "WORKSPACE",
-        "scopeEntityId": sent.get("scopeEntityId"),
-        "autoLinkDeployments": sent.is_on("autoLinkDeployments"),
-    });
-    let variable = json!({ "value": sent.get("value"), "isSecret": sent.is_on("isSecret") });
-    match kind {
-        "CONNECTION" => body["connection"] = connection(visit),
-        "AIRFLOW_VARIABLE" => body["airflowVariable"] = variable,
-        _ => body["environmentVariable"] = variable,
+    let object_type = sent.required("objectType")?;
+    let variable = VariableRequest {
+        value: Some(sent.get("value").to_owned()),
+        is_secret: Some(sent.is_on("isSecret")),
+    };
+    let (mut connection, mut environment_variable, mut airflow_variable) = (None, None, None);
+    match object_type {
+        EnvironmentObjectType::Connection => connection = Some(new_connection(sent)?),
+        EnvironmentObjectType::AirflowVariable => airflow_variable = Some(variable),
+        _ => environment_variable = Some(variable),
     }
-    match visit.calls().change::<environment_objects::Create>(visit.here(), body, None).await {
-        Ok(made) => Answer::redirect(visit.link(&format!("/environment/{}?done=created", made.value.id))),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let body = CreateEnvironmentObjectRequest {
+        object_key: sent.text("objectKey"),
+        object_type,
+        scope: EnvironmentObjectScope::Workspace,
+        scope_entity_id: sent.required("scopeEntityId")?,
+        description: None,
+        auto_link_deployments: Some(sent.is_on("autoLinkDeployments")),
+        links: None,
+        exclude_links: None,
+        connection,
+        environment_variable,
+        airflow_variable,
+        metrics_export: None,
+    };
+    let made = visit.change::<environment_objects::Create>(visit.here(), body).await?;
+    visit.go(format!("/environment/{}?done=created", made.id))
 }
 
-fn connection(visit: &OrganizationVisit<'_>) -> Value {
-    let sent = visit.form();
-    let mut connection = json!({ "type": sent.get("type").trim() });
-    for name in ["host", "schema", "login", "password"] {
-        if let Some(value) = sent.filled(name) {
-            connection[name] = json!(value);
-        }
-    }
-    if let Some(port) = sent.filled("port") {
-        connection["port"] = port.parse::<u16>().map_or_else(|_| json!(port), |port| json!(port));
-    }
-    connection
+fn new_connection(sent: &Params) -> Result<ConnectionRequest> {
+    let filled = |name| sent.filled(name).map(str::to_owned);
+    Ok(ConnectionRequest {
+        kind: sent.text("type"),
+        auth_type_id: None,
+        host: filled("host"),
+        port: sent.parsed("port")?,
+        schema: filled("schema"),
+        login: filled("login"),
+        password: filled("password"),
+        extra: None,
+    })
 }
 
 /// One object: what it is, what it reaches, and the form that changes both.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    id: EnvironmentObjectId,
-    problem: Option<Problem>,
-) -> Result {
-    let path = OfEnvironmentObject { organization_id: visit.organization_id, environment_object_id: id };
-    let read = visit.calls().get_versioned::<environment_objects::Get>(path, &[]).await?;
-    let (of, version) = (read.value, read.etag.unwrap_or_default());
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: EnvironmentObjectId) -> Result {
+    let (of, version) = visit.calls().get_versioned::<environment_objects::Get>(visit.at(id)).await?;
     let workspace_id = WorkspaceId::from_raw(of.scope_entity_id.id());
     let is_shared = of.scope == EnvironmentObjectScope::Workspace;
     let may_update = is_shared && visit.holds("workspace.envObjects.update", workspace_id).await;
@@ -213,11 +203,8 @@ pub(crate) async fn show(
     };
     let targets = if is_shared { targets(visit, workspace_id, &of).await? } else { Vec::new() };
     let href = visit.link(&format!("/environment/{id}"));
-    let status = problem.as_ref().map_or(200, |problem| problem.status);
-    let (form, problem) = match may_update {
-        true => (Some(edit_form(&href, &of, version).after(visit.form(), problem)), None),
-        false => (None, problem),
-    };
+    let form = may_update.then(|| edit_form(&href, &of, version).after(visit));
+    let problem = visit.problem.clone().filter(|_| !may_update);
     let page = ObjectPage {
         kind: view::words(of.object_type.as_str()),
         facts: facts(&of),
@@ -229,7 +216,7 @@ pub(crate) async fn show(
         delete: may_delete.then(|| format!("{href}/delete")),
         shell: visit.shell(of.object_key).await?.below("Environment", visit.link("/environment")),
     };
-    Answer::with_status(status, &page)
+    Answer::page(&page)
 }
 
 fn facts(of: &EnvironmentObject) -> Vec<(&'static str, String)> {
@@ -244,10 +231,7 @@ fn facts(of: &EnvironmentObject) -> Vec<(&'static str, String)> {
         ("Description", of.description.clone()),
         ("Changed by", of.updated_by.as_ref().map(|by| view::subject(Some(by)))),
     ];
-    facts
-        .into_iter()
-        .filter_map(|(term, value)| Some((term, value.filter(|value| !value.is_empty())?)))
-        .collect()
+    view::facts(facts.map(|(term, value)| (term, value.unwrap_or_default())))
 }
 
 /// The deployments of the workspace, and those that are linked but not among the first.
@@ -256,14 +240,16 @@ async fn targets(
     workspace_id: WorkspaceId,
     of: &EnvironmentObject,
 ) -> Result<Vec<LinkTarget>> {
-    let (workspace, most) = (workspace_id.to_string(), TARGETS.to_string());
-    let query = [("workspaceIds", workspace.as_str()), ("sorts", "name:asc"), ("limit", most.as_str())];
-    let found = visit.calls().get::<deployments::List>(visit.here(), &query).await?;
-    let read = found.deployments.into_iter().filter_map(|shown| shown.into_value().ok());
+    let query = ListDeployments {
+        workspace_ids: vec![workspace_id.into()],
+        page: Page::first(TARGETS).sorted_by("name"),
+        ..ListDeployments::default()
+    };
+    let found = visit.calls().find::<deployments::List>(visit.here(), query).await?;
     let is_linked = |id: DeploymentId| of.links.iter().any(|link| link.scope_entity_id == id);
     let target =
         |of: Deployment| LinkTarget { id: of.id.to_string(), is_linked: is_linked(of.id), name: of.name };
-    let mut targets: Vec<LinkTarget> = read.map(target).collect();
+    let mut targets: Vec<LinkTarget> = readable(found.deployments).into_iter().map(target).collect();
     for link in &of.links {
         let id = link.scope_entity_id.to_string();
         if !targets.iter().any(|target| target.id == id) {
@@ -285,41 +271,33 @@ fn edit_form(href: &str, of: &EnvironmentObject, version: String) -> Form {
     }));
     let all = "Every deployment of the workspace, including later ones";
     fields.push(Field::check("autoLinkDeployments", all, of.auto_link_deployments));
-    Form { action: href.to_owned(), fields, submit: "Save the object".to_owned(), ..Form::default() }
+    Form::new(href.to_owned(), "Save the object", fields)
 }
 
 /// Changes one: its value, and what it reaches.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: EnvironmentObjectId) -> Result {
-    let path = OfEnvironmentObject { organization_id: visit.organization_id, environment_object_id: id };
-    let of = visit.calls().get::<environment_objects::Get>(path, &[]).await?;
+    let of = visit.calls().get::<environment_objects::Get>(visit.at(id)).await?;
     let sent = visit.form();
-    let links = sent.all("links").map(|id| json!({ "scope": "DEPLOYMENT", "scopeEntityId": id }));
-    let mut body = json!({
-        "description": sent.get("description").trim(),
-        "autoLinkDeployments": sent.is_on("autoLinkDeployments"),
-        "links": links.collect::<Vec<_>>(),
-    });
-    let variables =
-        [("environmentVariable", &of.environment_variable), ("airflowVariable", &of.airflow_variable)];
-    for (name, variable) in variables {
-        if let Some(variable) = variable
-            && !(variable.is_secret && sent.get("value").is_empty())
-        {
-            body[name] = json!({ "value": sent.get("value") });
-        }
-    }
-    let version = sent.filled("version").map(str::to_owned);
-    match visit.calls().change::<environment_objects::Update>(path, body, version).await {
-        Ok(_) => Answer::redirect(visit.link(&format!("/environment/{id}?done=saved"))),
-        Err(problem) => show(visit, id, Some(problem)).await,
-    }
-}
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: EnvironmentObjectId) -> Result {
-    let path = OfEnvironmentObject { organization_id: visit.organization_id, environment_object_id: id };
-    match visit.calls().act::<environment_objects::Delete>(path, ()).await {
-        Ok(_) => Answer::redirect(visit.link("/environment?done=deleted")),
-        Err(problem) => show(visit, id, Some(problem)).await,
-    }
+    let link = |scope_entity_id| UpdateEnvironmentObjectLinkRequest {
+        scope: LinkScope::Deployment,
+        scope_entity_id,
+        overrides: None,
+    };
+    // A secret that is left empty stays as it is.
+    let value = |variable: Option<EnvironmentObjectVariable>| {
+        let is_given = |of: &EnvironmentObjectVariable| !(of.is_secret && sent.get("value").is_empty());
+        let value = Some(sent.get("value").to_owned());
+        variable.filter(is_given).map(|_| VariableValue { value })
+    };
+    let links: Vec<DeploymentId> = sent.parsed_all("links")?;
+    let body = UpdateEnvironmentObjectRequest {
+        description: Some(sent.text("description")),
+        auto_link_deployments: Some(sent.is_on("autoLinkDeployments")),
+        links: Some(links.into_iter().map(link).collect()),
+        environment_variable: value(of.environment_variable),
+        airflow_variable: value(of.airflow_variable),
+        ..UpdateEnvironmentObjectRequest::default()
+    };
+    visit.change::<environment_objects::Update>(visit.at(id), body).await?;
+    visit.go(format!("/environment/{id}?done=saved"))
 }

@@ -2,12 +2,12 @@
 
 use askama::Template;
 use podium_api::enums::{OperationKind, OperationState};
-use podium_api::operations::{self, Operation};
-use podium_api::path::{OfCluster, OfDeploy, OfOperation};
+use podium_api::operations::{self, ListOperations, Operation};
+use podium_api::path::OfCluster;
 use podium_api::{ClusterId, DeployId, OperationId, Timestamp, clusters, deployments, deploys};
 
 use crate::answer::{Answer, Result};
-use crate::list::{Cell, Empty, Filter, ListPage, Pager, Row, Table};
+use crate::list::{Cell, Filter, ListPage, Row, Table};
 use crate::shell::Shell;
 use crate::view::{self, Html, Tone};
 use crate::visit::OrganizationVisit;
@@ -81,8 +81,7 @@ async fn may_cancel(visit: &OrganizationVisit<'_>, of: &Operation) -> bool {
     }
     let calls = visit.calls();
     let Some((id, workspace_id)) = of.target.deployment_id.zip(of.target.workspace_id) else {
-        let cluster_id = ClusterId::from_raw(of.target.id);
-        let path = OfCluster { organization_id: visit.organization_id, cluster_id };
+        let path: OfCluster = visit.at(ClusterId::from_raw(of.target.id));
         return match of.kind {
             OperationKind::Create => calls.may::<clusters::Create>(visit.here()).await,
             OperationKind::Delete => calls.may::<clusters::Delete>(path).await,
@@ -97,11 +96,7 @@ async fn may_cancel(visit: &OrganizationVisit<'_>, of: &Operation) -> bool {
                 && (is_own || calls.may::<deployments::Delete>(path).await)
         }
         OperationKind::Deploy | OperationKind::Rollback | OperationKind::RuntimeUpgrade => {
-            let deploy = OfDeploy {
-                organization_id: visit.organization_id,
-                deployment_id: id,
-                deploy_id: DeployId::from_raw(of.target.id),
-            };
+            let deploy = (visit.organization_id, id, DeployId::from_raw(of.target.id)).into();
             let makes_deploys = is_own && of.kind != OperationKind::Rollback;
             calls.may::<deploys::Update>(deploy).await
                 || (makes_deploys && calls.may::<deploys::Create>(path).await)
@@ -144,55 +139,47 @@ fn step_view(step: &operations::OperationStep, has_ended: bool, now: Timestamp) 
 
 /// The operations, the newest first.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let (state, kind) = (visit.query().get("states"), visit.query().get("kinds"));
-    let query = [("states", state), ("kinds", kind)];
-    let found = visit.list::<operations::List>(visit.here(), &query).await?;
-    let rows = found.operations.iter().map(|of| row(visit, of)).collect::<Vec<_>>();
-    let pager = Pager::new(visit, rows.len(), found.total_count);
-    let empty = Empty {
-        title: "No operations",
-        text: "Creating, updating, deploying and everything else that takes time is listed here for 90 days.",
-        command: String::new(),
+    let query = ListOperations {
+        states: visit.query().parsed_all("states")?,
+        kinds: visit.query().parsed_all("kinds")?,
+        page: visit.page(),
+        ..ListOperations::default()
     };
-    ListPage {
-        shell: visit.shell("Operations").await?.live(""),
-        lead: "Changes that take time: what they are doing, and how they ended.",
-        action: None,
-        filters: vec![
-            Filter::words(visit, "states", "State", OperationState::ALL.iter().map(|state| state.as_str())),
-            Filter::words(visit, "kinds", "Kind", OperationKind::ALL.iter().map(|kind| kind.as_str())),
-        ],
-        table: Table {
-            columns: vec!["Operation", "State", "Started by", "Created", "Took"],
-            rows,
-            pager,
-            empty,
-        },
-    }
-    .answer()
+    let none =
+        "Creating, updating, deploying and everything else that takes time is listed here for 90 days.";
+    let table = table(visit, query).await?.or("No operations", none);
+    let states = OperationState::ALL.iter().map(|state| state.as_str());
+    let kinds = OperationKind::ALL.iter().map(|kind| kind.as_str());
+    let lead = "Changes that take time: what they are doing, and how they ended.";
+    ListPage::new(visit.shell("Operations").await?.live(""), lead, table)
+        .narrowed_by(Filter::words(visit, "states", "State", states))
+        .narrowed_by(Filter::words(visit, "kinds", "Kind", kinds))
+        .answer()
 }
 
-/// A row of a table of operations.
-pub(crate) fn row(visit: &OrganizationVisit<'_>, of: &Operation) -> Row {
+/// A table of operations.
+pub(crate) async fn table(visit: &OrganizationVisit<'_>, query: ListOperations) -> Result<Table> {
+    let found = visit.calls().find::<operations::List>(visit.here(), query).await?;
+    let columns = ["Operation", "State", "Started by", "Created", "Took"];
+    Ok(Table::paged(visit, columns, found.operations.iter().map(|of| row(visit, of)), found.total_count))
+}
+
+fn row(visit: &OrganizationVisit<'_>, of: &Operation) -> Row {
     let shown = OperationView::new(visit, of);
     let end = of.ended_at.unwrap_or(visit.visit.now);
     let why = of.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or(shown.message);
-    Row {
-        cells: vec![
-            Cell::named(shown.name, shown.href, why),
-            shown.state.into(),
-            shown.who.into(),
-            shown.created.into(),
-            view::duration(of.created_at, end).into(),
-        ],
-        actions: Vec::new(),
-    }
+    Row::of(vec![
+        Cell::named(shown.name, shown.href, why),
+        shown.state.into(),
+        shown.who.into(),
+        shown.created.into(),
+        view::duration(of.created_at, end).into(),
+    ])
 }
 
 /// One operation.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, operation_id: OperationId) -> Result {
-    let path = OfOperation { organization_id: visit.organization_id, operation_id };
-    let of = visit.calls().get::<operations::Get>(path, &[]).await?;
+    let of = visit.calls().get::<operations::Get>(visit.at(operation_id)).await?;
     let operation = OperationView::with_actions(visit, &of).await;
     let shell = visit.shell(operation.name.clone()).await?.below("Operations", visit.link("/operations"));
     let target_href = of.target.deployment_id.map(|id| visit.link(&format!("/deployments/{id}")));
@@ -213,7 +200,6 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, operation_id: OperationI
 
 /// Cancels an operation.
 pub(crate) async fn cancel(visit: &OrganizationVisit<'_>, operation_id: OperationId) -> Result {
-    let path = OfOperation { organization_id: visit.organization_id, operation_id };
-    visit.calls().act::<operations::Cancel>(path, ()).await?;
-    Answer::redirect(visit.link(&format!("/operations/{operation_id}?done=cancelled")))
+    visit.calls().act::<operations::Cancel>(visit.at(operation_id)).await?;
+    visit.go(format!("/operations/{operation_id}?done=cancelled"))
 }

@@ -1,19 +1,22 @@
 //! The overview: is anything wrong?
 
 use askama::Template;
-use podium_api::deployments::{self, Deployment};
+use podium_api::deployments::{self, Deployment, ListDeployments};
 use podium_api::enums::{DeploymentStatus, OperationKind, OperationState};
-use podium_api::operations::{self, Operation};
-use podium_api::{Timestamp, deployment_logs, tokens};
+use podium_api::operations::{self, ListOperations, Operation};
+use podium_api::page::Page;
+use podium_api::tokens::{self, ListApiTokens};
+use podium_api::{Timestamp, deployment_logs};
 
 use crate::answer::{Answer, Result};
+use crate::list::readable;
 use crate::pages::operations::OperationView;
 use crate::shell::Shell;
 use crate::view::{self, Html};
 use crate::visit::OrganizationVisit;
 
 /// How many deployments the overview looks at.
-const DEPLOYMENTS: &str = "200";
+const DEPLOYMENTS: u32 = 200;
 const DAY: i64 = 86_400_000;
 /// How soon a token's end needs attention.
 const SOON: i64 = 14 * DAY;
@@ -83,15 +86,25 @@ impl DeploymentLine {
 /// The overview.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     let (calls, here, now) = (visit.calls(), visit.here(), visit.visit.now);
-    let page = calls.get::<deployments::List>(here, &[("limit", DEPLOYMENTS), ("sorts", "name:asc")]).await?;
-    let (total, shown) = (page.total_count, page.deployments);
-    let read: Vec<Deployment> = shown.into_iter().filter_map(|shown| shown.into_value().ok()).collect();
-    let active = [("states", "PENDING"), ("states", "RUNNING"), ("limit", "20")];
-    let running = calls.get::<operations::List>(here, &active).await?.operations;
-    let since = Timestamp::from_millis(now.millis() - DAY).to_string();
-    let failed = [("states", "FAILED"), ("since", since.as_str()), ("limit", "20")];
-    let failed = calls.get::<operations::List>(here, &failed).await?.operations;
-    let failed = without_mended(visit, failed, &since).await?;
+    let query =
+        ListDeployments { page: Page::first(DEPLOYMENTS).sorted_by("name"), ..ListDeployments::default() };
+    let page = calls.find::<deployments::List>(here, query).await?;
+    let (total, read) = (page.total_count, readable(page.deployments));
+    let active = ListOperations {
+        states: vec![OperationState::Pending, OperationState::Running],
+        page: Page::first(20),
+        ..ListOperations::default()
+    };
+    let running = calls.find::<operations::List>(here, active).await?.operations;
+    let since = Timestamp::from_millis(now.millis() - DAY);
+    let failed = ListOperations {
+        states: vec![OperationState::Failed],
+        since: Some(since),
+        page: Page::first(20),
+        ..ListOperations::default()
+    };
+    let failed = calls.find::<operations::List>(here, failed).await?.operations;
+    let failed = without_mended(visit, failed, since).await?;
     let mut attention = Vec::new();
     for of in &read {
         attention.extend(unhealthy(visit, of).await);
@@ -100,7 +113,8 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     let is_stuck = |of: &&Operation| now.millis() - of.created_at.millis() > STUCK;
     attention.extend(running.iter().filter(is_stuck).map(|of| stuck(visit, of)));
     if calls.may::<tokens::List>(here).await {
-        let listed = calls.get::<tokens::List>(here, &[("limit", "200")]).await?.tokens;
+        let query = ListApiTokens { page: Page::first(200), ..ListApiTokens::default() };
+        let listed = calls.find::<tokens::List>(here, query).await?.tokens;
         attention.extend(listed.iter().filter_map(|of| expiring(visit, of)));
     }
     let mut shown = Vec::with_capacity(running.len());
@@ -122,15 +136,19 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
 async fn without_mended(
     visit: &OrganizationVisit<'_>,
     mut failed: Vec<Operation>,
-    since: &str,
+    since: Timestamp,
 ) -> Result<Vec<Operation>> {
-    let targets: Vec<String> = failed.iter().map(|of| of.target.id.to_string()).collect();
-    if targets.is_empty() {
+    if failed.is_empty() {
         return Ok(failed);
     }
-    let mut asked = vec![("states", "SUCCEEDED"), ("since", since), ("limit", "100")];
-    asked.extend(targets.iter().map(|id| ("targetIds", id.as_str())));
-    let done = visit.calls().get::<operations::List>(visit.here(), &asked).await?.operations;
+    let query = ListOperations {
+        target_ids: failed.iter().map(|of| of.target.id.into()).collect(),
+        states: vec![OperationState::Succeeded],
+        since: Some(since),
+        page: Page::first(100),
+        ..ListOperations::default()
+    };
+    let done = visit.calls().find::<operations::List>(visit.here(), query).await?.operations;
     let is_mended = |of: &Operation| {
         done.iter().any(|later| {
             later.target.id == of.target.id

@@ -1,13 +1,14 @@
 //! What a change would do, before it is made.
 
 use askama::Template;
-use podium_api::PlanId;
-use podium_api::path::OfPlan;
-use podium_api::plans::{self, PlannedOutcome};
-use serde_json::{Value, json};
+use podium_api::enums::PlannedMethod;
+use podium_api::path::PathParams as _;
+use podium_api::plans::{self, CreatePlanRequest, PlannedCall, PlannedOutcome};
+use podium_api::{Endpoint, Method, PlanId};
+use serde_json::Value;
 
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
+use crate::calls::{Problem, to_value};
 use crate::shell::Shell;
 use crate::visit::OrganizationVisit;
 
@@ -46,13 +47,26 @@ pub(crate) struct Ways<'a> {
     pub(crate) then: &'a str,
 }
 
+/// A call as part of a plan.
+pub(crate) fn planned<E: Endpoint>(
+    path: E::Path,
+    body: E::Body,
+    if_match: Option<String>,
+) -> Result<PlannedCall> {
+    let method = match E::DESCRIPTION.method {
+        Method::Delete => PlannedMethod::Delete,
+        Method::Get | Method::Post => PlannedMethod::Post,
+    };
+    let body = to_value(body)?.as_object().cloned();
+    Ok(PlannedCall { method, path: path.fill(E::DESCRIPTION.path), body, if_match })
+}
+
 /// Plans a call and shows what it would do. A call that would be refused is a problem of its own.
 pub(crate) async fn show(
     visit: &OrganizationVisit<'_>,
-    call: Value,
-    submit: &'static str,
-    back: &str,
-    then: &str,
+    call: PlannedCall,
+    submit: &str,
+    (back, then): (&str, &str),
 ) -> Result {
     let ways = Ways { submit: submit.to_owned(), word: None, back, then };
     show_all(visit, vec![(None, call)], ways).await
@@ -61,12 +75,11 @@ pub(crate) async fn show(
 /// Plans several calls, each with what it is about, and shows what they would do. All of them happen, or none.
 pub(crate) async fn show_all(
     visit: &OrganizationVisit<'_>,
-    calls: Vec<(Option<String>, Value)>,
+    calls: Vec<(Option<String>, PlannedCall)>,
     ways: Ways<'_>,
 ) -> Result {
     let (titles, calls): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
-    let plan =
-        visit.calls().change::<plans::Create>(visit.here(), json!({ "calls": calls }), None).await?.value;
+    let plan = visit.calls().change::<plans::Create>(visit.here(), CreatePlanRequest { calls }, None).await?;
     let Some(plan_id) = plan.plan_id else {
         let refused = plan.calls.into_iter().zip(titles).find(|(outcome, _)| outcome.error.is_some());
         let (outcome, title) = refused.ok_or_else(|| Problem::new(500, "The plan is empty."))?;
@@ -121,8 +134,7 @@ fn text(value: &Value) -> String {
 /// Applies a plan that was shown.
 pub(crate) async fn apply(visit: &OrganizationVisit<'_>) -> Result {
     let plan_id: PlanId = crate::visit::id(visit.form().get("plan"))?;
-    let path = OfPlan { organization_id: visit.organization_id, plan_id };
-    visit.calls().act::<plans::Apply>(path, ()).await?;
+    visit.calls().act::<plans::Apply>(visit.at(plan_id)).await?;
     let then = visit.form().get("then");
     let is_here = then.starts_with(&visit.link("/")) && !then.contains("//") && !then.contains('\\');
     Answer::redirect(if is_here { then.to_owned() } else { visit.link("") })

@@ -1,19 +1,22 @@
 //! Roles and what they permit.
 
 use askama::Template;
-use podium_api::path::OfRole;
-use podium_api::roles::{self, DefaultRole, Role};
+use podium_api::enums::CustomRoleScope;
+use podium_api::page::{MAX_LIMIT, Page};
+use podium_api::roles::{
+    self, CreateCustomRoleRequest, DefaultRole, ListRoles, Role, RoleSorts, RolesPaginated,
+    UpdateCustomRoleRequest,
+};
 use podium_api::{RoleId, authorization};
-use serde_json::json;
 
 use crate::answer::{Answer, Result};
 use crate::calls::Problem;
-use crate::list::{Cell, Empty, ListPage, Row, Table};
+use crate::list::{Cell, ListPage, Row, Table};
 use crate::shell::Shell;
 use crate::view;
 use crate::visit::OrganizationVisit;
 
-#[derive(Template)]
+#[derive(Default, Template)]
 #[template(path = "role.html")]
 struct RolePage {
     shell: Shell,
@@ -48,54 +51,42 @@ struct Permission {
 
 /// Custom roles, and those that are always there.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let query = [("includeDefaultRoles", "true"), ("limit", "1000"), ("sorts", "name:asc")];
-    let found = visit.calls().get::<roles::List>(visit.here(), &query).await?;
-    let custom = |of: &Role| Row {
-        cells: vec![
-            Cell::named(
-                of.name.clone(),
-                visit.link(&format!("/roles/{}", of.id)),
-                of.description.clone().unwrap_or_default(),
-            ),
+    let found = read(visit, Page::first(MAX_LIMIT).sorted_by("name")).await?;
+    let named = |name: &str, href: &str, of: &Option<String>| {
+        Cell::named(name, visit.link(&format!("/roles/{href}")), of.clone().unwrap_or_default())
+    };
+    let custom = |of: &Role| {
+        Row::of(vec![
+            named(&of.name, &of.id.to_string(), &of.description),
             view::words(of.scope_type.as_str()).into(),
-            "custom".to_owned().into(),
+            "custom".into(),
             view::time(of.updated_at, visit.visit.now).into(),
-        ],
-        actions: Vec::new(),
+        ])
     };
-    let default = |of: &DefaultRole| Row {
-        cells: vec![
-            Cell::named(
-                view::words(&of.name),
-                visit.link(&format!("/roles/default/{}", of.name)),
-                of.description.clone().unwrap_or_default(),
-            ),
+    let default = |of: &DefaultRole| {
+        Row::of(vec![
+            named(&view::words(&of.name), &format!("default/{}", of.name), &of.description),
             view::words(of.scope_type.as_str()).into(),
-            "built in".to_owned().into(),
-            String::new().into(),
-        ],
-        actions: Vec::new(),
+            "built in".into(),
+            "".into(),
+        ])
     };
-    let rows: Vec<Row> =
-        found.roles.iter().map(custom).chain(found.default_roles.iter().flatten().map(default)).collect();
-    let may_create = visit.is_owner().await;
-    ListPage {
-        shell: visit.shell("Roles").await?.live(""),
-        lead: "Roles are given to people, teams and tokens.",
-        action: may_create.then(|| ("Create role", visit.link("/roles/new"))),
-        filters: Vec::new(),
-        table: Table {
-            columns: vec!["Name", "Scope", "Kind", "Changed"],
-            rows,
-            pager: None,
-            empty: Empty { title: "No roles", text: "", command: String::new() },
-        },
-    }
-    .answer()
+    let rows = found.roles.iter().map(custom).chain(found.default_roles.iter().flatten().map(default));
+    let table = Table::whole(["Name", "Scope", "Kind", "Changed"], rows).or("No roles", "");
+    let lead = "Roles are given to people, teams and tokens.";
+    ListPage::new(visit.shell("Roles").await?.live(""), lead, table)
+        .offer(visit.is_owner().await, "Create role", visit.link("/roles/new"))
+        .answer()
+}
+
+/// The custom roles of a page, and all that are built in.
+async fn read(visit: &OrganizationVisit<'_>, page: Page<RoleSorts>) -> Result<RolesPaginated> {
+    let query = ListRoles { include_default_roles: Some(true), page, ..ListRoles::default() };
+    visit.calls().find::<roles::List>(visit.here(), query).await
 }
 
 async fn groups(visit: &OrganizationVisit<'_>, held: impl Fn(&str) -> bool) -> Result<Vec<Group>> {
-    let groups = visit.calls().get::<authorization::ListGroups>((), &[]).await?;
+    let groups = visit.calls().get::<authorization::ListGroups>(()).await?;
     let group = |group: authorization::PermissionGroup| {
         let permissions = group.permissions.into_iter().map(|of| {
             let name = format!("{}.{}", group.name, of.action);
@@ -109,104 +100,81 @@ async fn groups(visit: &OrganizationVisit<'_>, held: impl Fn(&str) -> bool) -> R
 
 /// A role that is always there.
 pub(crate) async fn show_default(visit: &OrganizationVisit<'_>, name: &str) -> Result {
-    let query = [("includeDefaultRoles", "true"), ("limit", "1")];
-    let found = visit.calls().get::<roles::List>(visit.here(), &query).await?;
+    let found = read(visit, Page::first(1)).await?;
     let of = found.default_roles.into_iter().flatten().find(|role| role.name == name);
     let of = of.ok_or_else(|| Problem::new(404, "There is no such role."))?;
     let page = RolePage {
         shell: visit.shell(view::words(&of.name)).await?.below("Roles", visit.link("/roles")),
         lead: of.description.unwrap_or_default(),
-        problem: None,
         name: of.name,
-        description: String::new(),
-        scopes: Vec::new(),
         groups: groups(visit, |name| of.permissions.iter().any(|held| held == name)).await?,
-        action: None,
-        delete: None,
-        submit: "",
-        version: String::new(),
+        ..RolePage::default()
     };
     Answer::page(&page)
 }
 
 /// A custom role: the form that changes it.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId, problem: Option<Problem>) -> Result {
-    let path = OfRole { organization_id: visit.organization_id, role_id };
-    let read = visit.calls().get_versioned::<roles::Get>(path, &[]).await?;
-    let (of, version) = (read.value, read.etag.unwrap_or_default());
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Result {
+    let (of, version) = visit.calls().get_versioned::<roles::Get>(visit.at(role_id)).await?;
     let href = visit.link(&format!("/roles/{role_id}"));
     let is_owner = visit.is_owner().await;
-    let status = problem.as_ref().map_or(200, |problem| problem.status);
     let page = RolePage {
         shell: visit.shell(of.name.clone()).await?.below("Roles", visit.link("/roles")),
         lead: format!("A role of the {}.", view::words(of.scope_type.as_str()).to_lowercase()),
-        problem,
+        problem: visit.problem.clone(),
         name: of.name,
         description: of.description.unwrap_or_default(),
-        scopes: Vec::new(),
         groups: groups(visit, |name| of.permissions.iter().any(|held| held == name)).await?,
-        action: is_owner.then(|| href.clone()),
         delete: is_owner.then(|| format!("{href}/delete")),
+        action: is_owner.then_some(href),
         submit: "Save the role",
         version,
+        ..RolePage::default()
     };
-    Answer::with_status(status, &page)
+    Answer::page(&page)
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
-    let status = problem.as_ref().map_or(200, |problem| problem.status);
     let page = RolePage {
         shell: visit.shell("Create a role").await?.below("Roles", visit.link("/roles")),
         lead: "Give it exactly the permissions that its holders need.".to_owned(),
-        problem,
+        problem: visit.problem.clone(),
         name: sent.get("name").to_owned(),
         description: sent.get("description").to_owned(),
-        scopes: vec!["DEPLOYMENT", "DAG"],
+        scopes: CustomRoleScope::ALL.iter().map(|scope| scope.as_str()).collect(),
         groups: groups(visit, |name| sent.all("permissions").any(|held| held == name)).await?,
         action: Some(visit.link("/roles")),
-        delete: None,
         submit: "Create role",
-        version: String::new(),
+        ..RolePage::default()
     };
-    Answer::with_status(status, &page)
+    Answer::page(&page)
 }
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
-    let permissions: Vec<&str> = sent.all("permissions").collect();
-    let body = json!({
-        "name": sent.get("name").trim(),
-        "description": sent.get("description").trim(),
-        "scopeType": sent.get("scopeType"),
-        "permissions": permissions,
-    });
-    match visit.calls().change::<roles::Create>(visit.here(), body, None).await {
-        Ok(made) => Answer::redirect(visit.link(&format!("/roles/{}?done=created", made.value.id))),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let body = CreateCustomRoleRequest {
+        name: sent.text("name"),
+        description: Some(sent.text("description")),
+        scope_type: sent.required("scopeType")?,
+        permissions: sent.all("permissions").map(str::to_owned).collect(),
+        restricted_workspace_ids: None,
+    };
+    let made = visit.change::<roles::Create>(visit.here(), body).await?;
+    visit.go(format!("/roles/{}?done=created", made.id))
 }
 
 /// Changes one.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Result {
     let sent = visit.form();
-    let path = OfRole { organization_id: visit.organization_id, role_id };
-    let permissions: Vec<&str> = sent.all("permissions").collect();
-    let body = json!({ "name": sent.get("name").trim(), "description": sent.get("description").trim(), "permissions": permissions });
-    let version = sent.filled("version").map(str::to_owned);
-    match visit.calls().change::<roles::Update>(path, body, version).await {
-        Ok(_) => Answer::redirect(visit.link(&format!("/roles/{role_id}?done=saved"))),
-        Err(problem) => show(visit, role_id, Some(problem)).await,
-    }
-}
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Result {
-    let path = OfRole { organization_id: visit.organization_id, role_id };
-    match visit.calls().act::<roles::Delete>(path, ()).await {
-        Ok(_) => Answer::redirect(visit.link("/roles?done=deleted")),
-        Err(problem) => show(visit, role_id, Some(problem)).await,
-    }
+    let body = UpdateCustomRoleRequest {
+        name: sent.text("name"),
+        description: Some(sent.text("description")),
+        permissions: sent.all("permissions").map(str::to_owned).collect(),
+        restricted_workspace_ids: None,
+    };
+    visit.change::<roles::Update>(visit.at(role_id), body).await?;
+    visit.go(format!("/roles/{role_id}?done=saved"))
 }

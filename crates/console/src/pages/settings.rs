@@ -1,45 +1,36 @@
 //! Settings of the organization.
 
-use podium_api::organizations;
-use serde_json::json;
+use podium_api::organizations::{self, UpdateOrganizationRequest};
 
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
+use crate::answer::Result;
 use crate::form::{Field, FieldKind, Form, FormPage};
 use crate::visit::OrganizationVisit;
 
 /// The form.
-pub(crate) async fn show(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
-    let read = visit.calls().get_versioned::<organizations::Get>(visit.here(), &[]).await?;
-    let of = read.value;
-    let form = Form {
-        action: visit.link("/settings"),
-        fields: vec![
-            Field::text("name", "Name").required().value(of.name),
-            Field::text("billingEmail", "Billing contact")
-                .of(FieldKind::Email)
-                .value(of.billing_email.unwrap_or_default()),
-            Field::hidden("version", read.etag.unwrap_or_default()),
-        ],
-        submit: "Save the settings".to_owned(),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
+pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
+    let (of, version) = visit.calls().get_versioned::<organizations::Get>(visit.here()).await?;
+    let billing = Field::text("billingEmail", "Billing contact").of(FieldKind::Email);
+    let fields = vec![
+        Field::text("name", "Name").required().value(of.name),
+        billing.value(of.billing_email.unwrap_or_default()),
+        Field::hidden("version", version),
+    ];
+    let form = Form::new(visit.link("/settings"), "Save the settings", fields).after(visit);
     FormPage { shell: visit.shell("Settings").await?, lead: "The organization.".to_owned(), form }.answer()
 }
 
 /// Saves them.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>) -> Result {
-    let of = visit.calls().get::<organizations::Get>(visit.here(), &[]).await?;
+    let of = visit.calls().get::<organizations::Get>(visit.here()).await?;
     let sent = visit.form();
-    let body = json!({
-        "name": sent.get("name").trim(),
-        "billingEmail": sent.get("billingEmail").trim(),
-        "isScimEnabled": of.is_scim_enabled,
-    });
-    let version = sent.filled("version").map(str::to_owned);
-    match visit.calls().change::<organizations::Update>(visit.here(), body, version).await {
-        Ok(_) => Answer::redirect(visit.link("/settings?done=saved")),
-        Err(problem) => show(visit, Some(problem)).await,
-    }
+    let body = UpdateOrganizationRequest {
+        name: sent.text("name"),
+        billing_email: sent.text("billingEmail"),
+        is_scim_enabled: of.is_scim_enabled,
+        should_enforce_dedicated_clusters: None,
+        allow_enhanced_support_access: None,
+        has_ai_features_disabled: None,
+    };
+    visit.change::<organizations::Update>(visit.here(), body).await?;
+    visit.go("/settings?done=saved")
 }

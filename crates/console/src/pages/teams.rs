@@ -1,14 +1,15 @@
 //! Teams and their members.
 
 use askama::Template;
-use podium_api::path::{OfTeam, OfTeamMember};
-use podium_api::{TeamId, UserId, teams, users};
-use serde_json::json;
+use podium_api::page::{MAX_LIMIT, Page};
+use podium_api::path::OfTeam;
+use podium_api::teams::{self, AddTeamMembersRequest, CreateTeamRequest, ListTeamMembers, ListTeams};
+use podium_api::{TeamId, UserId, users};
 
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::{Field, Form, FormPage};
-use crate::list::{Cell, Empty, ListPage, Pager, Row, Table};
+use crate::form::{Field, Form};
+use crate::list::{Cell, ListPage, Row, Table};
+use crate::pages::users::everybody;
 use crate::shell::Shell;
 use crate::view;
 use crate::visit::OrganizationVisit;
@@ -27,83 +28,58 @@ struct TeamPage {
 
 /// The teams.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let found = visit.list::<teams::List>(visit.here(), &[("sorts", "name:asc")]).await?;
-    let row = |of: &teams::Team| Row {
-        cells: vec![
-            Cell::named(
-                of.name.clone(),
-                visit.link(&format!("/teams/{}", of.id)),
-                of.description.clone().unwrap_or_default(),
-            ),
+    let query = ListTeams { page: visit.page().sorted_by("name"), ..ListTeams::default() };
+    let found = visit.calls().find::<teams::List>(visit.here(), query).await?;
+    let row = |of: &teams::Team| {
+        let href = visit.link(&format!("/teams/{}", of.id));
+        Row::of(vec![
+            Cell::named(of.name.clone(), href, of.description.clone().unwrap_or_default()),
             view::words(of.organization_role.as_str()).into(),
             view::subject(of.updated_by.as_ref()).into(),
             view::time(of.updated_at, visit.visit.now).into(),
-        ],
-        actions: Vec::new(),
+        ])
     };
-    let rows: Vec<Row> = found.teams.iter().map(row).collect();
-    let may_create = visit.is_owner().await;
-    ListPage {
-        shell: visit.shell("Teams").await?.live(""),
-        lead: "A team holds roles for all of its members.",
-        action: may_create.then(|| ("Create team", visit.link("/teams/new"))),
-        filters: Vec::new(),
-        table: Table {
-            columns: vec!["Name", "Organization role", "Changed by", "Changed"],
-            pager: Pager::new(visit, rows.len(), found.total_count),
-            rows,
-            empty: Empty {
-                title: "No teams",
-                text: "Give a role to a team once instead of to each person.",
-                command: String::new(),
-            },
-        },
-    }
-    .answer()
+    let columns = ["Name", "Organization role", "Changed by", "Changed"];
+    let table = Table::paged(visit, columns, found.teams.iter().map(row), found.total_count)
+        .or("No teams", "Give a role to a team once instead of to each person.");
+    let lead = "A team holds roles for all of its members.";
+    ListPage::new(visit.shell("Teams").await?.live(""), lead, table)
+        .offer(visit.is_owner().await, "Create team", visit.link("/teams/new"))
+        .answer()
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
-    let form = Form {
-        action: visit.link("/teams"),
-        fields: vec![Field::text("name", "Name").required(), Field::text("description", "Description")],
-        submit: "Create team".to_owned(),
-        cancel: visit.link("/teams"),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
-    let shell = visit.shell("Create a team").await?.below("Teams", visit.link("/teams"));
-    FormPage { shell, lead: String::new(), form }.answer()
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
+    let fields = vec![Field::text("name", "Name").required(), Field::text("description", "Description")];
+    let form = Form::new(visit.link("/teams"), "Create team", fields);
+    visit.ask("Create a team", ("Teams", "/teams"), "", form).await
 }
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
-    let body = json!({ "name": sent.get("name").trim(), "description": sent.get("description").trim() });
-    match visit.calls().change::<teams::Create>(visit.here(), body, None).await {
-        Ok(made) => Answer::redirect(visit.link(&format!("/teams/{}?done=created", made.value.id))),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let body = CreateTeamRequest {
+        name: sent.text("name"),
+        description: Some(sent.text("description")),
+        member_ids: None,
+        organization_role: None,
+    };
+    let made = visit.change::<teams::Create>(visit.here(), body).await?;
+    visit.go(format!("/teams/{}?done=created", made.id))
 }
 
 /// A team and its members.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Result {
-    let path = OfTeam { organization_id: visit.organization_id, team_id };
-    let calls = visit.calls();
-    let of = calls.get::<teams::Get>(path, &[]).await?;
-    let members = calls
-        .get::<teams::ListMembers>(path, &[("limit", "1000"), ("sorts", "username:asc")])
-        .await?
-        .team_members;
+    let (calls, path) = (visit.calls(), visit.at::<_, OfTeam>(team_id));
+    let of = calls.get::<teams::Get>(path).await?;
+    let query = ListTeamMembers { page: Page::first(MAX_LIMIT).sorted_by("username") };
+    let members = calls.find::<teams::ListMembers>(path, query).await?.team_members;
     let may_update = calls.may::<teams::Update>(path).await && !of.is_idp_managed;
     let mut candidates = Vec::new();
     if may_update && calls.may::<users::List>(visit.here()).await {
-        let all = calls
-            .get::<users::List>(visit.here(), &[("limit", "1000"), ("sorts", "username:asc")])
-            .await?
-            .users;
         let is_new = |user: &users::User| members.iter().all(|member| member.user_id != user.id);
-        candidates.extend(all.into_iter().filter(is_new).map(|user| (user.id.to_string(), user.username)));
+        let others = everybody(visit).await?.into_iter().filter(is_new);
+        candidates.extend(others.map(|user| (user.id.to_string(), user.username)));
     }
     let role = format!("Organization role: {}.", view::words(of.organization_role.as_str()));
     let page = TeamPage {
@@ -126,25 +102,14 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Resu
 
 /// Adds a member.
 pub(crate) async fn add(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Result {
-    let path = OfTeam { organization_id: visit.organization_id, team_id };
-    visit
-        .calls()
-        .act::<teams::AddMembers>(path, json!({ "memberIds": [visit.form().get("member")] }))
-        .await?;
-    Answer::redirect(visit.link(&format!("/teams/{team_id}?done=saved")))
+    let body = AddTeamMembersRequest { member_ids: vec![visit.form().required("member")?] };
+    visit.calls().change::<teams::AddMembers>(visit.at(team_id), body, None).await?;
+    visit.go(format!("/teams/{team_id}?done=saved"))
 }
 
 /// Removes a member.
 pub(crate) async fn remove(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Result {
     let member_id: UserId = crate::visit::id(visit.form().get("member"))?;
-    let path = OfTeamMember { organization_id: visit.organization_id, team_id, member_id };
-    visit.calls().act::<teams::RemoveMember>(path, ()).await?;
-    Answer::redirect(visit.link(&format!("/teams/{team_id}?done=saved")))
-}
-
-/// Deletes a team.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Result {
-    let path = OfTeam { organization_id: visit.organization_id, team_id };
-    visit.calls().act::<teams::Delete>(path, ()).await?;
-    Answer::redirect(visit.link("/teams?done=deleted"))
+    visit.calls().act::<teams::RemoveMember>((visit.organization_id, team_id, member_id).into()).await?;
+    visit.go(format!("/teams/{team_id}?done=saved"))
 }

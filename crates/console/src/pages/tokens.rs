@@ -5,15 +5,12 @@ pub(crate) mod roles;
 use askama::Template;
 use podium_api::TokenId;
 use podium_api::enums::{OrganizationRole, TokenScope, WorkspaceRoleName};
-use podium_api::path::OfToken;
-use podium_api::tokens::{self, ApiToken};
-use serde_json::{Map, json};
+use podium_api::tokens::{self, ApiToken, CreateApiTokenRequest, ListApiTokens};
 
 use self::roles::RolesForm;
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::{Field, FieldKind, Form, FormPage};
-use crate::list::{Cell, Empty, ListPage, Pager, Row, Table};
+use crate::form::{Field, FieldKind, Form};
+use crate::list::{Cell, ListPage, Row, Table};
 use crate::pages::deployments::workspace_choices;
 use crate::shell::Shell;
 use crate::view::{self, Html, Tone};
@@ -45,25 +42,16 @@ struct MadePage {
 
 /// The tokens.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let found = visit.list::<tokens::List>(visit.here(), &[]).await?;
-    let rows: Vec<Row> = found.tokens.iter().map(|of| row(visit, of)).collect();
-    ListPage {
-        shell: visit.shell("API tokens").await?.live(""),
-        lead: "Programs such as CI jobs, scripts and other services use tokens.",
-        action: visit.is_owner().await.then(|| ("Create token", visit.link("/tokens/new"))),
-        filters: Vec::new(),
-        table: Table {
-            columns: vec!["Name", "Roles", "Expires", "Last used", "Created by"],
-            pager: Pager::new(visit, rows.len(), found.total_count),
-            rows,
-            empty: Empty {
-                title: "No tokens",
-                text: "Create one for each program, so that you can revoke each on its own.",
-                command: String::new(),
-            },
-        },
-    }
-    .answer()
+    let query = ListApiTokens { page: visit.page(), ..ListApiTokens::default() };
+    let found = visit.calls().find::<tokens::List>(visit.here(), query).await?;
+    let columns = ["Name", "Roles", "Expires", "Last used", "Created by"];
+    let rows = found.tokens.iter().map(|of| row(visit, of));
+    let table = Table::paged(visit, columns, rows, found.total_count)
+        .or("No tokens", "Create one for each program, so that you can revoke each on its own.");
+    let lead = "Programs such as CI jobs, scripts and other services use tokens.";
+    ListPage::new(visit.shell("API tokens").await?.live(""), lead, table)
+        .offer(visit.is_owner().await, "Create token", visit.link("/tokens/new"))
+        .answer()
 }
 
 fn row(visit: &OrganizationVisit<'_>, of: &ApiToken) -> Row {
@@ -71,19 +59,16 @@ fn row(visit: &OrganizationVisit<'_>, of: &ApiToken) -> Row {
     let ends = match of.end_at {
         Some(end) if end <= now => view::status(Tone::Warning, "Expired").into(),
         Some(end) => view::time(end, now).into(),
-        None => "never".to_owned().into(),
+        None => "never".into(),
     };
     let used = of.last_used_at.map(|at| view::time(at, now).into());
-    Row {
-        cells: vec![
-            Cell::named(of.name.clone(), visit.link(&format!("/tokens/{}", of.id)), of.description.clone()),
-            abilities(of).into(),
-            ends,
-            used.unwrap_or_else(|| "never".to_owned().into()),
-            view::subject(of.created_by.as_ref()).into(),
-        ],
-        actions: Vec::new(),
-    }
+    Row::of(vec![
+        Cell::named(of.name.clone(), visit.link(&format!("/tokens/{}", of.id)), of.description.clone()),
+        abilities(of).into(),
+        ends,
+        used.unwrap_or_else(|| "never".into()),
+        view::subject(of.created_by.as_ref()).into(),
+    ])
 }
 
 /// What a token can do, in words.
@@ -97,55 +82,45 @@ fn abilities(of: &ApiToken) -> String {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let organization = OrganizationRole::ALL.iter().map(|role| role.as_str());
     let workspace = WorkspaceRoleName::ALL.iter().map(|role| role.as_str());
     let roles = organization.chain(workspace).map(|role| (role.to_owned(), view::words(role)));
     let spaces = workspace_choices(visit).await.unwrap_or_default();
     let first = spaces.first().map(|(id, _)| id.clone()).unwrap_or_default();
     let whole = (String::new(), "The whole organization".to_owned());
-    let form = Form {
-        action: visit.link("/tokens"),
-        fields: vec![
-            Field::text("name", "Name").required().hint("What the token is for, such as “deploys from CI”."),
-            Field::choice("entityId", "Where", std::iter::once(whole).chain(spaces)).value(first),
-            Field::choice("role", "Role", roles)
-                .value("WORKSPACE_OPERATOR")
-                .hint("Organization roles need the whole organization, workspace roles a workspace."),
-            Field::text("tokenExpiryPeriodInDays", "Expires after, in days")
-                .of(FieldKind::Number)
-                .value("90")
-                .hint("Empty means never."),
-            Field::text("description", "Description"),
-        ],
-        submit: "Create token".to_owned(),
-        cancel: visit.link("/tokens"),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
-    let shell = visit.shell("Create an API token").await?.below("API tokens", visit.link("/tokens"));
-    FormPage { shell, lead: "Its value is shown once, on the next page.".to_owned(), form }.answer()
+    let fields = vec![
+        Field::text("name", "Name").required().hint("What the token is for, such as “deploys from CI”."),
+        Field::choice("entityId", "Where", std::iter::once(whole).chain(spaces)).value(first),
+        Field::choice("role", "Role", roles)
+            .value("WORKSPACE_OPERATOR")
+            .hint("Organization roles need the whole organization, workspace roles a workspace."),
+        Field::text("tokenExpiryPeriodInDays", "Expires after, in days")
+            .of(FieldKind::Number)
+            .value("90")
+            .hint("Empty means never."),
+        Field::text("description", "Description"),
+    ];
+    let form = Form::new(visit.link("/tokens"), "Create token", fields);
+    let lead = "Its value is shown once, on the next page.";
+    visit.ask("Create an API token", ("API tokens", "/tokens"), lead, form).await
 }
 
 /// Creates one, and shows its value once.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
-    let mut body = Map::new();
-    body.insert("name".to_owned(), json!(sent.get("name").trim()));
-    body.insert("role".to_owned(), json!(sent.get("role")));
-    body.extend(sent.filled("description").map(|text| ("description".to_owned(), json!(text))));
-    let scope =
-        if sent.filled("entityId").is_some() { TokenScope::Workspace } else { TokenScope::Organization };
-    body.insert("scope".to_owned(), json!(scope));
-    body.extend(sent.filled("entityId").map(|id| ("entityId".to_owned(), json!(id))));
-    if let Some(days) = sent.filled("tokenExpiryPeriodInDays") {
-        let days = days.parse::<u32>().map_or_else(|_| json!(days), |days| json!(days));
-        body.insert("tokenExpiryPeriodInDays".to_owned(), days);
-    }
-    match visit.calls().change::<tokens::Create>(visit.here(), body, None).await {
-        Ok(made) => show_value(visit, made.value, "Token created").await,
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let entity_id = sent.parsed("entityId")?;
+    let body = CreateApiTokenRequest {
+        name: sent.text("name"),
+        description: sent.filled("description").map(str::to_owned),
+        scope: if entity_id.is_some() { TokenScope::Workspace } else { TokenScope::Organization },
+        entity_id,
+        role: sent.text("role"),
+        kind: None,
+        token_expiry_period_in_days: sent.parsed("tokenExpiryPeriodInDays")?,
+    };
+    let made = visit.change::<tokens::Create>(visit.here(), body).await?;
+    show_value(visit, made, "Token created").await
 }
 
 async fn show_value(visit: &OrganizationVisit<'_>, of: ApiToken, title: &str) -> Result {
@@ -160,17 +135,10 @@ async fn show_value(visit: &OrganizationVisit<'_>, of: ApiToken, title: &str) ->
 }
 
 /// One token.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    token_id: TokenId,
-    problem: Option<Problem>,
-) -> Result {
-    let path = OfToken { organization_id: visit.organization_id, token_id };
-    let read = visit.calls().get_versioned::<tokens::Get>(path, &[]).await?;
-    let (of, version) = (read.value, read.etag.unwrap_or_default());
-    let code = problem.as_ref().map_or(200, |problem| problem.status);
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
+    let (of, version) = visit.calls().get_versioned::<tokens::Get>(visit.at(token_id)).await?;
     let roles = match visit.is_owner().await {
-        true => Some(RolesForm::new(visit, &of, version, problem).await),
+        true => Some(RolesForm::new(visit, &of, version).await),
         false => None,
     };
     let now = visit.visit.now;
@@ -184,26 +152,18 @@ pub(crate) async fn show(
     let page = TokenPage {
         shell: visit.shell(of.name.clone()).await?.below("API tokens", visit.link("/tokens")),
         name: of.name,
-        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        facts: view::facts(facts),
         ends: of.end_at.map(|at| view::time(at, now)),
         last_used: of.last_used_at.map(|at| view::time(at, now)),
         rotate: format!("{href}/rotate"),
         delete: format!("{href}/delete"),
         roles,
     };
-    Answer::with_status(code, &page)
+    Answer::page(&page)
 }
 
 /// Gives a token a new value, and shows that once.
 pub(crate) async fn rotate(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
-    let path = OfToken { organization_id: visit.organization_id, token_id };
-    let made = visit.calls().change::<tokens::Rotate>(path, json!({}), None).await?;
-    show_value(visit, made.value, "Token rotated").await
-}
-
-/// Deletes a token.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
-    let path = OfToken { organization_id: visit.organization_id, token_id };
-    visit.calls().act::<tokens::Delete>(path, ()).await?;
-    Answer::redirect(visit.link("/tokens?done=deleted"))
+    let made = visit.calls().act::<tokens::Rotate>(visit.at(token_id)).await?;
+    show_value(visit, made, "Token rotated").await
 }

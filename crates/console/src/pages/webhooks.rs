@@ -2,15 +2,16 @@
 
 use askama::Template;
 use podium_api::enums::WebhookDeliveryState;
-use podium_api::path::{OfWebhook, OfWebhookDelivery};
-use podium_api::webhooks::{self, Webhook, WebhookDelivery};
+use podium_api::path::OfWebhook;
+use podium_api::webhooks::{
+    self, CreateWebhookRequest, ListWebhookDeliveries, ListWebhooks, UpdateWebhookRequest, Webhook,
+    WebhookDelivery,
+};
 use podium_api::{WebhookDeliveryId, WebhookId};
-use serde_json::{Value, json};
 
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::{Field, FieldKind, Form, FormPage};
-use crate::list::{Cell, Empty, ListPage, Pager, Row, Table};
+use crate::form::{Field, FieldKind, Form};
+use crate::list::{Cell, ListPage, Row, Table};
 use crate::shell::Shell;
 use crate::view::{self, Html, Tone};
 use crate::visit::OrganizationVisit;
@@ -51,12 +52,6 @@ struct SecretPage {
     back: String,
 }
 
-impl OrganizationVisit<'_> {
-    fn webhook(&self, webhook_id: WebhookId) -> OfWebhook {
-        OfWebhook { organization_id: self.organization_id, webhook_id }
-    }
-}
-
 fn status(of: &Webhook) -> Html {
     match (of.is_enabled, of.failing_since.is_some()) {
         (false, _) => view::status(Tone::Asleep, "Off"),
@@ -71,36 +66,27 @@ fn events(of: &Webhook) -> String {
 
 /// The webhooks.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let found = visit.list::<webhooks::List>(visit.here(), &[("sorts", "name:asc")]).await?;
-    let row = |of: &Webhook| Row {
-        cells: vec![
-            Cell::named(of.name.clone(), visit.link(&format!("/webhooks/{}", of.id)), of.description.clone()),
+    let query = ListWebhooks { page: visit.page().sorted_by("name") };
+    let found = visit.calls().find::<webhooks::List>(visit.here(), query).await?;
+    let row = |of: &Webhook| {
+        let href = visit.link(&format!("/webhooks/{}", of.id));
+        Row::of(vec![
+            Cell::named(of.name.clone(), href, of.description.clone()),
             status(of).into(),
             Cell::Mono(of.url.clone()),
             events(of).into(),
             view::time(of.updated_at, visit.visit.now).into(),
-        ],
-        actions: Vec::new(),
+        ])
     };
-    let rows: Vec<Row> = found.webhooks.iter().map(row).collect();
     let may_create = visit.calls().may::<webhooks::Create>(visit.here()).await;
-    ListPage {
-        shell: visit.shell("Webhooks").await?.live(""),
-        lead: "Events are sent to these addresses as they happen, signed, and tried again until they arrive.",
-        action: may_create.then(|| ("Create webhook", visit.link("/webhooks/new"))),
-        filters: Vec::new(),
-        table: Table {
-            columns: vec!["Name", "State", "Address", "Events", "Changed"],
-            pager: Pager::new(visit, rows.len(), found.total_count),
-            rows,
-            empty: Empty {
-                title: "No webhooks",
-                text: "Create one to send events to a chat, a pager or your own program.",
-                command: String::new(),
-            },
-        },
-    }
-    .answer()
+    let columns = ["Name", "State", "Address", "Events", "Changed"];
+    let table = Table::paged(visit, columns, found.webhooks.iter().map(row), found.total_count)
+        .or("No webhooks", "Create one to send events to a chat, a pager or your own program.");
+    let lead =
+        "Events are sent to these addresses as they happen, signed, and tried again until they arrive.";
+    ListPage::new(visit.shell("Webhooks").await?.live(""), lead, table)
+        .offer(may_create, "Create webhook", visit.link("/webhooks/new"))
+        .answer()
 }
 
 fn fields() -> Vec<Field> {
@@ -114,38 +100,27 @@ fn fields() -> Vec<Field> {
     ]
 }
 
-/// What the form says.
-fn body(visit: &OrganizationVisit<'_>) -> Value {
-    let sent = visit.form();
-    let types: Vec<&str> = sent.get("eventTypes").split_whitespace().collect();
-    json!({
-        "name": sent.get("name").trim(),
-        "url": sent.get("url").trim(),
-        "description": sent.get("description").trim(),
-        "eventTypes": types,
-    })
-}
-
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
-    let form = Form {
-        action: visit.link("/webhooks"),
-        fields: fields(),
-        submit: "Create webhook".to_owned(),
-        cancel: visit.link("/webhooks"),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
-    let shell = visit.shell("Create a webhook").await?.below("Webhooks", visit.link("/webhooks"));
-    FormPage { shell, lead: "Its secret is shown once, on the next page.".to_owned(), form }.answer()
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
+    let form = Form::new(visit.link("/webhooks"), "Create webhook", fields());
+    let lead = "Its secret is shown once, on the next page.";
+    visit.ask("Create a webhook", ("Webhooks", "/webhooks"), lead, form).await
 }
 
 /// Creates one, and shows its secret once.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    match visit.calls().change::<webhooks::Create>(visit.here(), body(visit), None).await {
-        Ok(made) => show_secret(visit, made.value, "Webhook created").await,
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let sent = visit.form();
+    let body = CreateWebhookRequest {
+        name: sent.text("name"),
+        description: Some(sent.text("description")),
+        url: sent.text("url"),
+        event_types: Some(sent.words("eventTypes")),
+        workspace_ids: None,
+        deployment_ids: None,
+        is_enabled: None,
+    };
+    let made = visit.change::<webhooks::Create>(visit.here(), body).await?;
+    show_secret(visit, made, "Webhook created").await
 }
 
 async fn show_secret(visit: &OrganizationVisit<'_>, of: Webhook, title: &str) -> Result {
@@ -158,33 +133,21 @@ async fn show_secret(visit: &OrganizationVisit<'_>, of: Webhook, title: &str) ->
 }
 
 /// One webhook, with its newest deliveries.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    webhook_id: WebhookId,
-    problem: Option<Problem>,
-) -> Result {
-    let (calls, path) = (visit.calls(), visit.webhook(webhook_id));
-    let read = calls.get_versioned::<webhooks::Get>(path, &[]).await?;
-    let (of, version) = (read.value, read.etag.unwrap_or_default());
-    let cursor = visit.query().get("cursor");
-    let query = [("limit", "50"), ("cursor", cursor)];
-    let query = if cursor.is_empty() { &query[..1] } else { &query[..] };
-    let found = calls.get::<webhooks::ListDeliveries>(path, query).await?;
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
+    let (calls, path) = (visit.calls(), visit.at::<_, OfWebhook>(webhook_id));
+    let (of, version) = calls.get_versioned::<webhooks::Get>(path).await?;
+    let cursor = visit.query().filled("cursor").map(str::to_owned);
+    let query = ListWebhookDeliveries { cursor, limit: 50, state: None };
+    let found = calls.find::<webhooks::ListDeliveries>(path, query).await?;
     let may_update = calls.may::<webhooks::Update>(path).await;
     let may_delete = calls.may::<webhooks::Delete>(path).await;
     let href = visit.link(&format!("/webhooks/{webhook_id}"));
-    let code = problem.as_ref().map_or(200, |problem| problem.status);
     let values = [of.name.clone(), of.url.clone(), of.event_types.join("\n"), of.description.clone()];
     let mut shown: Vec<Field> =
         fields().into_iter().zip(values).map(|(field, value)| field.value(value)).collect();
     shown.push(Field::check("isEnabled", "Send events", of.is_enabled));
     shown.push(Field::hidden("version", version));
-    let form = may_update.then(|| Form {
-        action: href.clone(),
-        fields: shown,
-        submit: "Save the webhook".to_owned(),
-        ..Form::default()
-    });
+    let form = may_update.then(|| Form::new(href.clone(), "Save the webhook", shown));
     let facts = [
         ("Address", of.url.clone()),
         ("Events", events(&of)),
@@ -195,15 +158,15 @@ pub(crate) async fn show(
     let page = WebhookPage {
         status: status(&of),
         reason: of.disabled_reason.clone(),
-        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        facts: view::facts(facts),
         deliveries: found.deliveries.iter().map(line).collect(),
         older: found.next_cursor.map(|cursor| format!("?{}", visit.query().with("cursor", &cursor))),
-        form: form.map(|form| form.after(visit.form(), problem)),
+        form: form.map(|form| form.after(visit)),
         may_delete,
         shell: visit.shell(of.name.clone()).await?.below("Webhooks", visit.link("/webhooks")).live(""),
         href,
     };
-    Answer::with_status(code, &page)
+    Answer::page(&page)
 }
 
 fn line(visit: &OrganizationVisit<'_>, href: &str, of: &WebhookDelivery, may_send: bool) -> DeliveryLine {
@@ -230,28 +193,30 @@ fn line(visit: &OrganizationVisit<'_>, href: &str, of: &WebhookDelivery, may_sen
 
 /// Changes one.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
-    let version = visit.form().filled("version").map(str::to_owned);
-    let mut body = body(visit);
-    body["isEnabled"] = json!(visit.form().is_on("isEnabled"));
-    match visit.calls().change::<webhooks::Update>(visit.webhook(webhook_id), body, version).await {
-        Ok(_) => Answer::redirect(visit.link(&format!("/webhooks/{webhook_id}?done=saved"))),
-        Err(problem) => show(visit, webhook_id, Some(problem)).await,
-    }
+    let sent = visit.form();
+    let body = UpdateWebhookRequest {
+        name: Some(sent.text("name")),
+        description: Some(sent.text("description")),
+        url: Some(sent.text("url")),
+        event_types: Some(sent.words("eventTypes")),
+        workspace_ids: None,
+        deployment_ids: None,
+        is_enabled: Some(sent.is_on("isEnabled")),
+    };
+    visit.change::<webhooks::Update>(visit.at(webhook_id), body).await?;
+    visit.go(format!("/webhooks/{webhook_id}?done=saved"))
 }
 
 /// Replaces the secret, and shows the new one once.
 pub(crate) async fn rotate(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
-    let path = visit.webhook(webhook_id);
-    let made = visit.calls().change::<webhooks::RotateSecret>(path, json!({}), None).await?;
-    show_secret(visit, made.value, "Secret replaced").await
+    let made = visit.calls().act::<webhooks::RotateSecret>(visit.at(webhook_id)).await?;
+    show_secret(visit, made, "Secret replaced").await
 }
 
 /// Sends a test event.
 pub(crate) async fn test(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
-    match visit.calls().act::<webhooks::Test>(visit.webhook(webhook_id), ()).await {
-        Ok(_) => Answer::redirect(visit.link(&format!("/webhooks/{webhook_id}?done=sent"))),
-        Err(problem) => show(visit, webhook_id, Some(problem)).await,
-    }
+    visit.calls().act::<webhooks::Test>(visit.at(webhook_id)).await?;
+    visit.go(format!("/webhooks/{webhook_id}?done=sent"))
 }
 
 /// Sends an event again.
@@ -260,15 +225,7 @@ pub(crate) async fn redeliver(
     webhook_id: WebhookId,
     delivery_id: WebhookDeliveryId,
 ) -> Result {
-    let path = OfWebhookDelivery { organization_id: visit.organization_id, webhook_id, delivery_id };
-    match visit.calls().act::<webhooks::Redeliver>(path, ()).await {
-        Ok(_) => Answer::redirect(visit.link(&format!("/webhooks/{webhook_id}?done=sent"))),
-        Err(problem) => show(visit, webhook_id, Some(problem)).await,
-    }
-}
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
-    visit.calls().act::<webhooks::Delete>(visit.webhook(webhook_id), ()).await?;
-    Answer::redirect(visit.link("/webhooks?done=deleted"))
+    let path = (visit.organization_id, webhook_id, delivery_id).into();
+    visit.calls().act::<webhooks::Redeliver>(path).await?;
+    visit.go(format!("/webhooks/{webhook_id}?done=sent"))
 }

@@ -1,61 +1,49 @@
 //! Workspaces.
 
-use podium_api::WorkspaceId;
 use podium_api::path::OfWorkspace;
-use podium_api::workspaces::{self, Workspace};
-use serde_json::json;
+use podium_api::workspaces::{
+    self, CreateWorkspaceRequest, ListWorkspaces, UpdateWorkspaceRequest, Workspace,
+};
+use podium_api::{Patch, WorkspaceId};
 
-use crate::answer::{Answer, Result};
+use crate::answer::Result;
 use crate::calls::Problem;
-use crate::form::{Field, Form, FormPage};
-use crate::list::{Cell, Empty, ListPage, Pager, Row, Table};
+use crate::form::{Field, Form};
+use crate::list::{Cell, ListPage, Row, Table, readable};
 use crate::view;
 use crate::visit::OrganizationVisit;
 
+const LIST: (&str, &str) = ("Workspaces", "/workspaces");
+
 /// The workspaces.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
-    let found = visit.list::<workspaces::List>(visit.here(), &[("sorts", "name:asc")]).await?;
-    let read: Vec<Workspace> =
-        found.workspaces.into_iter().filter_map(|shown| shown.into_value().ok()).collect();
+    let query = ListWorkspaces { page: visit.page().sorted_by("name"), ..ListWorkspaces::default() };
+    let found = visit.calls().find::<workspaces::List>(visit.here(), query).await?;
     let mut rows = Vec::new();
-    for of in &read {
+    for of in &readable(found.workspaces) {
         rows.push(row(visit, of).await);
     }
     let may_create = visit.calls().may::<workspaces::Create>(visit.here()).await;
-    ListPage {
-        shell: visit.shell("Workspaces").await?.live(""),
-        lead: "A workspace groups deployments and the people who work on them.",
-        action: may_create.then(|| ("Create workspace", visit.link("/workspaces/new"))),
-        filters: Vec::new(),
-        table: Table {
-            columns: vec!["Name", "Deploys", "Changed by", "Changed"],
-            pager: Pager::new(visit, rows.len(), found.total_count),
-            rows,
-            empty: Empty {
-                title: "No workspaces",
-                text: "You are not in any workspace yet: ask an owner to add you.",
-                command: String::new(),
-            },
-        },
-    }
-    .answer()
+    let table = Table::paged(visit, ["Name", "Deploys", "Changed by", "Changed"], rows, found.total_count)
+        .or("No workspaces", "You are not in any workspace yet: ask an owner to add you.");
+    let lead = "A workspace groups deployments and the people who work on them.";
+    ListPage::new(visit.shell("Workspaces").await?.live(""), lead, table)
+        .offer(may_create, "Create workspace", visit.link("/workspaces/new"))
+        .answer()
 }
 
 async fn row(visit: &OrganizationVisit<'_>, of: &Workspace) -> Row {
-    let path = OfWorkspace { organization_id: visit.organization_id, workspace_id: of.id };
+    let path: OfWorkspace = visit.at(of.id);
     let href = visit.link(&format!("/workspaces/{}", of.id));
     let may_update = visit.calls().may::<workspaces::Update>(path).await;
     let may_delete = visit.calls().may::<workspaces::Delete>(path).await;
     let edit = may_update.then(|| ("Edit", href.clone()));
     let delete = may_delete.then(|| ("Delete", format!("{href}/delete")));
+    let deployments = visit.link(&format!("/deployments?workspaceIds={}", of.id));
     Row {
         cells: vec![
-            Cell::named(
-                of.name.clone(),
-                visit.link(&format!("/deployments?workspaceIds={}", of.id)),
-                of.description.clone().unwrap_or_default(),
-            ),
-            if of.cicd_enforced_default { "through CI" } else { "by anybody" }.to_owned().into(),
+            Cell::named(of.name.clone(), deployments, of.description.clone().unwrap_or_default()),
+            if of.cicd_enforced_default { "through CI" } else { "by anybody" }.into(),
             view::subject(of.updated_by.as_ref()).into(),
             view::time(of.updated_at, visit.visit.now).into(),
         ],
@@ -73,102 +61,60 @@ fn fields(name: &str, description: &str, is_enforced: bool) -> Vec<Field> {
 }
 
 /// The form that creates one.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
-    let form = Form {
-        action: visit.link("/workspaces"),
-        fields: fields("", "", false),
-        submit: "Create workspace".to_owned(),
-        cancel: visit.link("/workspaces"),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
-    let shell = visit.shell("Create a workspace").await?.below("Workspaces", visit.link("/workspaces"));
-    FormPage { shell, lead: String::new(), form }.answer()
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
+    let form = Form::new(visit.link("/workspaces"), "Create workspace", fields("", "", false));
+    visit.ask("Create a workspace", LIST, "", form).await
 }
 
 /// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    match visit.calls().change::<workspaces::Create>(visit.here(), body(visit), None).await {
-        Ok(_) => Answer::redirect(visit.link("/workspaces?done=created")),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
-}
-
-fn body(visit: &OrganizationVisit<'_>) -> serde_json::Value {
     let sent = visit.form();
-    json!({
-        "name": sent.get("name").trim(),
-        "description": sent.get("description").trim(),
-        "cicdEnforcedDefault": sent.is_on("cicdEnforcedDefault"),
-    })
+    let body = CreateWorkspaceRequest {
+        name: sent.text("name"),
+        description: Some(sent.text("description")),
+        cicd_enforced_default: Some(sent.is_on("cicdEnforcedDefault")),
+        ..CreateWorkspaceRequest::default()
+    };
+    visit.change::<workspaces::Create>(visit.here(), body).await?;
+    visit.go("/workspaces?done=created")
 }
 
-async fn read(visit: &OrganizationVisit<'_>, path: OfWorkspace) -> Result<(Workspace, Option<String>)> {
-    let read = visit.calls().get_versioned::<workspaces::Get>(path, &[]).await?;
+async fn read(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result<(Workspace, String)> {
+    let (of, version) = visit.calls().get_versioned::<workspaces::Get>(visit.at(id)).await?;
     let unreadable = |_| Problem::new(500, "The workspace could not be read.");
-    Ok((read.value.into_value().map_err(unreadable)?, read.etag))
+    Ok((of.into_value().map_err(unreadable)?, version))
 }
 
 /// The form that changes one.
-pub(crate) async fn edit(
-    visit: &OrganizationVisit<'_>,
-    workspace_id: WorkspaceId,
-    problem: Option<Problem>,
-) -> Result {
-    let path = OfWorkspace { organization_id: visit.organization_id, workspace_id };
-    let (of, etag) = read(visit, path).await?;
-    let mut fields =
-        fields(&of.name, of.description.as_deref().unwrap_or_default(), of.cicd_enforced_default);
-    fields.push(Field::hidden("version", etag.unwrap_or_default()));
-    let form = Form {
-        action: visit.link(&format!("/workspaces/{workspace_id}")),
-        fields,
-        submit: "Save the workspace".to_owned(),
-        cancel: visit.link("/workspaces"),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
-    let shell = visit.shell(of.name).await?.below("Workspaces", visit.link("/workspaces"));
-    FormPage { shell, lead: String::new(), form }.answer()
+pub(crate) async fn edit(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result {
+    let (of, version) = read(visit, id).await?;
+    let description = of.description.as_deref().unwrap_or_default();
+    let mut fields = fields(&of.name, description, of.cicd_enforced_default);
+    fields.push(Field::hidden("version", version));
+    let form = Form::new(visit.link(&format!("/workspaces/{id}")), "Save the workspace", fields);
+    visit.ask(of.name, LIST, "", form).await
 }
 
 /// Changes the version that was shown.
-pub(crate) async fn update(visit: &OrganizationVisit<'_>, workspace_id: WorkspaceId) -> Result {
-    let path = OfWorkspace { organization_id: visit.organization_id, workspace_id };
-    let version = visit.form().filled("version").map(str::to_owned);
-    match visit.calls().change::<workspaces::Update>(path, body(visit), version).await {
-        Ok(_) => Answer::redirect(visit.link("/workspaces?done=saved")),
-        Err(problem) => edit(visit, workspace_id, Some(problem)).await,
-    }
+pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result {
+    let sent = visit.form();
+    let body = UpdateWorkspaceRequest {
+        name: sent.text("name"),
+        description: sent.text("description"),
+        cicd_enforced_default: sent.is_on("cicdEnforcedDefault"),
+        default_cluster_id: Patch::Keep,
+        default_cloud_provider: Patch::Keep,
+        default_region: Patch::Keep,
+    };
+    visit.change::<workspaces::Update>(visit.at(id), body).await?;
+    visit.go("/workspaces?done=saved")
 }
 
 /// Asks before one is deleted.
-pub(crate) async fn ask_to_delete(
-    visit: &OrganizationVisit<'_>,
-    workspace_id: WorkspaceId,
-    problem: Option<Problem>,
-) -> Result {
-    let path = OfWorkspace { organization_id: visit.organization_id, workspace_id };
-    let (of, _) = read(visit, path).await?;
-    let form = Form {
-        action: visit.link(&format!("/workspaces/{workspace_id}/delete")),
-        submit: "Delete the workspace".to_owned(),
-        is_danger: true,
-        cancel: visit.link("/workspaces"),
-        problem,
-        ..Form::default()
-    };
-    let shell =
-        visit.shell(format!("Delete {}", of.name)).await?.below("Workspaces", visit.link("/workspaces"));
-    let lead = "Its deployments must be deleted or moved first. Roles and environment objects in it are deleted with it.".to_owned();
-    FormPage { shell, lead, form }.answer()
-}
-
-/// Deletes one.
-pub(crate) async fn delete(visit: &OrganizationVisit<'_>, workspace_id: WorkspaceId) -> Result {
-    let path = OfWorkspace { organization_id: visit.organization_id, workspace_id };
-    match visit.calls().act::<workspaces::Delete>(path, ()).await {
-        Ok(_) => Answer::redirect(visit.link("/workspaces?done=deleted")),
-        Err(problem) => ask_to_delete(visit, workspace_id, Some(problem)).await,
-    }
+pub(crate) async fn ask_to_delete(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result {
+    let (of, _) = read(visit, id).await?;
+    let action = visit.link(&format!("/workspaces/{id}/delete"));
+    let form = Form { is_danger: true, ..Form::new(action, "Delete the workspace", Vec::new()) };
+    let lead = "Its deployments must be deleted or moved first. Roles and environment objects in it are deleted with it.";
+    visit.ask(format!("Delete {}", of.name), LIST, lead, form).await
 }

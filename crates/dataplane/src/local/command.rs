@@ -3,8 +3,9 @@
 use std::io;
 use std::process::{ExitStatus, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// The longest output line that is kept.
 const LONGEST: usize = 300;
@@ -41,4 +42,21 @@ pub(super) async fn run(mut command: Command, tell: impl Fn(&str)) -> Result<(),
     }
     let status = child.wait().await?;
     if status.success() { Ok(()) } else { Err(CommandError::Failed { said, status }) }
+}
+
+/// The process group of a child that leads one; it is killed when this is dropped.
+pub(super) struct Group(Option<Pid>);
+
+impl Group {
+    pub(super) fn of(leader: &Child) -> Self {
+        Self(leader.id().and_then(|pid| Pid::from_raw(pid.cast_signed())))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
 }

@@ -9,11 +9,11 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use podium_airflow::settings::Variables;
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde::de::DeserializeOwned;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::command::Group;
 use super::isolation::Isolation;
 
 /// How long what it has left behind may hold its output open.
@@ -51,7 +51,7 @@ impl OneShot<'_> {
         command.current_dir(self.directory).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command.process_group(0);
         let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
-        let group = Group(child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())));
+        let group = Group::of(&child);
         let mut output = child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
         let deadline = Instant::now() + longest;
         let (mut said, mut buffer, mut is_open) = (Vec::new(), [0; 16 * 1024], true);
@@ -89,17 +89,6 @@ impl OneShot<'_> {
             return Err(OneShotError::Failed(status));
         }
         serde_json::from_slice(&said).map_err(|error| OneShotError::Garbled(error.to_string()))
-    }
-}
-
-/// A process group that is killed when it is dropped.
-struct Group(Option<Pid>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
     }
 }
 

@@ -114,26 +114,9 @@ impl Packages {
         let desk = self.desk(host, uv, waiting).await?;
         let files = [("requirements.in", requirements.text()), ("constraints.txt", lock.to_owned())];
         desk.write(files).await?;
-        let mut arguments: Vec<OsString> = vec![desk.installer.clone().into()];
-        arguments.extend(
-            [
-                "pip",
-                "compile",
-                "requirements.in",
-                "--constraints",
-                "constraints.txt",
-                "--only-binary",
-                ":all:",
-                "--generate-hashes",
-                "--no-header",
-                "--no-annotate",
-                "--quiet",
-                "--output-file",
-                "pins.txt",
-                "--python",
-            ]
-            .map(Into::into),
-        );
+        let told = "pip compile requirements.in --constraints constraints.txt --only-binary :all: --generate-hashes \
+                    --no-header --no-annotate --quiet --output-file pins.txt --python";
+        let mut arguments = desk.installer(told);
         arguments.extend([runtime.program("python").into(), "--find-links".into(), described.into()]);
         // Named as arguments, because the one above takes precedence over the operator's variable.
         let links = job::find_links(std::env::var_os("UV_FIND_LINKS").as_deref());
@@ -201,24 +184,9 @@ impl Packages {
     ) -> Result<(), PackagesError> {
         let desk = self.desk(host, uv, waiting).await?;
         desk.write([("pins.txt", pins.text().to_owned())]).await?;
-        let mut arguments: Vec<OsString> = vec![desk.installer.clone().into()];
-        arguments.extend(
-            [
-                "pip",
-                "install",
-                "--requirements",
-                "pins.txt",
-                "--require-hashes",
-                "--no-deps",
-                "--only-binary",
-                ":all:",
-                "--compile-bytecode",
-                "--target",
-                "site",
-                "--python",
-            ]
-            .map(Into::into),
-        );
+        let told = "pip install --requirements pins.txt --require-hashes --no-deps --only-binary :all: \
+                    --compile-bytecode --target site --python";
+        let mut arguments = desk.installer(told);
         arguments.push(runtime.program("python").into());
         desk.run(&arguments).await.map_err(|error| uninstalled(&error))?;
         let (directory, layer, of) = (desk.directory.clone(), layer.to_owned(), runtime.clone());
@@ -322,6 +290,12 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
+    /// The installer with arguments, none of which has spaces in it.
+    fn installer(&self, told: &str) -> Vec<OsString> {
+        let told = told.split(' ').map(OsString::from);
+        std::iter::once(self.installer.clone().into()).chain(told).collect()
+    }
+
     async fn write<const N: usize>(&self, files: [(&'static str, String); N]) -> Result<(), PackagesError> {
         let (directory, isolation) = (self.directory.clone(), self.isolation.clone());
         let written = blocking(move || {

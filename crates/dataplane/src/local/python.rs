@@ -90,15 +90,7 @@ pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBu
         }
         let target = tools.join("uv");
         let installed = Command::new(&python.path)
-            .args([
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--no-input",
-                "--disable-pip-version-check",
-                "--target",
-            ])
+            .args("-m pip install --quiet --no-input --disable-pip-version-check --target".split(' '))
             .arg(&target)
             .arg("uv")
             .stdin(Stdio::null())

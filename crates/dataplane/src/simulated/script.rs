@@ -58,10 +58,11 @@ pub struct Script {
     notifier: ChangeNotifier,
 }
 
+/// What the plane does and tells.
 #[derive(Default)]
-struct Inner {
-    rollout: Duration,
-    removal: Duration,
+pub(super) struct Inner {
+    pub(super) rollout: Duration,
+    pub(super) removal: Duration,
     injected: Vec<Planned>,
     unreachable: Unreachable,
     refused: HashMap<String, Reason>,
@@ -70,17 +71,17 @@ struct Inner {
     drained_removals: Vec<(DeploymentId, Option<Duration>)>,
     health: HashMap<(DeploymentId, String), Health>,
     flaps: HashMap<(DeploymentId, String), u32>,
-    progress: HashMap<DeploymentId, RolloutProgress>,
+    pub(super) progress: HashMap<DeploymentId, RolloutProgress>,
     clean_up: Option<CleanUpState>,
     cleaned_up: Vec<(DeploymentId, CleanUp)>,
-    clusters: HashMap<ClusterId, Progress>,
-    web_servers: HashMap<DeploymentId, WebServer>,
-    metrics: Vec<EnvironmentMetrics>,
-    measures_forever: bool,
-    running_tasks: HashMap<DeploymentId, Result<RunningTasks, Fault>>,
-    users: Option<std::ops::Range<u32>>,
-    no_clusters: Option<UserText>,
-    has_no_images: bool,
+    pub(super) clusters: HashMap<ClusterId, Progress>,
+    pub(super) web_servers: HashMap<DeploymentId, WebServer>,
+    pub(super) metrics: Vec<EnvironmentMetrics>,
+    pub(super) measures_forever: bool,
+    pub(super) running_tasks: HashMap<DeploymentId, Result<RunningTasks, Fault>>,
+    pub(super) users: Option<std::ops::Range<u32>>,
+    pub(super) no_clusters: Option<UserText>,
+    pub(super) has_no_images: bool,
     journal: Option<Vec<Entry>>,
     hung: u32,
 }
@@ -342,45 +343,9 @@ impl Script {
         self.lock().measures_forever = true;
     }
 
-    pub(super) fn measures_forever(&self) -> bool {
-        self.lock().measures_forever
-    }
-
-    pub(super) fn metrics(&self) -> Vec<EnvironmentMetrics> {
-        self.lock().metrics.clone()
-    }
-
     /// Sets the tasks that an environment runs, or why it does not tell.
     pub fn set_running_tasks(&self, id: DeploymentId, tasks: Result<RunningTasks, Fault>) {
         self.lock().running_tasks.insert(id, tasks);
-    }
-
-    pub(super) fn running_tasks(&self, id: DeploymentId) -> Result<Option<RunningTasks>, Fault> {
-        self.lock().running_tasks.get(&id).cloned().transpose()
-    }
-
-    pub(super) fn web_server(&self, id: DeploymentId) -> Option<WebServer> {
-        self.lock().web_servers.get(&id).cloned()
-    }
-
-    pub(super) fn why_no_clusters(&self) -> Option<UserText> {
-        self.lock().no_clusters.clone()
-    }
-
-    pub(super) fn runs_images(&self) -> bool {
-        !self.lock().has_no_images
-    }
-
-    pub(super) fn users(&self) -> Option<std::ops::Range<u32>> {
-        self.lock().users.clone()
-    }
-
-    pub(super) fn rollout_time(&self) -> Duration {
-        self.lock().rollout
-    }
-
-    pub(super) fn removal_time(&self) -> Duration {
-        self.lock().removal
     }
 
     /// The health of a component, if the script sets it.
@@ -395,15 +360,8 @@ impl Script {
         inner.health.get(&key).cloned()
     }
 
-    pub(super) fn progress(&self, id: DeploymentId) -> Option<RolloutProgress> {
-        self.lock().progress.get(&id).cloned()
-    }
-
-    pub(super) fn cluster_progress(&self, id: ClusterId) -> Option<Progress> {
-        self.lock().clusters.get(&id).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    /// What it says.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

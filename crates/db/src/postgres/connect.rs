@@ -155,15 +155,12 @@ impl Connector {
     }
 
     /// Lets the driver encrypt and sign in, and takes the stream from it: the encrypted one if there is one.
-    async fn sign_in<S>(
+    async fn sign_in<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static>(
         &self,
         socket: S,
         place: &Place,
         plain: fn(S) -> std::io::Result<Stream>,
-    ) -> Result<Stream>
-    where
-        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    {
+    ) -> Result<Stream> {
         let (lent, encrypted) = (Lent::new(Some(socket)), Lent::new(None));
         let mut maker = self.tls.clone();
         let tls = MakeTlsConnect::<Lent<S>>::make_tls_connect(&mut maker, &place.name)

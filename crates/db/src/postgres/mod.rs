@@ -75,31 +75,23 @@ impl Pool {
     }
 
     /// Hands a unit to the next free thread and waits for the result.
-    pub(crate) async fn run<T, E>(
+    pub(crate) async fn run<T: Send + 'static, E: Fault>(
         &self,
         mode: Mode,
         guard: Option<Arc<Guard>>,
         work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         self.run_locked(mode, guard, Vec::new(), work).await
     }
 
     /// The same, for a transaction that takes advisory locks.
-    pub(crate) async fn run_locked<T, E>(
+    pub(crate) async fn run_locked<T: Send + 'static, E: Fault>(
         &self,
         mode: Mode,
         guard: Option<Arc<Guard>>,
         locks: Vec<AdvisoryLock>,
         work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         let (unit, answer) = unit::wrap(work);
         let job = Job { unit, mode, guard, locks: locks.into(), deadline: Instant::now() + PATIENCE };
         if matches!(mode, Mode::Read | Mode::Page) {

@@ -126,14 +126,10 @@ impl Pool {
     }
 
     /// Runs a scan in the blocking pool, in one snapshot.
-    pub(crate) async fn scan<T, E>(
+    pub(crate) async fn scan<T: Send + 'static, E: Fault>(
         &self,
         work: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
         let (mut keep, done, answer) = unit::answering();
@@ -170,14 +166,10 @@ impl Pool {
     }
 
     /// Queues a unit for the writer and waits until it is durable.
-    pub(crate) async fn write<T, E>(
+    pub(crate) async fn write<T: Send + 'static, E: Fault>(
         &self,
         work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Fault,
-    {
+    ) -> Result<T, E> {
         let (unit, answer) = unit::wrap(work);
         self.jobs.push(unit)?;
         unit::answer(answer).await

@@ -1,5 +1,7 @@
 //! The promises of the seam, kept by both engines.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "statements are what is tested")]
+
 mod concurrency;
 mod guards;
 mod migrations;

@@ -3,16 +3,19 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::header::{
-    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_MATCH, LOCATION,
-    REFERRER_POLICY, USER_AGENT, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use podium_api::{DeploymentId, Description, EntityId, Id, OrganizationId, Timestamp, WorkspaceId};
+use podium_api::path::{InOrganization, OfDeployment, filled};
+use podium_api::{
+    Description, EntityId, Id, OrganizationId, Timestamp, WorkspaceId, deployment_logs, events, organizations,
+};
 use podium_app::audit::shown_name;
+use podium_app::authority::Authority;
 use podium_app::sessions::OpenSession;
 use podium_app::{App, Error};
 use podium_console::{
@@ -20,15 +23,16 @@ use podium_console::{
     Visit, VisitMethod,
 };
 use podium_domain::{Permission, Target, require};
-use serde_json::Value;
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::{FrontDoor, HttpResult, InboundRequest, headers, isolation, notice};
 use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
-use crate::in_process::InProcessCalls;
-use crate::incoming::{Incoming, read_whole};
+use crate::in_process::{self, InProcessCalls};
+use crate::incoming::{Given, Incoming, read_whole};
 use crate::peer::Peer;
+use crate::routes::Route;
 
 const LARGEST_FORM: usize = 256 * 1024;
 /// How much of a streamed reply a page keeps.
@@ -40,7 +44,6 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      base-uri 'none'; frame-ancestors 'none'",
 );
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-const OPERATION: HeaderName = HeaderName::from_static("podium-operation");
 
 /// Calls endpoints for the person behind a session.
 pub(super) struct SessionCalls<'a> {
@@ -99,17 +102,9 @@ impl FrontDoor {
                 isolation::check_form(&inbound.parts.headers, &origin, podium_console::ROOT)?;
             }
         }
-        let opened = match self.app.open_session(&cookie, inbound.now).await {
-            Ok(session) => {
-                self.app.authority_of_session(session, None, inbound.now).await.map(|who| (session, who))
-            }
-            Err(error) => Err(error),
+        let Some((session, authority)) = self.behind(&cookie, counted, inbound.now).await? else {
+            return self.ask_to_sign_in(&inbound, to);
         };
-        let (session, authority) = match opened {
-            Err(Error::Unauthenticated(_)) => return self.ask_to_sign_in(&inbound, to),
-            opened => opened?,
-        };
-        self.app.rate_limits.count(authority.credential.subject_id, counted)?;
         let form_token = self.app.secrets.sign(FORM, &cookie);
         let form = if method == VisitMethod::Send {
             self.form_sent(body, &cookie).await?
@@ -134,6 +129,25 @@ impl FrontDoor {
             now: inbound.now,
         };
         Ok(response(podium_console::answer(&visit).await))
+    }
+
+    /// The session behind a cookie and the rights of its person, whose request is counted; none if it has ended.
+    pub(super) async fn behind(
+        &self,
+        cookie: &str,
+        counted: podium_api::Method,
+        now: Timestamp,
+    ) -> Result<Option<(OpenSession, Arc<Authority>)>, Failure> {
+        let opened = match self.app.open_session(cookie, now).await {
+            Ok(session) => self.app.authority_of_session(session, None, now).await.map(|who| (session, who)),
+            Err(error) => Err(error),
+        };
+        let (session, authority) = match opened {
+            Err(Error::Unauthenticated(_)) => return Ok(None),
+            opened => opened?,
+        };
+        self.app.rate_limits.count(authority.credential.subject_id, counted)?;
+        Ok(Some((session, authority)))
     }
 
     /// Calls endpoints for the person behind a session, as parts of this request.
@@ -172,8 +186,8 @@ impl FrontDoor {
 
 /// Something of the API that a browser reads as it comes.
 struct Stream {
-    /// Its path, without the version.
-    path: String,
+    /// What is called, without a query: that of the browser counts.
+    call: ApiCall,
     /// The name of the file, if it is one to keep.
     file: Option<&'static str>,
 }
@@ -183,15 +197,17 @@ impl Stream {
     fn at(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let organization_id: OrganizationId = parts.first()?.parse().ok()?;
-        let (rest, file) = match parts[1..] {
-            ["events"] => ("events/follow".to_owned(), None),
-            ["audit", "export"] => ("audit-logs".to_owned(), Some("audit.jsonl")),
+        let here = InOrganization { organization_id };
+        let (call, file) = match parts[1..] {
+            ["events"] => (ApiCall::to::<events::Follow>(&here), None),
+            ["audit", "export"] => (ApiCall::to::<organizations::AuditLogs>(&here), Some("audit.jsonl")),
             ["deployments", id, "logs", "follow"] => {
-                (format!("deployments/{}/logs/follow", id.parse::<DeploymentId>().ok()?), None)
+                let path = OfDeployment { organization_id, deployment_id: id.parse().ok()? };
+                (ApiCall::to::<deployment_logs::Follow>(&path), None)
             }
             _ => return None,
         };
-        Some(Self { path: format!("/organizations/{organization_id}/{rest}"), file })
+        Some(Self { call, file })
     }
 }
 
@@ -199,8 +215,8 @@ impl SessionCalls<'_> {
     /// Passes on what the API streams.
     async fn pass_on(&self, stream: Stream, inbound: &InboundRequest) -> HttpResult {
         let query = inbound.parts.uri.query().unwrap_or_default();
+        let (route, mut incoming) = self.incoming(stream.call, Some(query))?;
         let last = inbound.parts.headers.get("last-event-id").cloned();
-        let (route, mut incoming) = self.incoming("GET", &format!("{}?{query}", stream.path), None, None)?;
         incoming.parts.headers.extend(last.map(|last| (HeaderName::from_static("last-event-id"), last)));
         let mut response = route.handler.handle(incoming).await?;
         if let Some(name) = stream.file {
@@ -209,34 +225,30 @@ impl SessionCalls<'_> {
         Ok(response)
     }
 
-    fn incoming(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-        if_match: Option<&str>,
-    ) -> Result<(Arc<crate::routes::Route>, Incoming), Failure> {
-        let nothing = || Failure::new(StatusCode::NOT_FOUND, "There is no resource at this path.");
-        let (route, ids) = self.endpoints.find_route(method, path).ok_or_else(nothing)?;
-        let mut request = Request::builder().method(method).uri(path);
-        if let Ok(agent) = HeaderValue::from_str(&self.user_agent) {
-            request = request.header(USER_AGENT, agent);
-        }
-        if let Some(version) = if_match {
-            request = request.header(IF_MATCH, version);
-        }
-        let parts = request.body(()).map_err(|_| nothing())?.into_parts().0;
+    /// A call as the endpoint takes it. A query in text, which a browser has sent, counts in the place of the call's own.
+    fn incoming(&self, call: ApiCall, query: Option<&str>) -> Result<(Arc<Route>, Incoming), Failure> {
+        let unbound = || Error::Internal("a page calls what is not bound".into());
+        let route = Arc::clone(self.endpoints.route_of(call.endpoint).ok_or_else(unbound)?);
+        let mut path = filled(call.endpoint.path, &call.ids);
+        path.extend(query.map(|query| format!("?{query}")));
+        let head = (self.user_agent.as_str(), call.if_match.as_deref());
+        let parts = in_process::parts(call.endpoint.method.as_str(), &path, head)?;
         let from = (self.address, self.request_id.clone(), self.now);
-        let bytes = Bytes::from(body.map(Value::to_string).unwrap_or_default());
-        let mut incoming = Incoming::joined(self.app.clone(), parts, ids, from, bytes);
+        let asked = if call.query.is_null() { json!({}) } else { call.query };
+        let given = Given { query: query.is_none().then_some(asked), body: call.body };
+        let mut incoming = Incoming::joined(self.app.clone(), parts, call.ids, from, given);
         incoming.session = Some(self.session);
         Ok((route, incoming))
     }
 
+    /// What the person may do in an organization.
+    async fn authority(&self, organization_id: Option<OrganizationId>) -> Option<Arc<Authority>> {
+        self.app.authority_of_session(self.session, organization_id, self.now).await.ok()
+    }
+
     /// The response of an endpoint.
     pub(super) async fn answer(&self, call: ApiCall) -> HttpResult {
-        let (route, incoming) =
-            self.incoming(call.method.as_str(), &call.path, call.body.as_ref(), call.if_match.as_deref())?;
+        let (route, incoming) = self.incoming(call, None)?;
         Box::pin(route.handler.handle(incoming)).await
     }
 }
@@ -249,15 +261,8 @@ impl Calls for SessionCalls<'_> {
                 Err(failure) => failure.into_response(&self.request_id),
             };
             let (parts, body) = response.into_parts();
-            let text = |name: HeaderName| {
-                parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-            };
-            ApiReply {
-                status: parts.status.as_u16(),
-                etag: text(ETAG),
-                operation_id: text(OPERATION),
-                body: bounded(body).await,
-            }
+            let etag = parts.headers.get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+            ApiReply { status: parts.status.as_u16(), etag, body: bounded(body).await }
         })
     }
 
@@ -270,10 +275,7 @@ impl Calls for SessionCalls<'_> {
         Box::pin(async move {
             let Some(route) = self.endpoints.route_of(endpoint) else { return false };
             let organization_id = ids.first().copied().map(OrganizationId::from_raw);
-            let Ok(authority) = self.app.authority_of_session(self.session, organization_id, self.now).await
-            else {
-                return false;
-            };
+            let Some(authority) = self.authority(organization_id).await else { return false };
             route.handler.admits((&self.app, &authority), &ids, named, self.address).await
         })
     }
@@ -285,13 +287,13 @@ impl Calls for SessionCalls<'_> {
         workspace_id: WorkspaceId,
     ) -> Calling<'_, bool> {
         Box::pin(async move {
-            let caller = self.app.authority_of_session(self.session, Some(organization_id), self.now).await;
-            let Some(permission) = Permission::named(permission) else { return false };
-            let target = Target::Workspace(workspace_id);
-            caller.is_ok_and(|caller| {
-                let member = caller.member.as_ref();
-                member.is_some_and(|member| require(member.grants(), permission, target).is_ok())
-            })
+            let (caller, target) =
+                (self.authority(Some(organization_id)).await, Target::Workspace(workspace_id));
+            let member = caller.as_ref().and_then(|caller| caller.member.as_ref());
+            let permission = Permission::named(permission);
+            member
+                .zip(permission)
+                .is_some_and(|(member, permission)| require(member.grants(), permission, target).is_ok())
         })
     }
 
@@ -316,10 +318,9 @@ impl Calls for SessionCalls<'_> {
 
     fn is_owner(&self, organization_id: OrganizationId) -> Calling<'_, bool> {
         Box::pin(async move {
-            let authority =
-                self.app.authority_of_session(self.session, Some(organization_id), self.now).await;
-            authority
-                .is_ok_and(|caller| caller.member.as_ref().is_some_and(|member| member.grants().is_owner()))
+            let caller = self.authority(Some(organization_id)).await;
+            let member = caller.as_ref().and_then(|caller| caller.member.as_ref());
+            member.is_some_and(|member| member.grants().is_owner())
         })
     }
 }
@@ -343,7 +344,7 @@ async fn bounded(body: Body) -> Vec<u8> {
     read
 }
 
-fn asset_response(asset: &'static podium_console::Asset) -> Response<Body> {
+pub(super) fn asset_response(asset: &'static podium_console::Asset) -> Response<Body> {
     let mut response = Response::new(whole(asset.content));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.media_type));

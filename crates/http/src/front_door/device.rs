@@ -3,29 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::REFERRER_POLICY;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
+use podium_api::Timestamp;
 use podium_api::device_sign_ins::Decide;
 use podium_api::enums::DeviceSignInDecision;
-use podium_api::{Endpoint, Timestamp};
 use podium_app::Error;
 use podium_app::audit::shown_name;
 use podium_app::authority::Authority;
 use podium_app::sessions::OpenSession;
+use podium_console::door::{DeviceCode, DeviceDecision};
 use podium_console::{ApiCall, Params};
 use podium_domain::device_sign_ins::{shown, typed};
 use serde_json::json;
 
-use super::{FrontDoor, HttpResult, InboundRequest, headers, isolation, notice, sign_in};
+use super::{FrontDoor, HttpResult, InboundRequest, isolation, notice, sign_in};
 use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
 use crate::incoming::read_whole;
-use crate::pages;
 
 /// Where the page is.
 pub(crate) const PATH: &str = podium_app::device_sign_ins::PAGE;
-const CODE_PAGE: &str = include_str!("../pages/device-code.html");
-const DECISION_PAGE: &str = include_str!("../pages/device-decision.html");
 const LARGEST_FORM: usize = 4 * 1024;
 /// What the token of the form is signed for.
 const FORM: &str = "device sign-in form";
@@ -77,17 +74,17 @@ impl FrontDoor {
             Err(error) => return Err(error.into()),
         };
         let code = typed("code", code).map_err(|error| Failure::fields(vec![error]))?;
-        let fields = [
-            ("code", shown(&code)),
-            ("machine", waiting.client_name),
-            ("program", waiting.user_agent),
-            ("address", waiting.address),
-            ("asked", asked(waiting.created_at, inbound.now)),
-            ("person", visitor.name().to_owned()),
-            ("hours", lasting(self.app.config.session)),
-            ("form-token", self.app.secrets.sign(FORM, &visitor.signed(&code))),
-        ];
-        Ok(page(DECISION_PAGE, StatusCode::OK, &fields))
+        let page = DeviceDecision {
+            code: &shown(&code),
+            machine: &waiting.client_name,
+            program: &waiting.user_agent,
+            address: &waiting.address,
+            asked: &asked(waiting.created_at, inbound.now),
+            person: visitor.name(),
+            hours: &lasting(self.app.config.session),
+            form_token: &self.app.secrets.sign(FORM, &visitor.signed(&code)),
+        };
+        Ok(notice::form(&page, "'self'"))
     }
 
     async fn take_decision(&self, inbound: &InboundRequest, body: RequestBody) -> HttpResult {
@@ -103,12 +100,8 @@ impl FrontDoor {
         if !self.app.secrets.verify(FORM, &visitor.signed(&code), form.get("form-token")) {
             return Err(Failure::new(StatusCode::FORBIDDEN, OTHER_FORM));
         }
-        let call = ApiCall {
-            method: Decide::DESCRIPTION.method,
-            path: Decide::DESCRIPTION.path.into(),
-            body: Some(json!({ "userCode": code, "decision": form.get("decision") })),
-            if_match: None,
-        };
+        let body = json!({ "userCode": code, "decision": form.get("decision") });
+        let call = ApiCall { body, ..ApiCall::to::<Decide>(&()) };
         self.session_calls(inbound, visitor.session, &visitor.cookie).answer(call).await?;
         let (title, message) = if form.get("decision") == DeviceSignInDecision::Approve.as_str() {
             ("The terminal will be signed in", "You can close this page and go back to your terminal.")
@@ -132,17 +125,9 @@ impl FrontDoor {
             return Ok(Err(self.ask_to_sign_in(inbound, to)?));
         };
         self.check_cookies(inbound).await?;
-        let opened = match self.app.open_session(&cookie, inbound.now).await {
-            Ok(session) => {
-                self.app.authority_of_session(session, None, inbound.now).await.map(|who| (session, who))
-            }
-            Err(error) => Err(error),
+        let Some((session, authority)) = self.behind(&cookie, counted, inbound.now).await? else {
+            return Ok(Err(self.ask_to_sign_in(inbound, to)?));
         };
-        let (session, authority) = match opened {
-            Err(Error::Unauthenticated(_)) => return Ok(Err(self.ask_to_sign_in(inbound, to)?)),
-            opened => opened?,
-        };
-        self.app.rate_limits.count(authority.credential.subject_id, counted)?;
         if authority.is_api_token() {
             return Err(Failure::new(StatusCode::FORBIDDEN, NO_PERSON));
         }
@@ -162,29 +147,8 @@ impl Visitor {
 }
 
 fn code_page(visitor: &Visitor, status: StatusCode, problem: &str) -> Response<Body> {
-    let fields = [("problem", problem.to_owned()), ("person", visitor.name().to_owned())];
-    page(CODE_PAGE, status, &fields)
-}
-
-/// A page with these fields. Their values come from outside: they are escaped, and not searched for other fields.
-fn page(template: &str, status: StatusCode, fields: &[(&str, String)]) -> Response<Body> {
-    let mut text = String::with_capacity(template.len() + 1024);
-    let mut rest = template;
-    while let Some((before, (name, after))) =
-        rest.split_once("{{").and_then(|(before, after)| Some((before, after.split_once("}}")?)))
-    {
-        text.push_str(before);
-        let value = fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.as_str());
-        text.push_str(&pages::escape(value.unwrap_or_default()));
-        rest = after;
-    }
-    text.push_str(rest);
-    let mut response = pages::html(text);
+    let mut response = notice::form(&DeviceCode { person: visitor.name(), problem }, "'self'");
     *response.status_mut() = status;
-    pages::protect(response.headers_mut(), template, "'self'");
-    headers::set_no_store(response.headers_mut());
-    // Without it a browser would not send the origin of a form.
-    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 

@@ -1,15 +1,13 @@
 //! Small HTML pages: errors, sign-out, and redirects.
 
-use http::header::CONTENT_TYPE;
+use http::header::REFERRER_POLICY;
 use http::{HeaderValue, Response};
+use podium_console::door::{Again, DoorPage, Notice};
 
 use super::headers;
-use crate::body::{Body, whole};
+use crate::body::Body;
 use crate::errors::Failure;
 use crate::pages;
-
-const PAGE: &str = include_str!("../pages/notice.html");
-const AGAIN: &str = include_str!("../pages/again.html");
 
 /// A failure, as a page for people and as JSON for everybody else.
 pub(super) fn refusal(failure: Failure, wants_page: bool, request_id: &str) -> Response<Body> {
@@ -19,34 +17,32 @@ pub(super) fn refusal(failure: Failure, wants_page: bool, request_id: &str) -> R
         return response;
     }
     let title = response.status().canonical_reason().unwrap_or("Refused");
-    let text = written(title, &message, None);
-    *response.body_mut() = whole(text);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    pages::protect(response.headers_mut(), PAGE, "'none'");
+    let (shown, body) = pages::page(&Notice { title, message: &message, link: None }, "'none'").into_parts();
+    response.headers_mut().extend(shown.headers);
     headers::set_no_store(response.headers_mut());
-    response
+    response.map(|_| body)
 }
 
 /// A page with a link.
 pub(super) fn page(title: &str, message: &str, link: (&str, &str)) -> Response<Body> {
-    let mut response = pages::html(written(title, message, Some(link)));
-    pages::protect(response.headers_mut(), PAGE, "'none'");
-    headers::set_no_store(response.headers_mut());
-    response
+    unstored(&Notice { title, message, link: Some(link) }, "'none'")
 }
 
 /// A page that redirects by itself, as a same-origin navigation.
 pub(super) fn again(to: &str) -> Response<Body> {
-    let mut response = pages::html(AGAIN.replace("{{to}}", &pages::escape(to)));
-    pages::protect(response.headers_mut(), AGAIN, "'none'");
-    headers::set_no_store(response.headers_mut());
+    unstored(&Again { to }, "'none'")
+}
+
+/// A page with a form, which is sent to these targets only.
+pub(super) fn form(page: &impl DoorPage, targets: &str) -> Response<Body> {
+    let mut response = unstored(page, targets);
+    // Without it a browser would not send the origin of a form.
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 
-fn written(title: &str, message: &str, link: Option<(&str, &str)>) -> String {
-    let link = link
-        .map(|(text, to)| format!("<p><a href=\"{}\">{}</a></p>", pages::escape(to), pages::escape(text)));
-    PAGE.replace("{{title}}", &pages::escape(title))
-        .replace("{{message}}", &pages::escape(message))
-        .replace("{{link}}", &link.unwrap_or_default())
+fn unstored(page: &impl DoorPage, targets: &str) -> Response<Body> {
+    let mut response = pages::page(page, targets);
+    headers::set_no_store(response.headers_mut());
+    response
 }

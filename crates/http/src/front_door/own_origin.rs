@@ -6,9 +6,11 @@ use podium_api::Endpoint;
 use podium_api::auth::SignOut;
 use podium_app::front_door::{DeploymentRef, Environments, PresentedCredential};
 use podium_app::{Error, Unauthenticated};
+use podium_console::Params;
 use podium_domain::Refusal;
 
 use super::console::with_slash;
+use super::console_pages::asset_response;
 use super::cookies::SameSite;
 use super::{
     FrontDoor, HttpResult, InboundRequest, ListenerKind, Place, cookies, isolation, notice, redirect,
@@ -16,7 +18,7 @@ use super::{
 };
 use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
-use crate::incoming::{bearer, query_pairs};
+use crate::incoming::bearer;
 
 /// Where a code is exchanged for a pass.
 const ENTER: &str = "/.podium/enter";
@@ -63,6 +65,10 @@ impl FrontDoor {
     }
 
     async fn inside(&self, inbound: InboundRequest, body: RequestBody, own: OwnOrigin) -> HttpResult {
+        // What the pages here load; it is nobody's, and the same on every host.
+        if let Some(asset) = podium_console::asset(inbound.path()) {
+            return Ok(asset_response(asset));
+        }
         let public = self.app.public_url();
         // A host without an environment answers as one with an environment does: what exists is told to nobody who was not
         // admitted.
@@ -182,10 +188,9 @@ impl FrontDoor {
             return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET only."));
         }
         self.check_cookies(inbound).await?;
-        let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
-        let value = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let entered = self.app.enter(value("code").unwrap_or_default(), deployment, inbound.now).await?;
-        let to = value("to").filter(|to| is_below(to, &home)).unwrap_or(&home);
+        let query = Params::read(inbound.parts.uri.query().unwrap_or_default());
+        let entered = self.app.enter(query.get("code"), deployment, inbound.now).await?;
+        let to = query.opt("to").filter(|to| is_below(to, &home)).unwrap_or(&home);
         let mut response = redirect(&with_slash(to, namespace))?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::pass_name(namespace, is_encrypted);

@@ -1,22 +1,21 @@
 //! Signing in with a browser: a form, and a session cookie that is not a token. Works without scripts.
 
 use http::header::SET_COOKIE;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use podium_api::Endpoint;
 use podium_api::auth::{SignIn, SignInRequest};
 use podium_app::front_door::Environments;
 use podium_app::{Error, Unauthenticated};
+use podium_console::Params;
 
 use super::cookies::SameSite;
-use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, redirect};
+use super::{FrontDoor, HttpResult, InboundRequest, cookies, isolation, notice, redirect};
 use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
-use crate::incoming::{query_pairs, read_public};
-use crate::pages;
+use crate::incoming::read_public;
 
 /// Where the page is.
 pub(crate) const PATH: &str = "/sign-in";
-const PAGE: &str = include_str!("../pages/sign-in.html");
 /// Name and password take at most 15 KiB with every byte escaped; the rest is for the path to return to.
 const LARGEST_FORM: usize = 32 * 1024;
 /// What the page says of a wrong password, with the labels of its fields.
@@ -25,14 +24,6 @@ const WRONG_PASSWORD: &str = "The e-mail address or password is wrong.";
 pub(super) const NOT_PRIVATE: &str = "Browsers cannot sign in here: this address is reached without encryption, so others \
     on the way could read the session. The operator can serve TLS (`--tls-cert` and `--tls-key`, or a proxy that does, with \
     `--public-url https://…`), or accept the risk with `--allow-insecure-sign-in`. Programs use tokens, as ever.";
-
-/// What a form held.
-struct Form {
-    to: String,
-    username: String,
-    password: String,
-    token: String,
-}
 
 /// The URL of the page, with the target to go to afterwards.
 pub(super) fn leading_to(target: &str) -> String {
@@ -56,8 +47,8 @@ impl FrontDoor {
 
     /// The form; a browser with a session is redirected to its target.
     async fn offer(&self, inbound: &InboundRequest) -> HttpResult {
-        let query = query_pairs(inbound.parts.uri.query().unwrap_or_default());
-        let to = query.iter().find(|(name, _)| name == "to").map(|(_, to)| to.as_str());
+        let query = Params::read(inbound.parts.uri.query().unwrap_or_default());
+        let to = query.opt("to");
         if !self.app.lets_browsers_sign_in() {
             return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
         }
@@ -78,13 +69,15 @@ impl FrontDoor {
         isolation::check_form(&inbound.parts.headers, &self.app.public_url().origin(), PATH)?;
         let connection = inbound.peer.connection.as_ref();
         let bytes = read_public(body, LARGEST_FORM, self.form_timeout, connection).await?;
-        let form = Form::read(&String::from_utf8_lossy(&bytes));
-        let request = inbound.request(SignIn::DESCRIPTION);
-        let begun = if form.token.is_empty() {
-            let body = SignInRequest { username: form.username, password: form.password };
-            self.app.sign_in_browser(request, body).await
-        } else {
-            self.app.sign_in_browser_by_token(request, &form.token).await
+        let form = Params::read(&String::from_utf8_lossy(&bytes));
+        let (request, to) = (inbound.request(SignIn::DESCRIPTION), form.get("to"));
+        let begun = match form.filled("token") {
+            None => {
+                let (username, password) = (form.get("username").trim(), form.get("password"));
+                let body = SignInRequest { username: username.to_owned(), password: password.to_owned() };
+                self.app.sign_in_browser(request, body).await
+            }
+            Some(token) => self.app.sign_in_browser_by_token(request, token).await,
         };
         let begun = match begun {
             Ok(begun) => begun,
@@ -92,14 +85,13 @@ impl FrontDoor {
                 let is_password = matches!(error, Error::Unauthenticated(Unauthenticated::Password));
                 let failure = Failure::from(error);
                 let problem = if is_password { WRONG_PASSWORD } else { failure.message() };
-                let mut page = self.form(&form.to, problem);
+                let mut page = self.form(to, problem);
                 *page.status_mut() = failure.status;
                 return Ok(page);
             }
             Err(error) => return Err(error.into()),
         };
-        let to = if is_path(&form.to) { form.to.as_str() } else { "/" };
-        let mut response = redirect(to)?;
+        let mut response = redirect(if is_path(to) { to } else { "/" })?;
         let is_encrypted = self.app.public_url().is_encrypted();
         let name = cookies::session_name(is_encrypted);
         let cookie = cookies::set(name, &begun.cookie, begun.lasts, SameSite::Strict, is_encrypted);
@@ -109,13 +101,7 @@ impl FrontDoor {
 
     fn form(&self, to: &str, problem: &str) -> Response<Body> {
         let to = if is_path(to) { to } else { "/" };
-        let text = PAGE.replace("{{problem}}", &pages::escape(problem)).replace("{{to}}", &pages::escape(to));
-        let mut response = pages::html(text);
-        pages::protect(response.headers_mut(), PAGE, &self.form_targets());
-        headers::set_no_store(response.headers_mut());
-        // Without it a browser would not send the origin of a form.
-        response.headers_mut().insert(http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-        response
+        notice::form(&podium_console::door::SignIn { to, problem }, &self.form_targets())
     }
 
     /// The allowed form targets: browsers check every redirect, including those to environments.
@@ -128,21 +114,6 @@ impl FrontDoor {
             Environments::Ports(_) => {
                 format!("'self' {}://{}:*", public.scheme(), public.environments_host())
             }
-        }
-    }
-}
-
-impl Form {
-    fn read(text: &str) -> Self {
-        let pairs = query_pairs(text);
-        let value = |name: &str| {
-            pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone()).unwrap_or_default()
-        };
-        Self {
-            to: value("to"),
-            username: value("username").trim().to_owned(),
-            password: value("password"),
-            token: value("token").trim().to_owned(),
         }
     }
 }

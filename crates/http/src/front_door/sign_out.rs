@@ -1,25 +1,23 @@
 //! Signing out with a browser: a form, so that no link or image can trigger it.
 
-use http::header::{REFERRER_POLICY, SET_COOKIE};
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::header::SET_COOKIE;
+use http::{Method, Response, StatusCode};
 use podium_api::Endpoint;
 use podium_api::auth::SignOut;
 
-use super::{FrontDoor, HttpResult, InboundRequest, cookies, headers, isolation, notice, sign_in};
+use super::{FrontDoor, HttpResult, InboundRequest, cookies, isolation, notice, sign_in};
 use crate::body::Body;
 use crate::errors::Failure;
-use crate::pages;
 
 /// Where the page is.
 pub(crate) const PATH: &str = "/sign-out";
-const PAGE: &str = include_str!("../pages/sign-out.html");
 
 impl FrontDoor {
     /// Handles a request for the page, or its form.
     pub(crate) async fn sign_out(&self, inbound: InboundRequest) -> Response<Body> {
         let request_id = inbound.request_id.clone();
         let answer = match inbound.parts.method {
-            Method::GET | Method::HEAD => Ok(page()),
+            Method::GET | Method::HEAD => Ok(notice::form(&podium_console::door::SignOut, "'self'")),
             Method::POST => self.end_session(&inbound).await,
             _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET and POST only.")),
         };
@@ -39,13 +37,4 @@ impl FrontDoor {
         response.headers_mut().extend(gone.map(|cookie| (SET_COOKIE, cookie)));
         Ok(response)
     }
-}
-
-fn page() -> Response<Body> {
-    let mut response = pages::html(PAGE.to_owned());
-    pages::protect(response.headers_mut(), PAGE, "'self'");
-    headers::set_no_store(response.headers_mut());
-    // Without it a browser would not send the origin of a form.
-    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    response
 }

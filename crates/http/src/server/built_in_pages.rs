@@ -24,8 +24,10 @@ impl Server {
             return method_not_allowed("GET", request_id);
         }
         let shared = &self.0;
+        if let Some(asset) = shared.assets.of(page) {
+            return asset.answer(&parts.headers).await;
+        }
         match page {
-            Page::OpenApi => shared.assets.openapi().answer(&parts.headers).await,
             Page::Keys => pages::json(shared.app.keys.load().jwks().to_string()),
             Page::Alive => pages::json(r#"{"status":"ok"}"#),
             Page::Ready => match shared.app.ready().await {
@@ -33,10 +35,6 @@ impl Server {
                 Err(error) => Failure::from(error).into_response(request_id),
             },
             Page::Metrics => self.metrics_page(parts, (address, peer), request_id).await,
-            Page::Docs => shared.assets.docs().answer(&parts.headers).await,
-            Page::DocsScript => shared.assets.docs_script().answer(&parts.headers).await,
-            Page::AuthTypes => shared.assets.auth_types().answer(&parts.headers).await,
-            Page::AcceptInvite => shared.assets.accept_invite().answer(&parts.headers).await,
             Page::Picture => match pictures::drawn(parts.uri.path()) {
                 Some(svg) => pages::picture(svg),
                 None => {
@@ -44,7 +42,13 @@ impl Server {
                     Failure::new(StatusCode::NOT_FOUND, message).into_response(request_id)
                 }
             },
-            Page::Home => pages::redirect(podium_console::ROOT),
+            // The others do not change.
+            Page::Home
+            | Page::OpenApi
+            | Page::Docs
+            | Page::DocsScript
+            | Page::AuthTypes
+            | Page::AcceptInvite => pages::redirect(podium_console::ROOT),
         }
     }
 }

@@ -15,10 +15,10 @@ use futures_util::FutureExt as _;
 use http::{HeaderValue, Response};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::{Frame, SizeHint};
+use hyper::body::SizeHint;
 
 use super::{REQUEST_ID, Server};
-use crate::body::{Body, BodyError};
+use crate::body::{Body, BodyError, Polled};
 use crate::compress::{Accepted, compress};
 use crate::errors::Failure;
 use crate::metrics::Meter;
@@ -81,10 +81,7 @@ impl hyper::body::Body for Guarded {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         let this = self.get_mut();
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         let request_id = this.request_id.to_str().unwrap_or_default();

@@ -1,5 +1,7 @@
 //! The product over HTTP, as named actors, on both engines. Files mirror the URL tree; `coverage` walks all operations.
 
+#![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "tests look at what is stored")]
+
 mod agent_logs;
 mod agent_tokens;
 mod alerts;

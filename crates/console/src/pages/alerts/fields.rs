@@ -1,19 +1,22 @@
 //! What the forms of alerts ask, and what they say to the API.
 
-use podium_api::alerts::Alert;
+use podium_api::alerts::{Alert, CreateAlertRequest, UpdateAlertRequest};
+use podium_api::deployments::{self, ListDeployments};
 use podium_api::enums::AlertKind;
-use podium_api::{deployments, webhooks};
-use serde_json::{Value, json};
+use podium_api::page::Page;
+use podium_api::webhooks::{self, ListWebhooks};
 
 use super::watches_for;
+use crate::answer::Result;
 use crate::form::{Field, FieldKind};
+use crate::list::readable;
 use crate::pages::deployments::workspace_choices;
 use crate::params::Params;
 use crate::view;
 use crate::visit::OrganizationVisit;
 
 /// How many deployments can be chosen from; those that are chosen already come on top.
-const DEPLOYMENTS: &str = "50";
+const DEPLOYMENTS: u32 = 50;
 
 /// What an alert can be limited to, and whom it can tell: ids with their names.
 pub(super) struct Places {
@@ -29,23 +32,28 @@ impl Places {
     /// Reads what the person may see of them.
     pub(super) async fn read(visit: &OrganizationVisit<'_>, chosen: &[String]) -> Self {
         let calls = visit.calls();
-        let first = [("limit", DEPLOYMENTS), ("sorts", "name:asc")];
-        let found = calls.get::<deployments::List>(visit.here(), &first).await.ok();
+        let first = ListDeployments {
+            page: Page::first(DEPLOYMENTS).sorted_by("name"),
+            ..ListDeployments::default()
+        };
+        let found = calls.find::<deployments::List>(visit.here(), first).await.ok();
         let has_more = found.as_ref().is_some_and(|found| found.total_count > found.limit.into());
         let mut read: Vec<_> = found.into_iter().flat_map(|found| found.deployments).collect();
         if has_more && !chosen.is_empty() {
-            let mut query: Vec<(&str, &str)> =
-                chosen.iter().take(100).map(|id| ("deploymentIds", id.as_str())).collect();
-            query.push(("limit", "100"));
-            let found = calls.get::<deployments::List>(visit.here(), &query).await.ok();
+            let query = ListDeployments {
+                deployment_ids: chosen.iter().take(100).map(|id| id.as_str().into()).collect(),
+                page: Page::first(100),
+                ..ListDeployments::default()
+            };
+            let found = calls.find::<deployments::List>(visit.here(), query).await.ok();
             read.extend(found.into_iter().flat_map(|found| found.deployments));
         }
-        let read = read.into_iter().filter_map(|shown| shown.into_value().ok());
+        let read = readable(read).into_iter();
         let mut deployments: Vec<(String, String)> = read.map(|of| (of.id.to_string(), of.name)).collect();
         deployments.sort_by(|one, other| one.1.cmp(&other.1));
         deployments.dedup();
-        let query = [("limit", "100"), ("sorts", "name:asc")];
-        let hooks = calls.get::<webhooks::List>(visit.here(), &query).await.ok();
+        let query = ListWebhooks { page: Page::first(100).sorted_by("name") };
+        let hooks = calls.find::<webhooks::List>(visit.here(), query).await.ok();
         let hooks = hooks.into_iter().flat_map(|found| found.webhooks);
         Self {
             workspaces: workspace_choices(visit).await.unwrap_or_default(),
@@ -172,54 +180,38 @@ const fn of_kind(kind: AlertKind) -> &'static [&'static str] {
     }
 }
 
-/// What every form says.
-fn body(sent: &Params) -> Value {
-    let all = |name: &str| sent.all(name).map(str::to_owned).collect::<Vec<_>>();
-    json!({
-        "name": sent.get("name").trim(),
-        "description": sent.get("description").trim(),
-        "mailAddresses": sent.get("mailAddresses").split_whitespace().collect::<Vec<_>>(),
-        "webhookIds": all("webhookIds"),
-        "workspaceIds": all("workspaceIds"),
-        "deploymentIds": all("deploymentIds"),
+/// What the form says that creates an alert.
+pub(super) fn new_body(sent: &Params) -> Result<CreateAlertRequest> {
+    Ok(CreateAlertRequest {
+        name: sent.text("name"),
+        description: Some(sent.text("description")),
+        kind: sent.required("kind")?,
+        after_minutes: sent.parsed("afterMinutes")?,
+        days_before: sent.parsed("daysBefore")?,
+        dag_id: sent.filled("dagId").map(str::to_owned),
+        workspace_ids: Some(sent.parsed_all("workspaceIds")?),
+        deployment_ids: Some(sent.parsed_all("deploymentIds")?),
+        webhook_ids: Some(sent.parsed_all("webhookIds")?),
+        mail_addresses: Some(sent.words("mailAddresses")),
+        is_enabled: None,
     })
 }
 
-/// A number as one, and what is none as it was sent: the API says what is wrong with it.
-fn number(text: &str) -> Value {
-    text.parse::<u32>().map_or_else(|_| json!(text), |number| json!(number))
-}
-
-/// What the form says that creates an alert.
-pub(super) fn new_body(sent: &Params) -> Value {
-    let mut body = body(sent);
-    body["kind"] = json!(sent.get("kind"));
-    for name in ["afterMinutes", "daysBefore"] {
-        if let Some(text) = sent.filled(name) {
-            body[name] = number(text);
-        }
-    }
-    if let Some(dag) = sent.filled("dagId") {
-        body["dagId"] = json!(dag);
-    }
-    body
-}
-
-/// What the form says that changes one.
-pub(super) fn changed_body(sent: &Params, kind: AlertKind) -> Value {
-    let mut body = body(sent);
-    body["isEnabled"] = json!(sent.is_on("isEnabled"));
-    for name in of_kind(kind) {
-        match *name {
-            "dagId" => body["dagId"] = json!(sent.get("dagId").trim()),
-            name => {
-                if let Some(text) = sent.filled(name) {
-                    body[name] = number(text);
-                }
-            }
-        }
-    }
-    body
+/// What the form says that changes one. A DAG that is no more named is cleared.
+pub(super) fn changed_body(sent: &Params, kind: AlertKind) -> Result<UpdateAlertRequest> {
+    let has = |name| of_kind(kind).contains(&name);
+    Ok(UpdateAlertRequest {
+        name: Some(sent.text("name")),
+        description: Some(sent.text("description")),
+        after_minutes: sent.parsed("afterMinutes")?.filter(|_| has("afterMinutes")),
+        days_before: sent.parsed("daysBefore")?.filter(|_| has("daysBefore")),
+        dag_id: has("dagId").then(|| sent.text("dagId")),
+        workspace_ids: Some(sent.parsed_all("workspaceIds")?),
+        deployment_ids: Some(sent.parsed_all("deploymentIds")?),
+        webhook_ids: Some(sent.parsed_all("webhookIds")?),
+        mail_addresses: Some(sent.words("mailAddresses")),
+        is_enabled: Some(sent.is_on("isEnabled")),
+    })
 }
 
 #[cfg(test)]
@@ -228,25 +220,20 @@ mod tests {
 
     #[test]
     fn forms_say_what_the_api_takes() {
-        let sent = Params::read(
-            "name=+slow+&kind=DAG_RUN_TOO_SLOW&afterMinutes=60&daysBefore=&dagId=load&mailAddresses=a%40b.c%0D%0Ad%40e.f&deploymentIds=x&deploymentIds=y",
-        );
-        let new = new_body(&sent);
-        assert_eq!(
-            (&new["name"], &new["afterMinutes"], new.get("daysBefore")),
-            (&json!("slow"), &json!(60), None)
-        );
-        assert_eq!(
-            (&new["mailAddresses"], &new["deploymentIds"]),
-            (&json!(["a@b.c", "d@e.f"]), &json!(["x", "y"]))
-        );
-        let changed = changed_body(&sent, AlertKind::DeployFailed);
-        assert_eq!(
-            (changed.get("afterMinutes"), changed.get("dagId"), &changed["isEnabled"]),
-            (None, None, &json!(false))
-        );
-        assert_eq!(changed_body(&Params::read("dagId="), AlertKind::DagRunFailed)["dagId"], "");
-        assert_eq!(number("many"), json!("many"));
+        let (one, two) = ("c00000000000000000000000a", "c00000000000000000000000b");
+        let sent = Params::read(&format!(
+            "name=+slow+&kind=DAG_RUN_TOO_SLOW&afterMinutes=60&daysBefore=&dagId=load&mailAddresses=a%40b.c%0D%0Ad%40e.f&deploymentIds={one}&deploymentIds={two}"
+        ));
+        let new = new_body(&sent).unwrap();
+        assert_eq!((new.name.as_str(), new.after_minutes, new.days_before), ("slow", Some(60), None));
+        assert_eq!(new.mail_addresses.unwrap(), ["a@b.c", "d@e.f"]);
+        assert_eq!(new.deployment_ids.unwrap(), [one, two].map(|id| id.parse().unwrap()));
+        let changed = changed_body(&sent, AlertKind::DeployFailed).unwrap();
+        assert_eq!((changed.after_minutes, changed.dag_id, changed.is_enabled), (None, None, Some(false)));
+        let cleared = changed_body(&Params::read("dagId="), AlertKind::DagRunFailed).unwrap();
+        assert_eq!(cleared.dag_id.as_deref(), Some(""));
+        let wrong = changed_body(&Params::read("afterMinutes=many"), AlertKind::DagRunTooSlow).unwrap_err();
+        assert!(wrong.of_field("afterMinutes").is_some());
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! Creating a cluster: a name and a region are enough.
 
-use podium_api::clusters;
-use podium_api::options::{self, ClusterOptions};
-use serde_json::{Map, Value, json};
+use podium_api::clusters::{self, CreateClusterRequest};
+use podium_api::enums::ClusterType;
+use podium_api::options::{self, ClusterOptions, GetClusterOptions};
+use podium_api::union::OneOf;
+use serde_json::json;
 
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::{Field, Form, FormPage};
+use crate::answer::Result;
+use crate::calls::{Problem, least};
+use crate::form::{Field, Form};
+use crate::params::Params;
 use crate::visit::OrganizationVisit;
 
 async fn providers(visit: &OrganizationVisit<'_>) -> Result<Vec<ClusterOptions>> {
-    visit.calls().get::<options::ForClusters>(visit.here(), &[("type", "DEDICATED")]).await
+    let query = GetClusterOptions { provider: None, r#type: ClusterType::Dedicated };
+    visit.calls().find::<options::ForClusters>(visit.here(), query).await
 }
 
 /// Every region: `PROVIDER/region`, and what it is called.
@@ -25,70 +29,58 @@ fn places(of: &[ClusterOptions]) -> impl Iterator<Item = (String, String)> {
 }
 
 /// The form.
-pub(crate) async fn new(visit: &OrganizationVisit<'_>, problem: Option<Problem>) -> Result {
+pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let providers = providers(visit).await?;
     let suggested =
         providers.first().map(|of| format!("{}/{}", of.provider.as_str(), of.default_region.name));
     let suggested = suggested.unwrap_or_default();
     let none = (String::new(), "None".to_owned());
-    let form = Form {
-        action: visit.link("/clusters"),
-        fields: vec![
-            Field::text("name", "Name").required(),
-            Field::choice("region", "Region", places(&providers)).value(suggested),
-            Field::choice(
-                "drRegion",
-                "Region for disaster recovery",
-                std::iter::once(none).chain(places(&providers)),
-            )
-            .hint(
-                "Another region of the same cloud, which the cluster can be moved to. It can be added later.",
-            ),
-        ],
-        more: vec![
-            Field::text("vpcSubnetRange", "Network")
-                .hint("The addresses of the cluster, such as 172.20.0.0/20. The default range if empty."),
-            Field::text("dbInstanceType", "Database")
-                .hint("The machine type of the cluster's database. The default type if empty."),
-        ],
-        submit: "Create cluster".to_owned(),
-        cancel: visit.link("/clusters"),
-        ..Form::default()
-    };
-    let form = form.after(visit.form(), problem);
-    let lead = "A cluster is separate infrastructure for deployments that must not share any.".to_owned();
-    let shell = visit.shell("Create a cluster").await?.below("Clusters", visit.link("/clusters"));
-    FormPage { shell, lead, form }.answer()
+    let recovery = std::iter::once(none).chain(places(&providers));
+    let fields = vec![
+        Field::text("name", "Name").required(),
+        Field::choice("region", "Region", places(&providers)).value(suggested),
+        Field::choice("drRegion", "Region for disaster recovery", recovery).hint(
+            "Another region of the same cloud, which the cluster can be moved to. It can be added later.",
+        ),
+    ];
+    let more = vec![
+        Field::text("vpcSubnetRange", "Network")
+            .hint("The addresses of the cluster, such as 172.20.0.0/20. The default range if empty."),
+        Field::text("dbInstanceType", "Database")
+            .hint("The machine type of the cluster's database. The default type if empty."),
+    ];
+    let form = Form { more, ..Form::new(visit.link("/clusters"), "Create cluster", fields) };
+    let lead = "A cluster is separate infrastructure for deployments that must not share any.";
+    visit.ask("Create a cluster", ("Clusters", "/clusters"), lead, form).await
 }
 
-/// Creates one. What the form leaves open is what the provider suggests.
-pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
-    let sent = visit.form();
+/// What the form says. What it leaves open is what the provider suggests.
+fn new_cluster(sent: &Params, providers: &[ClusterOptions]) -> Result<OneOf<CreateClusterRequest>> {
     let (provider, region) = sent.get("region").split_once('/').unwrap_or_default();
-    let providers = providers(visit).await?;
-    let Some(of) = providers.iter().find(|of| of.provider.as_str() == provider) else {
-        let field = podium_api::FieldError::new("region", "value", "is not one of the offered regions");
-        let message = "The cluster was not created.".to_owned();
-        return new(visit, Some(Problem { status: 400, message, fields: vec![field] })).await;
-    };
-    let mut body: Map<String, Value> = Map::new();
-    let mut put =
-        |name: &str, value: Option<&str>| body.extend(value.map(|value| (name.to_owned(), json!(value))));
-    put("type", Some("DEDICATED"));
-    put("name", Some(sent.get("name").trim()));
-    put("cloudProvider", Some(provider));
-    put("region", Some(region));
-    put(
-        "drRegion",
-        sent.filled("drRegion").map(|place| place.split_once('/').map_or(place, |(_, region)| region)),
-    );
-    put("vpcSubnetRange", sent.filled("vpcSubnetRange").or(Some(&of.default_vpc_subnet_range)));
-    put("podSubnetRange", of.default_pod_subnet_range.as_deref());
-    put("serviceSubnetRange", of.default_service_subnet_range.as_deref());
-    put("servicePeeringRange", of.default_service_peering_range.as_deref());
-    put("dbInstanceType", sent.filled("dbInstanceType"));
-    match visit.calls().change::<clusters::Create>(visit.here(), body, None).await {
-        Ok(made) => Answer::redirect(visit.link(&format!("/clusters/{}?done=created", made.value.id))),
-        Err(problem) => new(visit, Some(problem)).await,
-    }
+    let of = providers.iter().find(|of| of.provider.as_str() == provider);
+    let unknown = || Problem::in_field("region", "value", "is not one of the offered regions");
+    let of = of.ok_or_else(unknown)?;
+    let dr_region = sent.filled("drRegion");
+    let dr_region = dr_region.map(|place| place.split_once('/').map_or(place, |(_, region)| region));
+    let range = sent.filled("vpcSubnetRange").unwrap_or(&of.default_vpc_subnet_range);
+    let mut body: CreateClusterRequest = least(json!({
+        "cloudProvider": of.provider,
+        "name": sent.text("name"),
+        "region": region,
+        "type": ClusterType::Dedicated,
+        "vpcSubnetRange": range,
+    }))?;
+    body.db_instance_type = sent.filled("dbInstanceType").map(str::to_owned);
+    body.dr_region = dr_region.map(str::to_owned);
+    body.pod_subnet_range.clone_from(&of.default_pod_subnet_range);
+    body.service_subnet_range.clone_from(&of.default_service_subnet_range);
+    body.service_peering_range.clone_from(&of.default_service_peering_range);
+    Ok(OneOf(body))
+}
+
+/// Creates one.
+pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
+    let body = new_cluster(visit.form(), &providers(visit).await?)?;
+    let made = visit.change::<clusters::Create>(visit.here(), body).await?;
+    visit.go(format!("/clusters/{}?done=created", made.id))
 }

@@ -103,8 +103,7 @@ struct ErrorRow {
 
 /// The page, which does not wait for Airflow unless it is told to.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "dags").await?;
+    let (of, head) = Head::read(visit, id, "dags").await?;
     let waits = visit.query().is_on("now");
     let list = if waits { Some(ask(visit, &of, &head.href).await) } else { None };
     let page = DagsPage {
@@ -165,7 +164,7 @@ async fn list(visit: &OrganizationVisit<'_>, of: &Deployment, href: &str) -> Res
     )
     .await;
     let Dags { mut dags, total_entries } = dags?;
-    dags.truncate(usize::try_from(PAGE).unwrap_or_default());
+    dags.truncate(PAGE as usize);
     dags.retain(|dag| !dag.dag_id.is_empty() && dag.dag_id.chars().count() <= LONGEST_ID);
     let ids: Vec<&str> = dags.iter().map(|dag| dag.dag_id.as_str()).collect();
     let mut notes = Vec::new();

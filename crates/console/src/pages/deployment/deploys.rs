@@ -4,16 +4,16 @@ pub(crate) mod compare;
 
 use askama::Template;
 use podium_api::deploy_reports::{self, ReportedChanges};
-use podium_api::deploys::{self, Deploy};
+use podium_api::deploys::{self, Deploy, DeployRollbackRequest, ListDeploys};
 use podium_api::enums::DeployStatus;
 use podium_api::path::OfDeploy;
 use podium_api::{DeployId, DeploymentId};
-use serde_json::json;
 
 use super::Head;
 use crate::answer::{Answer, Result};
 use crate::form::Choice;
-use crate::list::{Cell, Empty, Pager, Row, Table};
+use crate::list::{Cell, Row, Table};
+use crate::pages::plans::{self, planned};
 use crate::shell::Shell;
 use crate::view::{self, Html};
 use crate::visit::OrganizationVisit;
@@ -60,9 +60,9 @@ struct Changes {
 
 /// The deploys of a deployment, the newest first.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "deploys").await?;
-    let found = visit.list::<deploys::List>(visit.deployment(id), &[]).await?;
+    let (of, head) = Head::read(visit, id, "deploys").await?;
+    let query = ListDeploys { page: visit.page() };
+    let found = visit.calls().find::<deploys::List>(visit.deployment(id), query).await?;
     let row = |(at, deploy): (usize, &Deploy)| {
         let shown = row(visit, &head, deploy, of.dag_tarball_version.as_deref());
         let is_live = |deploy: &&Deploy| deploy.status == DeployStatus::Deployed;
@@ -72,14 +72,10 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
         };
         Row { actions: before.map(compare).into_iter().collect(), ..shown }
     };
-    let rows: Vec<Row> = found.deploys.iter().enumerate().map(row).collect();
-    let pager = Pager::new(visit, rows.len(), found.total_count);
-    let empty = Empty {
-        title: "No deploys yet",
-        text: "Deploy a folder with DAGs from the command line:",
-        command: format!("podium deploy FOLDER --deployment {}", of.name),
-    };
-    let columns = vec!["Deploy", "State", "By", "Commit", "Created"];
+    let columns = ["Deploy", "State", "By", "Commit", "Created"];
+    let table = Table::paged(visit, columns, found.deploys.iter().enumerate().map(row), found.total_count)
+        .or("No deploys yet", "Deploy a folder with DAGs from the command line:")
+        .with_command(format!("podium deploy FOLDER --deployment {}", of.name));
     let newest: Vec<String> = found
         .deploys
         .iter()
@@ -91,7 +87,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
     let page = DeploysPage {
         from: compare::choices(visit, &found.deploys, from),
         to: compare::choices(visit, &found.deploys, to),
-        table: Table { columns, rows, pager, empty },
+        table,
         shell: &head.shell,
         head: &head,
     };
@@ -107,16 +103,13 @@ fn row(visit: &OrganizationVisit<'_>, head: &Head, of: &Deploy, running: Option<
         (false, description) => description.clone().unwrap_or_default(),
     };
     let commit = of.git.as_ref().map(|git| git.commit_sha.chars().take(10).collect::<String>());
-    Row {
-        cells: vec![
-            Cell::named(name(of), format!("{}/deploys/{}", head.href, of.id), sub),
-            view::deploy_status(of.status).into(),
-            view::subject(of.created_by_subject.as_ref()).into(),
-            Cell::Mono(commit.unwrap_or_default()),
-            view::time(of.created_at, visit.visit.now).into(),
-        ],
-        actions: Vec::new(),
-    }
+    Row::of(vec![
+        Cell::named(name(of), format!("{}/deploys/{}", head.href, of.id), sub),
+        view::deploy_status(of.status).into(),
+        view::subject(of.created_by_subject.as_ref()).into(),
+        Cell::Mono(commit.unwrap_or_default()),
+        view::time(of.created_at, visit.visit.now).into(),
+    ])
 }
 
 fn name(of: &Deploy) -> String {
@@ -126,11 +119,10 @@ fn name(of: &Deploy) -> String {
 
 /// One deploy, with what came of it.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId, deploy_id: DeployId) -> Result {
-    let (deployment, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &deployment, "deploys").await?;
-    let path = OfDeploy { organization_id: visit.organization_id, deployment_id: id, deploy_id };
-    let of = visit.calls().get::<deploys::Get>(path, &[]).await?;
-    let report = visit.calls().get::<deploy_reports::Get>(path, &[]).await.ok();
+    let (deployment, head) = Head::read(visit, id, "deploys").await?;
+    let path: OfDeploy = (visit.organization_id, id, deploy_id).into();
+    let of = visit.calls().get::<deploys::Get>(path).await?;
+    let report = visit.calls().get::<deploy_reports::Get>(path).await.ok();
     let is_running =
         of.dag_tarball_version.is_some() && of.dag_tarball_version == deployment.dag_tarball_version;
     let can_roll_back = of.status == DeployStatus::Deployed
@@ -161,7 +153,7 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId, deploy
         status: view::deploy_status(of.status),
         rollout: report.as_ref().map(|report| view::rollout_state(report.state)),
         reason: report.as_ref().and_then(|report| report.reason.clone()),
-        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        facts: view::facts(facts),
         commit_url: commit_url.filter(|url| url.starts_with("https://") || url.starts_with("http://")),
         created: view::time(of.created_at, visit.visit.now),
         changes: changes.unwrap_or_default(),
@@ -190,16 +182,9 @@ pub(crate) async fn roll_back(
     id: DeploymentId,
     deploy_id: DeployId,
 ) -> Result {
-    let path =
-        format!("/organizations/{}/deployments/{id}/deploys/{deploy_id}/rollback", visit.organization_id);
-    let call = json!({ "method": "POST", "path": path, "body": {} });
+    let path: OfDeploy = (visit.organization_id, id, deploy_id).into();
+    let call = planned::<deploys::Rollback>(path, DeployRollbackRequest { description: None }, None)?;
     let back = visit.link(&format!("/deployments/{id}/deploys/{deploy_id}"));
-    crate::pages::plans::show(
-        visit,
-        call,
-        "Roll back",
-        &back,
-        &visit.link(&format!("/deployments/{id}?done=rolled-back")),
-    )
-    .await
+    let then = visit.link(&format!("/deployments/{id}?done=rolled-back"));
+    plans::show(visit, call, "Roll back", (&back, &then)).await
 }

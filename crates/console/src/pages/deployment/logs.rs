@@ -4,7 +4,7 @@ pub(crate) mod histogram;
 mod lines;
 
 use askama::Template;
-use podium_api::deployment_logs::{self, DeploymentLogEntry};
+use podium_api::deployment_logs::{self, DeploymentLogEntry, GetDeploymentLogs};
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
 
@@ -78,16 +78,6 @@ impl Wanted {
         Self { sources, range, start, end, is_narrowed: window.is_some(), search: query.get("q").to_owned() }
     }
 
-    /// What is asked of the API, and more.
-    fn asked(&self, more: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
-        let mut asked: Vec<(&str, String)> =
-            self.sources.iter().map(|source| ("sources", source.as_str().to_owned())).collect();
-        asked.extend([("startDate", self.start.to_string()), ("endDate", self.end.to_string())]);
-        asked.extend((!self.search.is_empty()).then(|| ("searchText", self.search.clone())));
-        asked.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
-        asked
-    }
-
     /// Reads them, the newest first.
     async fn find(
         &self,
@@ -95,9 +85,23 @@ impl Wanted {
         id: DeploymentId,
         most: usize,
     ) -> Result<Vec<DeploymentLogEntry>> {
-        let asked = self.asked(&[("limit", &most.to_string())]);
-        let asked: Vec<(&str, &str)> = asked.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        Ok(visit.calls().get::<deployment_logs::Get>(visit.deployment(id), &asked).await?.results)
+        let most = u64::try_from(most).unwrap_or_default();
+        let query = GetDeploymentLogs {
+            sources: self.sources.clone(),
+            limit: most,
+            offset: 0,
+            range: self.range,
+            max_num_results: 10_000,
+            search_id: None,
+            search_text: self.search_text(),
+            start_date: Some(self.start),
+            end_date: Some(self.end),
+        };
+        Ok(visit.calls().find::<deployment_logs::Get>(visit.deployment(id), query).await?.results)
+    }
+
+    fn search_text(&self) -> Option<String> {
+        Some(self.search.clone()).filter(|search| !search.is_empty())
     }
 
     /// What a follower asks for.
@@ -119,8 +123,7 @@ fn window(visit: &OrganizationVisit<'_>, from: Timestamp, to: Timestamp) -> Stri
 
 /// The lines of a time range.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "logs").await?;
+    let (_, head) = Head::read(visit, id, "logs").await?;
     let wanted = Wanted::read(visit);
     let (entries, problem) = match wanted.find(visit, id, LINES).await {
         Ok(entries) => (entries, None),

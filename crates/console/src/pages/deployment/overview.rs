@@ -3,20 +3,21 @@
 use askama::Template;
 use podium_api::DeploymentId;
 use podium_api::enums::OperationState;
-use podium_api::operations;
+use podium_api::operations::{self, ListOperations};
+use podium_api::page::Page;
 
 use super::processes::Tree;
 use super::{Head, processes};
 use crate::answer::{Answer, Result};
-use crate::list::{Empty, Pager, Table};
-use crate::pages::operations::{OperationView, row};
+use crate::list::Table;
+use crate::pages::operations::{OperationView, table};
 use crate::shell::Shell;
 use crate::view;
 use crate::visit::OrganizationVisit;
 
 #[derive(Template)]
 #[template(path = "deployment/overview.html")]
-struct Page<'a> {
+struct OverviewPage<'a> {
     shell: &'a Shell,
     head: &'a Head,
     running: Vec<OperationView>,
@@ -30,13 +31,13 @@ struct Page<'a> {
 
 /// The overview.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "").await?;
-    let target = id.to_string();
-    let found = visit
-        .calls()
-        .get::<operations::List>(visit.here(), &[("targetIds", target.as_str()), ("limit", "20")])
-        .await?;
+    let (of, head) = Head::read(visit, id, "").await?;
+    let query = ListOperations {
+        target_ids: vec![id.id().into()],
+        page: Page::first(20),
+        ..ListOperations::default()
+    };
+    let found = visit.calls().find::<operations::List>(visit.here(), query).await?;
     let (running, ended): (Vec<_>, Vec<_>) = found.operations.iter().partition(|of| of.ended_at.is_none());
     let timeline = ended.into_iter().map(|of| {
         let class = match of.state {
@@ -64,14 +65,14 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
     for of in running {
         shown.push(OperationView::with_actions(visit, of).await);
     }
-    let page = Page {
+    let page = OverviewPage {
         shell: &head.shell,
         tree,
         running: shown,
         timeline: timeline.collect(),
-        facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+        facts: view::facts(facts),
         api_url: of.web_server_airflow_api_url.clone(),
-        id: target,
+        id: id.to_string(),
         head: &head,
     };
     Answer::page(&page)
@@ -79,20 +80,11 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
 
 /// The operations of a deployment.
 pub(crate) async fn operations(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "operations").await?;
-    let target = id.to_string();
-    let found = visit.list::<operations::List>(visit.here(), &[("targetIds", &target)]).await?;
-    let rows: Vec<_> = found.operations.iter().map(|of| row(visit, of)).collect();
-    let pager = Pager::new(visit, rows.len(), found.total_count);
-    let empty = Empty {
-        title: "No operations",
-        text: "Changes of this deployment are listed here.",
-        command: String::new(),
-    };
-    let columns = vec!["Operation", "State", "Started by", "Created", "Took"];
-    TabPage { shell: &head.shell, head: &head, lead: "", table: Table { columns, rows, pager, empty } }
-        .answer()
+    let (_, head) = Head::read(visit, id, "operations").await?;
+    let target_ids = vec![id.id().into()];
+    let query = ListOperations { target_ids, page: visit.page(), ..ListOperations::default() };
+    let table = table(visit, query).await?.or("No operations", "Changes of this deployment are listed here.");
+    TabPage { shell: &head.shell, head: &head, lead: "", table }.answer()
 }
 
 /// A tab with a table.

@@ -1,7 +1,9 @@
 //! The processes of a deployment, as a tree: observed at the moment, so that they come in after the page.
 
 use askama::Template;
-use podium_api::deployment_processes::{self, DeploymentProcess, DeploymentProcesses};
+use podium_api::deployment_processes::{
+    self, DeploymentProcess, DeploymentProcesses, ListDeploymentProcesses,
+};
 use podium_api::{DeploymentId, Timestamp};
 
 use crate::answer::{Answer, Result};
@@ -46,9 +48,9 @@ pub(crate) async fn part(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
 
 /// The processes as they are now, or why they cannot be observed.
 pub(super) async fn read(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Tree {
-    let id = id.to_string();
-    let query = [("deploymentIds", id.as_str())];
-    let found = visit.calls().get::<deployment_processes::List>(visit.here(), &query).await;
+    let query =
+        ListDeploymentProcesses { deployment_ids: vec![id.into()], ..ListDeploymentProcesses::default() };
+    let found = visit.calls().find::<deployment_processes::List>(visit.here(), query).await;
     match found.map(|mut page| page.deployment_processes.pop()) {
         Ok(Some(found)) => Tree::new(found, visit.visit.now),
         Ok(None) => Tree::default(),

@@ -1,17 +1,23 @@
 //! Settings of a deployment: what would this change do?
 
 use podium_api::DeploymentId;
-use podium_api::deployments::Deployment;
+use podium_api::deployments::{
+    self, Deployment, DeploymentEnvironmentVariable, DeploymentEnvironmentVariableRequest,
+    InstanceSpecRequest, UpdateDeploymentRequest,
+};
 use podium_api::enums::{Executor, SchedulerSize};
-use serde_json::{Map, Value, json};
+use podium_api::union::OneOf;
+use serde_json::json;
 
 use askama::Template;
 
 use super::Head;
 use super::calendar::{self, Day};
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
+use crate::calls::least;
 use crate::form::{Field, FieldKind, Form};
+use crate::pages::plans::{self, planned};
+use crate::params::Params;
 use crate::shell::Shell;
 use crate::view;
 use crate::visit::OrganizationVisit;
@@ -28,16 +34,9 @@ struct SettingsPage<'a> {
 }
 
 /// The form.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    id: DeploymentId,
-    problem: Option<Problem>,
-) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "settings").await?;
-    let status = problem.as_ref().map_or(200, |problem| problem.status);
-    let form = form(&head.href, &of);
-    let form = form.after(visit.form(), problem);
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
+    let (of, head) = Head::read(visit, id, "settings").await?;
+    let form = form(&head.href, &of).after(visit);
     let spec = of.scaling_spec.as_ref().and_then(|spec| spec.hibernation_spec.as_ref());
     let schedules = spec.and_then(|spec| spec.schedules.clone()).unwrap_or_default();
     let days = calendar::days(&schedules, visit.visit.now);
@@ -45,7 +44,7 @@ pub(crate) async fn show(
         (schedule.description.unwrap_or_default(), schedule.hibernate_at_cron, schedule.wake_at_cron)
     });
     let page = SettingsPage { shell: &head.shell, head: &head, form, schedules: schedules.collect(), days };
-    Answer::with_status(status, &page)
+    Answer::page(&page)
 }
 
 fn form(href: &str, of: &Deployment) -> Form {
@@ -94,95 +93,72 @@ fn form(href: &str, of: &Deployment) -> Form {
             .value(of.contact_emails.clone().unwrap_or_default().join(", "))
             .hint("E-mail addresses, separated by commas, that are notified of problems."),
     );
-    Form {
-        action: format!("{href}/settings"),
-        fields,
-        submit: "See what this changes".to_owned(),
-        cancel: href.to_owned(),
-        ..Form::default()
-    }
+    Form::new(format!("{href}/settings"), "See what this changes", fields).or(href.to_owned())
 }
 
 /// Plans the change, and shows what it would do.
 pub(crate) async fn plan(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
-    let (of, etag) = super::read(visit, id).await?;
-    let body = match changed(visit, &of) {
-        Ok(body) => body,
-        Err(problem) => return show(visit, id, Some(problem)).await,
-    };
-    let path = format!("/organizations/{}/deployments/{id}", visit.organization_id);
-    let call = json!({ "method": "POST", "path": path, "body": body, "ifMatch": etag });
+    let (of, version) = super::read(visit, id).await?;
     let back = visit.link(&format!("/deployments/{id}/settings"));
     let then = visit.link(&format!("/deployments/{id}?done=applied"));
-    match crate::pages::plans::show(visit, call, "Apply the change", &back, &then).await {
-        Err(problem) if problem.status < 500 => show(visit, id, Some(problem)).await,
-        shown => shown,
-    }
+    plan_change(visit, id, (changed(visit.form(), &of)?, version), (&back, &then)).await
+}
+
+/// Plans an update of the version that was read.
+pub(super) async fn plan_change(
+    visit: &OrganizationVisit<'_>,
+    id: DeploymentId,
+    (body, version): (UpdateDeploymentRequest, String),
+    ways: (&str, &str),
+) -> Result {
+    let call = planned::<deployments::Update>(visit.deployment(id), OneOf(body), Some(version))?;
+    plans::show(visit, call, "Apply the change", ways).await
 }
 
 /// The body of the update: the deployment as it is, with what the form says.
-fn changed(visit: &OrganizationVisit<'_>, of: &Deployment) -> Result<Map<String, Value>> {
-    let mut body = kept(of);
-    let sent = visit.form();
-    body.insert("name".to_owned(), json!(sent.get("name").trim()));
-    body.insert("description".to_owned(), json!(sent.get("description").trim()));
-    body.insert("executor".to_owned(), json!(sent.get("executor")));
-    body.insert("isCicdEnforced".to_owned(), json!(sent.is_on("isCicdEnforced")));
-    if of.scheduler_size.is_some() {
-        body.insert("schedulerSize".to_owned(), json!(sent.get("schedulerSize")));
-        body.insert("isHighAvailability".to_owned(), json!(sent.is_on("isHighAvailability")));
-    }
-    for (name, unit) in [("drainGraceSeconds", "seconds"), ("historyRetentionDays", "days")] {
-        if let Some(number) = sent.filled(name) {
-            let wrong = |_| {
-                let message = format!("must be a whole number of {unit}");
-                let field = podium_api::FieldError::new(name, "type", message);
-                Problem {
-                    status: 400,
-                    message: "The settings were not saved.".to_owned(),
-                    fields: vec![field],
-                }
-            };
-            body.insert(name.to_owned(), json!(number.parse::<u32>().map_err(wrong)?));
-        }
-    }
-    if let Some(cron) = sent.filled("cleanUpCron") {
-        body.insert("cleanUpCron".to_owned(), json!(cron.trim()));
-    }
-    let emails: Vec<&str> =
-        sent.get("contactEmails").split(',').map(str::trim).filter(|email| !email.is_empty()).collect();
-    body.insert("contactEmails".to_owned(), json!(emails));
-    Ok(body)
+fn changed(sent: &Params, of: &Deployment) -> Result<UpdateDeploymentRequest> {
+    let emails = sent.get("contactEmails").split(',').map(str::trim).filter(|email| !email.is_empty());
+    let kept = kept(of)?;
+    let has_size = of.scheduler_size.is_some();
+    Ok(UpdateDeploymentRequest {
+        name: sent.text("name"),
+        description: Some(sent.text("description")),
+        executor: sent.required("executor")?,
+        is_cicd_enforced: sent.is_on("isCicdEnforced"),
+        scheduler_size: if has_size { Some(sent.required("schedulerSize")?) } else { None },
+        is_high_availability: has_size.then(|| sent.is_on("isHighAvailability")),
+        drain_grace_seconds: sent.parsed("drainGraceSeconds")?,
+        history_retention_days: sent.parsed("historyRetentionDays")?,
+        clean_up_cron: sent.filled("cleanUpCron").map(str::to_owned),
+        contact_emails: Some(emails.map(str::to_owned).collect()),
+        ..kept
+    })
 }
 
 /// What an update has to repeat to keep it.
-pub(super) fn kept(of: &Deployment) -> Map<String, Value> {
-    let variables = of.environment_variables.iter().flatten().map(|variable| {
-        let value = if variable.is_secret { None } else { variable.value.clone() };
-        let mut request = json!({ "key": variable.key, "isSecret": variable.is_secret });
-        if let Some(value) = value {
-            request["value"] = json!(value);
-        }
-        request
-    });
-    let mut body = Map::new();
-    body.extend(of.kind.map(|kind| ("type".to_owned(), json!(kind))));
-    body.insert("name".to_owned(), json!(of.name));
-    body.insert("workspaceId".to_owned(), json!(of.workspace_id));
-    body.extend(of.description.as_ref().map(|text| ("description".to_owned(), json!(text))));
-    body.extend(of.executor.map(|executor| ("executor".to_owned(), json!(executor))));
-    body.insert("isCicdEnforced".to_owned(), json!(of.is_cicd_enforced));
-    body.insert("isDagDeployEnabled".to_owned(), json!(of.is_dag_deploy_enabled));
-    match of.scheduler_size {
-        Some(size) => {
-            body.insert("schedulerSize".to_owned(), json!(size));
-            body.insert("isHighAvailability".to_owned(), json!(of.is_high_availability.unwrap_or_default()));
-        }
-        None => {
-            let scheduler = json!({ "au": of.scheduler_au, "replicas": of.scheduler_replicas });
-            body.insert("scheduler".to_owned(), scheduler);
-        }
+pub(super) fn kept(of: &Deployment) -> Result<UpdateDeploymentRequest> {
+    let variable = |of: &DeploymentEnvironmentVariable| DeploymentEnvironmentVariableRequest {
+        key: of.key.clone(),
+        value: of.value.clone().filter(|_| !of.is_secret),
+        is_secret: of.is_secret,
+    };
+    let has_size = of.scheduler_size.is_some();
+    let mut body: UpdateDeploymentRequest = least(json!({
+        "name": of.name,
+        "workspaceId": of.workspace_id,
+        "executor": of.executor,
+        "isCicdEnforced": of.is_cicd_enforced,
+        "isDagDeployEnabled": of.is_dag_deploy_enabled,
+        "environmentVariables": [],
+    }))?;
+    body.kind = of.kind;
+    body.description.clone_from(&of.description);
+    body.scheduler_size = of.scheduler_size;
+    body.is_high_availability = has_size.then(|| of.is_high_availability.unwrap_or_default());
+    if !has_size {
+        body.scheduler =
+            Some(InstanceSpecRequest { au: of.scheduler_au, replicas: Some(of.scheduler_replicas) });
     }
-    body.insert("environmentVariables".to_owned(), variables.collect());
-    body
+    body.environment_variables = of.environment_variables.iter().flatten().map(variable).collect();
+    Ok(body)
 }

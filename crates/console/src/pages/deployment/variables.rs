@@ -1,18 +1,18 @@
 //! Variables and connections of a deployment, and where each value comes from.
 
-use podium_api::deployments::Deployment;
+use podium_api::DeploymentId;
+use podium_api::deployments::{self, Deployment, DeploymentEnvironmentVariableRequest};
 use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
-use podium_api::environment_objects::{self, EnvironmentObject};
-use podium_api::{DeploymentId, deployments};
-use serde_json::{Value, json};
+use podium_api::environment_objects::{self, EnvironmentObject, ListEnvironmentObjects};
+use podium_api::page::{MAX_LIMIT, Page};
 
 use askama::Template;
 
 use super::Head;
+use super::settings::{kept, plan_change};
 use crate::answer::{Answer, Result};
-use crate::calls::Problem;
 use crate::form::{Field, FieldKind, Form};
-use crate::list::{Cell, Empty, Row, Table};
+use crate::list::{Cell, Row, Table};
 use crate::shell::Shell;
 use crate::view;
 use crate::visit::OrganizationVisit;
@@ -29,53 +29,46 @@ struct VariablesPage<'a> {
 }
 
 /// What the deployment has: its own variables, and the objects that reach it.
-pub(crate) async fn show(
-    visit: &OrganizationVisit<'_>,
-    id: DeploymentId,
-    problem: Option<Problem>,
-) -> Result {
-    let (of, _) = super::read(visit, id).await?;
-    let head = Head::new(visit, &of, "variables").await?;
-    let status = problem.as_ref().map_or(200, |problem| problem.status);
+pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
+    let (of, head) = Head::read(visit, id, "variables").await?;
     let may_change = visit.calls().may::<deployments::Update>(visit.deployment(id)).await;
-    let target = id.to_string();
-    let query = [("deploymentId", target.as_str()), ("resolveLinked", "true"), ("limit", "1000")];
-    let objects = visit.calls().get::<environment_objects::List>(visit.here(), &query).await;
-    let objects = objects.map(|page| page.environment_objects).unwrap_or_default();
-    let mut rows: Vec<Row> = own_rows(visit, &of);
-    rows.extend(objects.iter().map(|object| object_row(visit, object)));
-    let own = of.environment_variables.iter().flatten().map(|variable| variable.key.clone()).collect();
-    let empty = Empty {
-        title: "No variables and no connections",
-        text: "Set a variable below, or create an environment object that is linked to this deployment.",
-        command: String::new(),
+    let query = ListEnvironmentObjects {
+        deployment_id: Some(id.into()),
+        resolve_linked: Some(true),
+        page: Page::first(MAX_LIMIT),
+        ..ListEnvironmentObjects::default()
     };
-    let form = may_change.then(|| form(&head.href).after(visit.form(), problem));
-    let columns = vec!["Key", "Kind", "Value", "Comes from", "Changed"];
+    let objects = visit.calls().find::<environment_objects::List>(visit.here(), query).await;
+    let objects = objects.map(|page| page.environment_objects).unwrap_or_default();
+    let rows = own_rows(visit, &of).into_iter().chain(objects.iter().map(|object| object_row(visit, object)));
+    let table = Table::whole(["Key", "Kind", "Value", "Comes from", "Changed"], rows).or(
+        "No variables and no connections",
+        "Set a variable below, or create an environment object that is linked to this deployment.",
+    );
+    let own = of.environment_variables.iter().flatten().filter(|_| may_change);
+    let own = own.map(|variable| variable.key.clone()).collect();
+    let form = may_change.then(|| form(&head.href).after(visit));
     let remove = format!("{}/variables/remove", head.href);
-    let own = if may_change { own } else { Vec::new() };
-    let table = Table { columns, rows, pager: None, empty };
-    Answer::with_status(status, &VariablesPage { shell: &head.shell, head: &head, table, form, remove, own })
+    Answer::page(&VariablesPage { shell: &head.shell, head: &head, table, form, remove, own })
 }
 
 fn own_rows(visit: &OrganizationVisit<'_>, of: &Deployment) -> Vec<Row> {
     let variables = of.environment_variables.iter().flatten();
-    let row = |variable: &deployments::DeploymentEnvironmentVariable| Row {
-        cells: vec![
+    let row = |variable: &deployments::DeploymentEnvironmentVariable| {
+        Row::of(vec![
             Cell::Mono(variable.key.clone()),
-            "Environment variable".to_owned().into(),
+            "Environment variable".into(),
             shown(variable.is_secret, variable.value.as_deref()),
-            "This deployment".to_owned().into(),
+            "This deployment".into(),
             view::time(variable.updated_at, visit.visit.now).into(),
-        ],
-        actions: Vec::new(),
+        ])
     };
     variables.map(row).collect()
 }
 
 /// A value; a secret is never shown.
 fn shown(is_secret: bool, value: Option<&str>) -> Cell {
-    if is_secret { "secret".to_owned().into() } else { Cell::Mono(value.unwrap_or_default().to_owned()) }
+    if is_secret { "secret".into() } else { Cell::Mono(value.unwrap_or_default().to_owned()) }
 }
 
 fn object_row(visit: &OrganizationVisit<'_>, of: &EnvironmentObject) -> Row {
@@ -99,52 +92,35 @@ fn object_row(visit: &OrganizationVisit<'_>, of: &EnvironmentObject) -> Row {
         Some(id) => Cell::link(of.object_key.clone(), visit.link(&format!("/environment/{id}"))),
         None => Cell::Mono(of.object_key.clone()),
     };
-    let changed = of.updated_at.map(|at| view::time(at, visit.visit.now).into());
-    let cells = vec![
+    Row::of(vec![
         key,
         view::words(of.object_type.as_str()).into(),
         value,
-        from.to_owned().into(),
-        changed.unwrap_or_else(|| String::new().into()),
-    ];
-    Row { cells, actions: Vec::new() }
+        from.into(),
+        of.updated_at.map(|at| view::time(at, visit.visit.now)).into(),
+    ])
 }
 
 fn form(href: &str) -> Form {
-    Form {
-        action: format!("{href}/variables"),
-        fields: vec![
-            Field::text("key", "Name").required(),
-            Field::text("value", "Value").of(FieldKind::Area),
-            Field::check("isSecret", "Secret", false)
-                .hint("A secret is encrypted, and its value is never shown again."),
-        ],
-        submit: "See what this changes".to_owned(),
-        ..Form::default()
-    }
+    let fields = vec![
+        Field::text("key", "Name").required(),
+        Field::text("value", "Value").of(FieldKind::Area),
+        Field::check("isSecret", "Secret", false)
+            .hint("A secret is encrypted, and its value is never shown again."),
+    ];
+    Form::new(format!("{href}/variables"), "See what this changes", fields)
 }
 
 /// Plans to set a variable, or to remove one.
 pub(crate) async fn change(visit: &OrganizationVisit<'_>, id: DeploymentId, removes: bool) -> Result {
-    let (of, etag) = super::read(visit, id).await?;
+    let (of, version) = super::read(visit, id).await?;
     let sent = visit.form();
-    let key = sent.get("key").trim();
-    let mut body = super::settings::kept(&of);
-    let variables = body.get_mut("environmentVariables").and_then(Value::as_array_mut);
-    if let Some(variables) = variables {
-        variables.retain(|variable| variable["key"] != key);
-        if !removes {
-            variables
-                .push(json!({ "key": key, "value": sent.get("value"), "isSecret": sent.is_on("isSecret") }));
-        }
-    }
-    let path = format!("/organizations/{}/deployments/{id}", visit.organization_id);
-    let call = json!({ "method": "POST", "path": path, "body": body, "ifMatch": etag });
+    let key = sent.text("key");
+    let mut body = kept(&of)?;
+    body.environment_variables.retain(|variable| variable.key != key);
+    let (value, is_secret) = (Some(sent.get("value").to_owned()), sent.is_on("isSecret"));
+    let set = DeploymentEnvironmentVariableRequest { key, value, is_secret };
+    body.environment_variables.extend((!removes).then_some(set));
     let page = visit.link(&format!("/deployments/{id}/variables"));
-    match crate::pages::plans::show(visit, call, "Apply the change", &page, &format!("{page}?done=applied"))
-        .await
-    {
-        Err(problem) if problem.status < 500 => show(visit, id, Some(problem)).await,
-        shown => shown,
-    }
+    plan_change(visit, id, (body, version), (&page, &format!("{page}?done=applied"))).await
 }

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use podium_api::WorkspaceId;
-use podium_api::deployments::{self, Deployment};
-use serde_json::{Value, json};
+use podium_api::deployments::{self, Deployment, ListDeployments, OverrideDeploymentHibernationBody};
+use podium_api::page::Page;
+use podium_api::path::OfDeployment;
+use podium_api::plans::PlannedCall;
+use podium_api::{Named, Nothing, Patch, WorkspaceId};
 
 use crate::answer::Result;
 use crate::calls::Problem;
-use crate::pages::plans::{self, Ways};
+use crate::list::readable;
+use crate::pages::plans::{self, Ways, planned};
 use crate::visit::OrganizationVisit;
 
 /// How many are changed at once: one page of the list.
@@ -44,15 +47,14 @@ pub(crate) async fn plan(visit: &OrganizationVisit<'_>) -> Result {
     if chosen.len() > MOST {
         return Err(Problem::new(400, format!("At most {MOST} deployments are changed at once.")));
     }
-    let mut query: Vec<(&str, &str)> = chosen.iter().map(|id| ("deploymentIds", *id)).collect();
-    query.extend([("sorts", "name:asc"), ("limit", "100")]);
-    let found = visit.calls().get::<deployments::List>(visit.here(), &query).await?.deployments;
-    let read = found.into_iter().filter_map(|shown| shown.into_value().ok());
-    let call = |of: Deployment| {
-        let path = format!("/organizations/{}/deployments/{}", visit.organization_id, of.id);
-        (Some(of.name), call(sent.get("action"), &path))
+    let query = ListDeployments {
+        deployment_ids: chosen.iter().map(|id| Named::from(*id)).collect(),
+        page: Page::first(100).sorted_by("name"),
+        ..ListDeployments::default()
     };
-    let calls: Vec<_> = read.map(call).collect();
+    let found = visit.calls().find::<deployments::List>(visit.here(), query).await?;
+    let call = |of: Deployment| Ok((Some(of.name), call(sent.get("action"), visit.deployment(of.id))?));
+    let calls = readable(found.deployments).into_iter().map(call).collect::<Result<Vec<_>>>()?;
     if calls.len() < chosen.len() {
         return Err(Problem::new(404, "Some of these deployments are gone: go back, and select again."));
     }
@@ -62,11 +64,13 @@ pub(crate) async fn plan(visit: &OrganizationVisit<'_>) -> Result {
         .await
 }
 
-fn call(action: &str, path: &str) -> Value {
-    match action {
-        "delete" => json!({ "method": "DELETE", "path": path }),
-        _ => {
-            json!({ "method": "POST", "path": format!("{path}/hibernation-override"), "body": { "isHibernating": action == "hibernate" } })
-        }
+fn call(action: &str, path: OfDeployment) -> Result<PlannedCall> {
+    if action == "delete" {
+        return planned::<deployments::Delete>(path, Nothing, None);
     }
+    let body = OverrideDeploymentHibernationBody {
+        is_hibernating: Patch::Set(action == "hibernate"),
+        override_until: None,
+    };
+    planned::<deployments::OverrideHibernation>(path, body, None)
 }

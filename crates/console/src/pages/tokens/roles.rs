@@ -2,11 +2,10 @@
 
 use podium_api::TokenId;
 use podium_api::enums::{OrganizationRole, TokenEntity, TokenScope, WorkspaceRoleName};
-use podium_api::path::OfToken;
-use podium_api::tokens::{self, ApiToken, ApiTokenRole};
-use serde_json::{Value, json};
+use podium_api::tokens::{self, ApiToken, ApiTokenRole, UpdateApiTokenRolesRequest};
+use serde_json::json;
 
-use crate::answer::{Answer, Result};
+use crate::answer::Result;
 use crate::calls::Problem;
 use crate::form::Choice;
 use crate::pages::deployments::workspace_choices;
@@ -55,12 +54,7 @@ fn offered(entity_type: TokenEntity, entity_id: &str) -> Vec<ApiTokenRole> {
 }
 
 impl RolesForm {
-    pub(super) async fn new(
-        visit: &OrganizationVisit<'_>,
-        of: &ApiToken,
-        version: String,
-        problem: Option<Problem>,
-    ) -> Self {
+    pub(super) async fn new(visit: &OrganizationVisit<'_>, of: &ApiToken, version: String) -> Self {
         let spaces = workspace_choices(visit).await.unwrap_or_default();
         let held: Vec<&ApiTokenRole> = of.roles.iter().flatten().collect();
         let primary = match of.scope {
@@ -98,7 +92,7 @@ impl RolesForm {
             version,
             more: more.collect(),
             held: held.iter().map(row).collect(),
-            problem,
+            problem: visit.problem.clone(),
         }
     }
 }
@@ -118,16 +112,10 @@ fn place(of: &ApiTokenRole, spaces: &[(String, String)]) -> String {
 
 /// Changes the roles.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
-    let path = OfToken { organization_id: visit.organization_id, token_id };
     let chosen = visit.form().all("roles").filter(|value| !value.is_empty());
-    let roles: std::result::Result<Vec<Value>, _> = chosen.map(serde_json::from_str).collect();
-    let Ok(roles) = roles else {
-        let problem = Problem::new(400, "The form could not be read: open its page again.");
-        return super::show(visit, token_id, Some(problem)).await;
-    };
-    let version = visit.form().filled("version").map(str::to_owned);
-    match visit.calls().change::<tokens::UpdateRoles>(path, json!({ "roles": roles }), version).await {
-        Ok(_) => Answer::redirect(visit.link(&format!("/tokens/{token_id}?done=saved"))),
-        Err(problem) => super::show(visit, token_id, Some(problem)).await,
-    }
+    let roles: serde_json::Result<Vec<ApiTokenRole>> = chosen.map(serde_json::from_str).collect();
+    let unreadable = |_| Problem::new(400, "The form could not be read: open its page again.");
+    let body = UpdateApiTokenRolesRequest { roles: roles.map_err(unreadable)? };
+    visit.change::<tokens::UpdateRoles>(visit.at(token_id), body).await?;
+    visit.go(format!("/tokens/{token_id}?done=saved"))
 }

@@ -25,32 +25,10 @@ const MASK: &str = "30";
 /// Arguments of the network stack: outgoing connections only. The machine's loopback interface cannot be reached at any
 /// address, and nothing that listens inside can be reached from outside.
 const TOLD: &[&str] = &[
-    "--foreground",
-    "--quiet",
+    "--foreground --quiet --config-net --no-map-gw --no-dhcp --no-dhcpv6 --no-ndp --no-ra",
+    "--tcp-ports none --udp-ports none --tcp-ns none --udp-ns none",
     // Tasks may outlive the process that made their network.
     "--no-netns-quit",
-    "--config-net",
-    "--ns-ifname",
-    INTERFACE,
-    "--address",
-    ADDRESS,
-    "--netmask",
-    MASK,
-    "--gateway",
-    GATEWAY,
-    "--no-map-gw",
-    "--tcp-ports",
-    "none",
-    "--udp-ports",
-    "none",
-    "--tcp-ns",
-    "none",
-    "--udp-ns",
-    "none",
-    "--no-dhcp",
-    "--no-dhcpv6",
-    "--no-ndp",
-    "--no-ra",
 ];
 
 /// Where the network stack finds the device that its interface is made with.
@@ -101,7 +79,9 @@ impl Uplink {
                 tokio::spawn(relay(socket, forward));
             }
             let mut stack = Command::new(&self.pasta);
-            let mut stack = stack.args(TOLD).arg(self.holder.to_string()).kill_on_drop(true).spawn()?;
+            stack.args(TOLD.iter().flat_map(|told| told.split(' '))).args(["--ns-ifname", INTERFACE]);
+            stack.args(["--address", ADDRESS, "--netmask", MASK, "--gateway", GATEWAY]);
+            let mut stack = stack.arg(self.holder.to_string()).kill_on_drop(true).spawn()?;
             let status = stack.wait().await?;
             Ok(format!("{} exited: {status}", self.pasta.display()))
         })

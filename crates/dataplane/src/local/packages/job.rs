@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use podium_airflow::settings::{Variables, marker};
 use podium_api::{DeploymentId, Id};
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
+use crate::local::command::Group;
 use crate::local::isolation::Isolation;
 use crate::local::trees::Walk;
 
@@ -104,7 +104,7 @@ impl Job<'_> {
         command.process_group(0);
         let mut command = tokio::process::Command::from(command);
         let mut child = command.kill_on_drop(true).spawn()?;
-        let group = Group(child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())));
+        let group = Group::of(&child);
         let mut output = child.stderr.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
         let deadline = Instant::now() + LONGEST;
         let mut next_check = Instant::now() + PAUSE;
@@ -217,17 +217,6 @@ pub(super) fn certificates() -> Vec<std::path::PathBuf> {
 pub(super) fn find_links(variable: Option<&OsStr>) -> Vec<OsString> {
     let links = variable.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b',');
     links.filter(|link| !link.is_empty()).map(|link| OsStr::from_bytes(link).to_owned()).collect()
-}
-
-/// A process group that is killed when it is dropped.
-struct Group(Option<Pid>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
 }
 
 /// The end of an output.

@@ -306,7 +306,7 @@ on_both_engines! {
         let cookie = signed_in(&app, &app.owner).await;
         let path = format!("{PAGE}?code={}", started["userCode"].as_str().unwrap());
         let page = visit(&app, &path, &cookie).await.text();
-        assert!(!page.contains("<script>") && page.contains("&lt;script&gt;") && page.contains("{{form-token}}"), "{page}");
+        assert!(!page.contains("<script>") && page.contains("&#60;script&#62;") && page.contains("{{form-token}}"), "{page}");
         let stored = started["deviceCode"].as_str().unwrap();
         let hash = podium_app::secrets::sha256_hex(stored.as_bytes());
         let body = json!({ "deviceCode": hash });

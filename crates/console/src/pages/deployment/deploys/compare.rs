@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use podium_api::deploy_reports::{self, DeployReport, ReportedChanges};
-use podium_api::deploys::{self, Deploy};
+use podium_api::deploys::{self, Deploy, ListDeploys};
 use podium_api::enums::{DeployReportState, DeployStatus};
+use podium_api::page::Page;
 use podium_api::path::OfDeploy;
 use podium_api::{DeployId, DeploymentId, Timestamp};
 
@@ -19,10 +20,10 @@ use crate::view::{self, Html};
 use crate::visit::{OrganizationVisit, id};
 
 /// How many of the newest deploys can be chosen from, and how many may lie between two that are compared.
-const CHOICES: &str = "200";
+const CHOICES: u32 = 200;
 const MOST_BETWEEN: usize = 40;
 /// How many further deploys are read at both ends: some may be created meanwhile, or in the same moment.
-const MARGIN: u64 = 10;
+const MARGIN: u32 = 10;
 
 #[derive(Template)]
 #[template(path = "deployment/compare.html")]
@@ -127,16 +128,10 @@ pub(super) fn choices(
 
 /// Compares two deploys, which the query names.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, deployment_id: DeploymentId) -> Result {
-    let (deployment, _) = crate::pages::deployment::read(visit, deployment_id).await?;
-    let head = Head::new(visit, &deployment, "deploys").await?;
+    let (deployment, head) = Head::read(visit, deployment_id, "deploys").await?;
     let (from, to) = (visit.query().get("from"), visit.query().get("to"));
-    let found = visit
-        .calls()
-        .get::<deploys::List>(
-            visit.deployment(deployment_id),
-            &[("limit", CHOICES), ("sorts", "createdAt:desc")],
-        )
-        .await?;
+    let query = ListDeploys { page: Page::first(CHOICES) };
+    let found = visit.calls().find::<deploys::List>(visit.deployment(deployment_id), query).await?;
     let (chosen, compared, problem) = match chosen(visit, deployment_id, (from, to)).await {
         Ok(chosen) => match compare(visit, deployment_id, found.total_count, &chosen).await {
             Ok(compared) => (Some(chosen), compared, None),
@@ -190,8 +185,8 @@ async fn chosen(
     (from, to): (&str, &str),
 ) -> Result<[Deploy; 2]> {
     let read = async |text: &str| {
-        let path = OfDeploy { organization_id: visit.organization_id, deployment_id, deploy_id: id(text)? };
-        visit.calls().get::<deploys::Get>(path, &[]).await
+        let path: OfDeploy = (visit.organization_id, deployment_id, id(text)?).into();
+        visit.calls().get::<deploys::Get>(path).await
     };
     let none = |problem: Problem| match problem.status {
         404 => Problem::new(404, "Choose two deploys of this deployment."),
@@ -208,10 +203,9 @@ async fn newest_first_from(
     total: u64,
     newer: Timestamp,
 ) -> Result<Vec<Deploy>> {
-    let page = async |offset: u64, limit: u64| {
-        let (offset, limit) = (offset.to_string(), limit.to_string());
-        let asked = [("offset", offset.as_str()), ("limit", &limit), ("sorts", "createdAt:desc")];
-        let found = visit.calls().get::<deploys::List>(visit.deployment(deployment_id), &asked).await?;
+    let page = async |offset: u64, limit: u32| {
+        let query = ListDeploys { page: Page { offset, ..Page::first(limit) } };
+        let found = visit.calls().find::<deploys::List>(visit.deployment(deployment_id), query).await?;
         Ok::<_, Problem>(found.deploys)
     };
     let (mut low, mut high) = (0, total);
@@ -222,8 +216,8 @@ async fn newest_first_from(
             _ => high = middle,
         }
     }
-    let between = u64::try_from(MOST_BETWEEN).unwrap_or_default();
-    page(low.saturating_sub(MARGIN), between + 2 * MARGIN).await
+    let between = u32::try_from(MOST_BETWEEN).unwrap_or_default();
+    page(low.saturating_sub(MARGIN.into()), between + 2 * MARGIN).await
 }
 
 async fn compare(
@@ -247,8 +241,8 @@ async fn compare(
     }
     let mut ran: Vec<DeployReport> = Vec::new();
     for of in newest_first[newer..=older].iter().rev() {
-        let path = OfDeploy { organization_id: visit.organization_id, deployment_id, deploy_id: of.id };
-        let report = visit.calls().get::<deploy_reports::Get>(path, &[]).await?;
+        let path: OfDeploy = (visit.organization_id, deployment_id, of.id).into();
+        let report = visit.calls().get::<deploy_reports::Get>(path).await?;
         ran.extend(Some(report).filter(|report| report.state == DeployReportState::Live));
     }
     // Each reports what it changed of what ran before it, so they are put together as they came into effect.

@@ -1,7 +1,7 @@
 //! How many lines were written when, and how serious they look. Counted after the page itself is there.
 
 use askama::Template;
-use podium_api::deployment_logs::{self, DeploymentLogCount, DeploymentLogCounts};
+use podium_api::deployment_logs::{self, CountDeploymentLogs, DeploymentLogCount, DeploymentLogCounts};
 use podium_api::{DeploymentId, Timestamp};
 
 use super::Wanted;
@@ -10,7 +10,7 @@ use crate::view;
 use crate::visit::OrganizationVisit;
 
 /// How many bars there are, and how high the highest is.
-const BARS: usize = 60;
+const BARS: u64 = 60;
 const HEIGHT: u64 = 48;
 
 /// What comes in after the page.
@@ -56,10 +56,15 @@ pub(crate) async fn part(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
 
 /// Counts what the page is about, lines that it does not show included.
 pub(super) async fn count(visit: &OrganizationVisit<'_>, id: DeploymentId, wanted: &Wanted) -> Histogram {
-    let bars = BARS.to_string();
-    let query = wanted.asked(&[("buckets", &bars)]);
-    let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    match visit.calls().get::<deployment_logs::Count>(visit.deployment(id), &query).await {
+    let query = CountDeploymentLogs {
+        sources: wanted.sources.clone(),
+        buckets: BARS,
+        range: wanted.range,
+        search_text: wanted.search_text(),
+        start_date: Some(wanted.start.into()),
+        end_date: Some(wanted.end.into()),
+    };
+    match visit.calls().find::<deployment_logs::Count>(visit.deployment(id), query).await {
         Ok(counts) => drawn(visit, &counts),
         Err(problem) => Histogram {
             problem: Some(format!("The lines could not be counted. {}", problem.message)),
