@@ -331,6 +331,7 @@ impl Client {
             message: of_airflow::reason(&bytes).unwrap_or_else(|| unexplained(status, &request_id)),
             request_id,
             status_code: status.as_u16(),
+            code: None,
             field_errors: None,
         });
         Err(Attempt { error: Error::Refused(body), was_sent: true, retry_after })

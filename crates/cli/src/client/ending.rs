@@ -207,6 +207,7 @@ mod tests {
             message: "No.".into(),
             request_id: "r1".into(),
             status_code,
+            code: None,
             field_errors: Some(vec![field]),
         };
         Error::Refused(body).into()
@@ -244,6 +245,7 @@ mod tests {
             message: "name must not be empty".into(),
             request_id: String::new(),
             status_code: 400,
+            code: None,
             field_errors: Some(vec![field]),
         };
         assert_eq!(Failed::from(body).text(), "podium: name must not be empty\n");
@@ -252,6 +254,7 @@ mod tests {
             message: "region is required; name is required".into(),
             request_id: String::new(),
             status_code: 400,
+            code: None,
             field_errors: Some(vec![field("region"), field("name")]),
         };
         let said = "podium: 2 fields are invalid\n  region: is required\n  name: is required\n";
