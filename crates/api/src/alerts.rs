@@ -204,7 +204,7 @@ impl SortKeys for AlertFiringSorts {
 
 /// Which firings to list; the newest come first unless the query sorts them otherwise.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListAlertFirings {
     /// The page.

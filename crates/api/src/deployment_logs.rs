@@ -60,7 +60,7 @@ impl LogLevel {
 
 /// What to follow.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FollowDeploymentLogs {
     /// The components whose lines are wanted.

@@ -28,7 +28,7 @@ impl SortKeys for DeploymentProcessesSorts {
 }
 
 /// Of which deployments to list the processes.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListDeploymentProcesses {
     /// Only of these.

@@ -73,7 +73,7 @@ endpoints! {
 
 /// How to delete a deployment.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteDeployment {
     /// Whether its running tasks may finish first, up to its drain grace.
@@ -90,7 +90,7 @@ impl SortKeys for DeploymentSorts {
 }
 
 /// Which deployments to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListDeployments {
     /// Only these.

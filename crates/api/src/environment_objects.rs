@@ -78,7 +78,7 @@ impl SortKeys for EnvironmentObjectSorts {
 
 /// Which environment objects to list.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListEnvironmentObjects {
     /// Only those of this workspace.

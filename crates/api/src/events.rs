@@ -61,7 +61,7 @@ fn default_limit() -> u32 {
 
 /// Which events to follow.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FollowEvents {
     /// Where to begin: a cursor of a list, or the id of an event. The header `Last-Event-ID` takes precedence. Without

@@ -51,7 +51,7 @@ impl SortKeys for OperationSorts {
 
 /// Which operations to list.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListOperations {
     /// Only those of these deployments and clusters.

@@ -189,7 +189,7 @@ pub struct UpdateOrganizationRequest {
 
 /// Which part of the audit log to export.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetAuditLogs {
     /// From when; the default is a day before `endDate`.

@@ -44,6 +44,12 @@ pub struct Page<K: SortKeys> {
     pub sorts: Sorts<K>,
 }
 
+impl<K: SortKeys> Default for Page<K> {
+    fn default() -> Self {
+        Self { offset: 0, limit: Limit::default(), sorts: Sorts::default() }
+    }
+}
+
 impl<K: SortKeys> Page<K> {
     /// The effective limit.
     pub fn limit(&self) -> u32 {

@@ -63,7 +63,7 @@ impl SortKeys for ApiTokenSorts {
 
 /// Which tokens to list.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListApiTokens {
     /// Only those that hold a role in this workspace.

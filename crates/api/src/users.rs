@@ -52,7 +52,7 @@ impl SortKeys for UserSorts {
 
 /// Which users to list.
 #[skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListUsers {
     /// Only those that hold a role in this workspace.

@@ -50,7 +50,7 @@ impl SortKeys for WorkspaceSorts {
 }
 
 /// Which workspaces to list.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListWorkspaces {
     /// Only these.

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use podium_api::{Endpoint, ErrorBody, Nothing, OperationId, Reply};
+use podium_api::{Endpoint, ErrorBody, OperationId, Reply};
 use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION,
 };
@@ -187,11 +187,6 @@ impl Client {
         let body = serde_json::from_slice(bytes)
             .map_err(|error| Error::Unexpected(format!("{} {}: {error}", call.method, call.path)))?;
         Ok(Fetched { body, etag, operation })
-    }
-
-    /// Sends a call whose response says nothing.
-    pub async fn send_for_nothing(&self, call: Call) -> Result<()> {
-        self.send::<Nothing>(call).await.map(drop)
     }
 
     /// Sends a call, and gives the headers and bytes of the response as they are.
