@@ -154,6 +154,7 @@ wire! {
     }
 
     /// Which firings to list; the newest come first unless the query sorts them otherwise.
+    #[derive(Default)]
     pub struct ListAlertFirings {
         /// The page.
         #[serde(flatten)]

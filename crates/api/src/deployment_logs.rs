@@ -56,6 +56,7 @@ impl LogLevel {
 
 wire! {
     /// What to follow.
+    #[derive(Default)]
     pub struct FollowDeploymentLogs {
         /// The components whose lines are wanted.
         #[schemars(length(min = 1))]

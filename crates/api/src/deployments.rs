@@ -68,6 +68,7 @@ endpoints! {
 
 wire! {
     /// How to delete a deployment.
+    #[derive(Default)]
     pub struct DeleteDeployment {
         /// Whether its running tasks may finish first, up to its drain grace.
         pub drain: Option<bool>,

@@ -436,6 +436,24 @@ wire_enum! {
     AlertFiringState { Firing = "FIRING", Resolved = "RESOLVED" }
     /// What an alert has found something about.
     AlertSubjectType { Deployment = "DEPLOYMENT", Dag = "DAG", Token = "TOKEN" }
+    /// Why a request was refused or failed, for programs. Each goes with one status; a status may have several.
+    ErrorCode {
+        Invalid = "invalid",
+        Hibernating = "hibernating",
+        Unauthenticated = "unauthenticated",
+        Forbidden = "forbidden",
+        NotFound = "not_found",
+        NotAllowed = "not_allowed",
+        Conflict = "conflict",
+        InProgress = "in_progress",
+        Gone = "gone",
+        PreconditionFailed = "precondition_failed",
+        TooLarge = "too_large",
+        DependsOnRefused = "depends_on_refused",
+        TooManyRequests = "too_many_requests",
+        Internal = "internal",
+        Unavailable = "unavailable",
+    }
     /// What has become of an event that is sent to a webhook.
     WebhookDeliveryState { Pending = "PENDING", Succeeded = "SUCCEEDED", Failed = "FAILED" }
 }

@@ -56,6 +56,7 @@ fn default_limit() -> u32 {
 
 wire! {
     /// Which events to follow.
+    #[derive(Default)]
     pub struct FollowEvents {
         /// Where to begin: a cursor of a list, or the id of an event. The header `Last-Event-ID` takes precedence. Without
         /// either and without `since`, only new events are sent.

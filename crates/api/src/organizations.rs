@@ -141,6 +141,7 @@ wire! {
     }
 
     /// Which part of the audit log to export.
+    #[derive(Default)]
     pub struct GetAuditLogs {
         /// From when; the default is a day before `endDate`.
         pub start_date: Option<Timestamp>,

@@ -6,6 +6,7 @@
 //! ([`output`], [`table`]), what was started ([`follow`], [`wait`], [`progress`]), names in a shell ([`completing`]) and how a command ends ([`ending`]).
 
 mod airflow;
+mod answer;
 mod browser;
 pub(crate) mod commands;
 pub(crate) mod completing;
@@ -23,6 +24,7 @@ mod planning;
 mod progress;
 mod project;
 mod session;
+mod streams;
 mod table;
 mod wait;
 
@@ -32,7 +34,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use commands::{
-    alerts, api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations,
+    On, alerts, api, audit, clusters, completion, contexts as context, dag_runs, dags, declarations,
     deployment_logs, deployments, deploys, dev, environment_objects, events, front_door, init, invites,
     login, manual, operations, organizations, plans, roles, teams, tokens, top, user_sessions, users,
     version, webhooks, workspaces,
@@ -58,17 +60,17 @@ pub(crate) enum Command {
     Apply(Box<plans::Apply>),
     Export(declarations::Export),
     /// Apache Airflow environments.
-    #[command(alias = "deployments")]
-    Deployment(Box<deployments::Deployments>),
+    #[command(alias = "deployments", after_help = deployments::EXAMPLES)]
+    Deployment(Box<On<deployments::Verb>>),
     /// Connections, variables and metrics exports for deployments.
-    #[command(alias = "environment-object")]
-    Env(Box<environment_objects::EnvironmentObjects>),
+    #[command(alias = "environment-object", after_help = environment_objects::EXAMPLES)]
+    Env(Box<On<environment_objects::Verb>>),
     /// Changes that take time: their progress and results.
-    #[command(alias = "operations")]
-    Operation(operations::Operations),
+    #[command(alias = "operations", after_help = operations::EXAMPLES)]
+    Operation(On<operations::Verb>),
     /// Events of the organization.
-    #[command(alias = "events")]
-    Event(events::Events),
+    #[command(alias = "events", after_help = events::EXAMPLES)]
+    Event(On<events::Verb>),
     /// DAGs of a deployment.
     #[command(alias = "dags")]
     Dag(dags::Dags),
@@ -76,40 +78,41 @@ pub(crate) enum Command {
     #[command(alias = "runs")]
     Run(dag_runs::Runs),
     /// Workspaces, which group deployments.
-    #[command(alias = "workspaces")]
-    Workspace(workspaces::Workspaces),
+    #[command(alias = "workspaces", after_help = workspaces::EXAMPLES)]
+    Workspace(On<workspaces::Verb>),
     /// Clusters that deployments run on.
-    #[command(alias = "clusters")]
-    Cluster(clusters::Clusters),
+    #[command(alias = "clusters", after_help = clusters::EXAMPLES)]
+    Cluster(On<clusters::Verb>),
     /// The organizations that you belong to.
-    #[command(alias = "organizations")]
-    Organization(organizations::Organizations),
+    #[command(alias = "organizations", after_help = organizations::EXAMPLES)]
+    Organization(On<organizations::Verb>),
     /// Users of the organization, and their roles.
-    #[command(alias = "users")]
-    User(users::Users),
+    #[command(alias = "users", after_help = users::EXAMPLES)]
+    User(On<users::Verb>),
     /// Invites to the organization.
-    #[command(alias = "invites")]
-    Invite(invites::Invites),
+    #[command(alias = "invites", after_help = invites::EXAMPLES)]
+    Invite(On<invites::Verb>),
     /// Teams of users, and their roles.
-    #[command(alias = "teams")]
-    Team(teams::Teams),
+    #[command(alias = "teams", after_help = teams::EXAMPLES)]
+    Team(On<teams::Verb>),
     /// Custom roles, and their permissions.
-    #[command(alias = "roles")]
-    Role(roles::Roles),
+    #[command(alias = "roles", after_help = roles::EXAMPLES)]
+    Role(On<roles::Verb>),
     /// API tokens, and tokens of remote agents.
-    #[command(alias = "tokens")]
-    Token(tokens::Tokens),
+    #[command(alias = "tokens", after_help = tokens::EXAMPLES)]
+    Token(On<tokens::Verb>),
     /// Your sessions.
-    #[command(alias = "sessions")]
-    Session(user_sessions::Sessions),
+    #[command(alias = "sessions", after_help = user_sessions::EXAMPLES)]
+    Session(On<user_sessions::Verb>),
     /// Webhooks, which receive events of the organization.
-    #[command(alias = "webhooks")]
-    Webhook(Box<webhooks::Webhooks>),
+    #[command(alias = "webhooks", after_help = webhooks::EXAMPLES)]
+    Webhook(Box<On<webhooks::Verb>>),
     /// Alert rules.
-    #[command(alias = "alerts")]
-    Alert(Box<alerts::Alerts>),
+    #[command(alias = "alerts", after_help = alerts::EXAMPLES)]
+    Alert(Box<On<alerts::Verb>>),
     /// The audit log.
-    Audit(audit::Audit),
+    #[command(after_help = audit::EXAMPLES)]
+    Audit(On<audit::Verb>),
     Api(api::Api),
     Version(version::Version),
     Completion(completion::Completion),
@@ -119,36 +122,13 @@ pub(crate) enum Command {
 
 /// Runs a command, says how it ended, and gives its exit code.
 pub(crate) fn run(command: Command) -> ExitCode {
-    finish(match command {
+    let work: Pin<Box<dyn Future<Output = Outcome>>> = match command {
         // What needs no server starts no runtime.
-        Command::Context(command) => command.run(),
-        Command::Init(command) => command.run(),
-        Command::Version(command) => command.run(),
-        Command::Completion(command) => command.run(),
-        Command::Manual(command) => command.run(),
-        command => block_on(carry_out(command)),
-    })
-}
-
-/// Says why a command failed, and gives its exit code.
-pub(crate) fn finish(done: Outcome) -> ExitCode {
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failed) => failed.report(),
-    }
-}
-
-/// Runs a future of a command on this thread.
-pub(crate) fn block_on(work: Pin<Box<dyn Future<Output = Outcome>>>) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(work);
-    // A thread that still waits for a name server or a line of input is not waited for.
-    runtime.shutdown_background();
-    done
-}
-
-fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
-    match command {
+        Command::Context(command) => return finish(command.run()),
+        Command::Init(command) => return finish(command.run()),
+        Command::Version(command) => return finish(command.run()),
+        Command::Completion(command) => return finish(command.run()),
+        Command::Manual(command) => return finish(command.run()),
         Command::Login(command) => Box::pin(command.run()),
         Command::Logout(command) => Box::pin(command.run()),
         Command::Whoami(command) => Box::pin(command.run()),
@@ -179,10 +159,23 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Command::Alert(command) => Box::pin(command.run()),
         Command::Audit(command) => Box::pin(command.run()),
         Command::Api(command) => Box::pin(command.run()),
-        Command::Context(_)
-        | Command::Init(_)
-        | Command::Version(_)
-        | Command::Completion(_)
-        | Command::Manual(_) => Box::pin(std::future::ready(Ok(()))),
+    };
+    finish(block_on(work))
+}
+
+/// Says why a command failed, and gives its exit code.
+pub(crate) fn finish(done: Outcome) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => failed.report(),
     }
+}
+
+/// Runs a future of a command on this thread.
+pub(crate) fn block_on(work: Pin<Box<dyn Future<Output = Outcome>>>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(work);
+    // A thread that still waits for a name server or a line of input is not waited for.
+    runtime.shutdown_background();
+    done
 }

@@ -1,6 +1,8 @@
 //! Calls: what is sent, put together piece by piece.
 
+use podium_api::enums::PlannedMethod;
 use podium_api::path::PathParams;
+use podium_api::plans::PlannedCall;
 use podium_api::{Access, Endpoint, Method, openapi::PREFIX};
 use reqwest::Method as HttpMethod;
 use serde::Serialize;
@@ -94,13 +96,24 @@ impl Call {
         }
     }
 
-    /// Adds a query; a list is a repeated key, and what is absent is left out.
+    /// Adds a query, in the place of what has the same names; a list is a repeated key, and what is absent is left out.
     pub fn query_params(mut self, query: &impl Serialize) -> Result<Self> {
-        let added = query_string(query)?;
-        if !self.query.is_empty() && !added.is_empty() {
-            self.query.push('&');
+        let Value::Object(fields) = to_value(query)? else { return Ok(self) };
+        let before = form_urlencoded::parse(self.query.as_bytes());
+        let kept = before.filter(|(name, _)| fields.get(&**name).is_none_or(Value::is_null));
+        let mut pairs = form_urlencoded::Serializer::new(String::new());
+        pairs.extend_pairs(kept);
+        for (name, value) in &fields {
+            let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+            for value in values {
+                match value {
+                    Value::Null => {}
+                    Value::String(text) => _ = pairs.append_pair(name, text),
+                    other => _ = pairs.append_pair(name, &other.to_string()),
+                }
+            }
         }
-        self.query.push_str(&added);
+        self.query = pairs.finish();
         Ok(self)
     }
 
@@ -124,15 +137,14 @@ impl Call {
     }
 
     /// The call as part of a plan.
-    pub fn planned(&self) -> Value {
-        let mut planned = serde_json::json!({ "method": self.method.as_str(), "path": self.target() });
-        if let Some(body) = self.body.as_deref().and_then(|body| serde_json::from_str(body).ok()) {
-            planned["body"] = body;
+    pub fn planned(&self) -> PlannedCall {
+        let is_removal = self.method == HttpMethod::DELETE;
+        PlannedCall {
+            method: if is_removal { PlannedMethod::Delete } else { PlannedMethod::Post },
+            path: self.target(),
+            body: self.body.as_deref().and_then(|body| serde_json::from_str(body).ok()),
+            if_match: self.if_match.clone(),
         }
-        if let Some(etag) = &self.if_match {
-            planned["ifMatch"] = etag.as_str().into();
-        }
-        planned
     }
 
     /// Whether it is a read.
@@ -156,23 +168,6 @@ impl Call {
 
 fn to_value(input: &impl Serialize) -> Result<Value> {
     serde_json::to_value(input).map_err(|error| Error::Invalid(error.to_string()))
-}
-
-/// Writes a query; a list is a repeated key.
-fn query_string(query: &impl Serialize) -> Result<String> {
-    let Value::Object(fields) = to_value(query)? else { return Ok(String::new()) };
-    let mut pairs = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in fields {
-        let values = if let Value::Array(list) = value { list } else { vec![value] };
-        for value in values {
-            match value {
-                Value::Null => {}
-                Value::String(text) => _ = pairs.append_pair(&name, &text),
-                other => _ = pairs.append_pair(&name, &other.to_string()),
-            }
-        }
-    }
-    Ok(pairs.finish())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Why a call did not succeed.
 
 use podium_api::ErrorBody;
+use podium_api::enums::ErrorCode;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -40,6 +41,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Why the server refused, for programs.
+    pub fn code(&self) -> Option<ErrorCode> {
+        if let Self::Refused(body) = self { Some(body.code()) } else { None }
+    }
+
     /// The status that the server answered with.
     pub fn status(&self) -> Option<u16> {
         match self {

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use podium_api::{Endpoint, ErrorBody, Nothing, OperationId, Reply};
+use podium_api::{Endpoint, ErrorBody, OperationId, Reply};
 use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION,
 };
@@ -189,11 +189,6 @@ impl Client {
         Ok(Fetched { body, etag, operation })
     }
 
-    /// Sends a call whose response says nothing.
-    pub async fn send_for_nothing(&self, call: Call) -> Result<()> {
-        self.send::<Nothing>(call).await.map(drop)
-    }
-
     /// Sends a call, and gives the headers and bytes of the response as they are.
     pub async fn send_for_bytes(&self, call: &Call) -> Result<(HeaderMap, Vec<u8>)> {
         let mut tries = 0;
@@ -331,6 +326,7 @@ impl Client {
             message: of_airflow::reason(&bytes).unwrap_or_else(|| unexplained(status, &request_id)),
             request_id,
             status_code: status.as_u16(),
+            code: None,
             field_errors: None,
         });
         Err(Attempt { error: Error::Refused(body), was_sent: true, retry_after })

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use podium_api::enums::ErrorCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use crate::{Attempt, Error};
@@ -51,12 +52,12 @@ impl Retry {
 fn is_worth_it(failed: &Attempt, is_repeatable: bool) -> bool {
     match &failed.error {
         Error::Unreachable { .. } => is_repeatable || !failed.was_sent,
-        Error::Refused(body) => match body.status_code {
+        Error::Refused(body) => match body.code() {
             // It was turned away at the door.
-            429 => true,
-            502..=504 => is_repeatable,
-            // The first one with the same key is still running.
-            409 => is_repeatable && failed.retry_after.is_some(),
+            ErrorCode::TooManyRequests => true,
+            ErrorCode::Unavailable | ErrorCode::InProgress => is_repeatable,
+            // An older server says no more than that the first one with the same key is still running.
+            ErrorCode::Conflict => is_repeatable && failed.retry_after.is_some(),
             _ => false,
         },
         _ => false,
@@ -93,8 +94,13 @@ mod tests {
     use super::*;
 
     fn refused(status_code: u16, retry_after: Option<u64>) -> Attempt {
-        let body =
-            ErrorBody { message: String::new(), request_id: String::new(), status_code, field_errors: None };
+        let body = ErrorBody {
+            message: String::new(),
+            request_id: String::new(),
+            status_code,
+            code: None,
+            field_errors: None,
+        };
         Attempt {
             error: Error::Refused(body),
             was_sent: true,

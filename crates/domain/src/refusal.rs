@@ -4,6 +4,7 @@
 //! represented here.
 
 use podium_api::FieldError;
+use podium_api::enums::ErrorCode;
 
 /// How many wrong fields the message of a refusal names.
 const MOST_TOLD: usize = 3;
@@ -21,6 +22,8 @@ pub enum Refusal {
         /// Every wrong field.
         fields: Vec<FieldError>,
     },
+    /// The deployment sleeps, so that it cannot do this (400).
+    Hibernating(String),
     /// The caller lacks the permission on a resource that it may see (403).
     Forbidden(String),
     /// There is no such resource, or the caller may not see it (404): its kind, such as `workspace`.
@@ -55,6 +58,7 @@ impl Refusal {
     pub fn message(&self) -> String {
         match self {
             Self::Invalid { message, .. }
+            | Self::Hibernating(message)
             | Self::Forbidden(message)
             | Self::NotAllowed(message)
             | Self::Conflict(message)
@@ -67,13 +71,21 @@ impl Refusal {
     /// The status of the answer.
     pub const fn status(&self) -> u16 {
         match self {
-            Self::Invalid { .. } => 400,
+            Self::Invalid { .. } | Self::Hibernating(_) => 400,
             Self::Forbidden(_) => 403,
             Self::NotFound(_) => 404,
             Self::NotAllowed(_) => 405,
             Self::Conflict(_) => 409,
             Self::Gone(_) => 410,
             Self::Precondition(_) => 412,
+        }
+    }
+
+    /// Why, for programs.
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Hibernating(_) => ErrorCode::Hibernating,
+            other => ErrorCode::of_status(other.status()),
         }
     }
 }

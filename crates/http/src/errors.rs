@@ -2,6 +2,7 @@
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
+use podium_api::enums::ErrorCode;
 use podium_api::text::escaped_json_bytes;
 use podium_api::{ErrorBody, FieldError};
 use podium_app::Error;
@@ -16,6 +17,7 @@ const INTERNAL: &str = "Internal server error: please report the requestId.";
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
+    code: ErrorCode,
     message: String,
     fields: Vec<FieldError>,
     retry_after: Option<u64>,
@@ -45,6 +47,7 @@ impl Failure {
     fn of(status: StatusCode, message: String) -> Self {
         Self {
             status,
+            code: ErrorCode::of_status(status.as_u16()),
             message,
             fields: Vec::new(),
             retry_after: None,
@@ -81,6 +84,7 @@ impl Failure {
             message: self.message,
             request_id: request_id.to_owned(),
             status_code: self.status.as_u16(),
+            code: Some(self.code.to_string()),
             field_errors: Some(self.fields).filter(|fields| !fields.is_empty()),
         };
         let mut response =
@@ -101,9 +105,9 @@ impl Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::BAD_REQUEST);
-        let message = refusal.message();
+        let (message, code) = (refusal.message(), refusal.code());
         let fields = if let Refusal::Invalid { fields, .. } = refusal { fields } else { Vec::new() };
-        Self { fields, ..Self::new(status, message) }
+        Self { fields, code, ..Self::new(status, message) }
     }
 }
 
@@ -132,7 +136,7 @@ impl From<Error> for Failure {
             Error::StillRunning => {
                 let message =
                     "The first request with this Idempotency-Key is still running: try again in a second.";
-                Self::later(StatusCode::CONFLICT, message, 1)
+                Self { code: ErrorCode::InProgress, ..Self::later(StatusCode::CONFLICT, message, 1) }
             }
             Error::TooMuch(why) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, why),
             Error::DiskFull(why) => {

@@ -8,6 +8,7 @@ use http::header::{ETAG, IF_MATCH, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use matchit::Router;
+use podium_api::enums::ErrorCode;
 use podium_api::{Description, ErrorBody, Id};
 use podium_app::plans::{Calls, Found, Handled, JoinedCall};
 use serde_json::Value;
@@ -119,6 +120,7 @@ fn refused(response: Response<Body>) -> Handled {
         message: "The call failed.".to_owned(),
         request_id: String::new(),
         status_code,
+        code: Some(ErrorCode::of_status(status_code).to_string()),
         field_errors: None,
     }))
 }

@@ -1,6 +1,7 @@
 //! The response to a call.
 
 use http::{HeaderMap, StatusCode};
+use podium_api::enums::ErrorCode;
 use serde_json::Value;
 
 /// The response to a call.
@@ -51,6 +52,9 @@ impl Answer {
         assert_eq!(self.code(), status, "{}", self.text());
         let body = self.json();
         assert_eq!(body["statusCode"], status);
+        let code: ErrorCode =
+            body["code"].as_str().expect("an error has a code").parse().expect("a known code");
+        assert!(code.fits(status), "{status} is not {code}");
         assert_eq!(body["requestId"], self.header("x-request-id"));
         body["message"].as_str().expect("an error has a message").to_owned()
     }

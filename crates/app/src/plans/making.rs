@@ -192,6 +192,7 @@ impl Making<'_> {
             message: refusal.message(),
             request_id: self.cx.request().id.clone(),
             status_code: refusal.status(),
+            code: Some(refusal.code().to_string()),
             field_errors: Some(fields).filter(|fields| !fields.is_empty()),
         };
         Outcome::refused(endpoint, error)

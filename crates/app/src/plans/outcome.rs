@@ -1,5 +1,6 @@
 //! What a call of a plan did, or would do.
 
+use podium_api::enums::ErrorCode;
 use podium_api::plans::{AppliedCall, PlannedChange, PlannedEffect, PlannedOutcome};
 use podium_api::{DeploymentId, Description, ErrorBody};
 use podium_domain::Refusal;
@@ -54,7 +55,9 @@ impl Outcome {
     pub(super) fn not_tried() -> Self {
         let message =
             "This call was not tried: too many other calls of the plan would be refused.".to_owned();
-        let error = ErrorBody { message, request_id: String::new(), status_code: 424, field_errors: None };
+        let code = Some(ErrorCode::DependsOnRefused.to_string());
+        let error =
+            ErrorBody { message, request_id: String::new(), status_code: 424, code, field_errors: None };
         Self::refused(None, error)
     }
 

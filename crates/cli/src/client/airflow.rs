@@ -4,14 +4,17 @@ use std::path::Path;
 
 use clap::Args;
 use podium_api::deployments;
+use podium_api::enums::ErrorCode;
 use podium_api::path::OfDeployment;
 use podium_client::Call;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::answer::read;
 use super::ending::{Exit, Failed, Outcome};
 use super::names::most_alike;
 use super::project::DeploymentFlags;
-use super::session::{Session, text};
+use super::session::Session;
 
 /// The largest page that Airflow gives.
 const PAGE: u64 = 100;
@@ -38,6 +41,39 @@ pub(crate) struct Airflow<'a> {
     is_asked_once: bool,
 }
 
+/// Where the Airflow of a deployment is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    name: String,
+    namespace: String,
+    airflow_version: String,
+}
+
+/// A DAG, as either version shows it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Dag {
+    pub(crate) dag_id: String,
+    pub(crate) is_paused: Option<bool>,
+    pub(crate) fileloc: Option<String>,
+    pub(crate) relative_fileloc: Option<String>,
+}
+
+/// A run of a DAG.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) dag_run_id: String,
+    #[serde(default)]
+    pub(crate) state: Option<String>,
+}
+
+/// How many things a list has in all.
+#[derive(Deserialize)]
+struct Total {
+    total_entries: Option<u64>,
+}
+
 impl AirflowFlags {
     pub(crate) async fn find<'a>(&self, session: &'a Session) -> Outcome<Airflow<'a>> {
         session.never_plans("Plans do not cover changes in Airflow.")?;
@@ -49,14 +85,9 @@ impl AirflowFlags {
 impl<'a> Airflow<'a> {
     /// The Airflow of a deployment.
     pub(crate) async fn of(session: &'a Session, path: &OfDeployment) -> Outcome<Self> {
-        let deployment = session.get::<deployments::Get>(path).await?;
-        Ok(Self {
-            session,
-            name: text(&deployment["name"]).to_owned(),
-            namespace: text(&deployment["namespace"]).to_owned(),
-            is_old: text(&deployment["airflowVersion"]).starts_with("2."),
-            is_asked_once: false,
-        })
+        let place: Place = session.get::<deployments::Get>(path).await?.part()?;
+        let is_old = place.airflow_version.starts_with("2.");
+        Ok(Self { session, name: place.name, namespace: place.namespace, is_old, is_asked_once: false })
     }
 
     /// Does not ask it again if it is not up: for what can be done without.
@@ -90,8 +121,10 @@ impl<'a> Airflow<'a> {
 
     /// Says how to find out why its web server is not up.
     fn explain_outage(&self, failed: Failed) -> Failed {
-        match failed.status() {
-            Some(503) => failed.hint(format!("Its status: podium deployment get {:?}", self.name)),
+        match failed.code() {
+            Some(ErrorCode::Unavailable) => {
+                failed.hint(format!("Its status: podium deployment get {:?}", self.name))
+            }
             _ => failed,
         }
     }
@@ -114,7 +147,8 @@ impl<'a> Airflow<'a> {
             };
             page_of(&items)?;
             offset += items.len() as u64;
-            if items.is_empty() || body["total_entries"].as_u64().is_none_or(|total| offset >= total) {
+            let Total { total_entries } = read(&body)?;
+            if items.is_empty() || total_entries.is_none_or(|total| offset >= total) {
                 break;
             }
         }
@@ -125,8 +159,10 @@ impl<'a> Airflow<'a> {
     pub(crate) async fn dag_names(&self) -> Outcome<Vec<String>> {
         let mut names = Vec::new();
         let collect = |page: &[Value]| {
-            names.extend(page.iter().map(|dag| text(&dag["dag_id"]).to_owned()));
-            Ok(())
+            page.iter().try_for_each(|dag| {
+                names.push(read::<Dag>(dag)?.dag_id);
+                Ok(())
+            })
         };
         self.pages(&["dags"], ("dags", &json!({})), MOST_NAMES, collect).await?;
         Ok(names)
@@ -166,8 +202,10 @@ impl<'a> Airflow<'a> {
         let mut names = Vec::new();
         let newest = json!({ "order_by": "-start_date" });
         let collect = |page: &[Value]| {
-            names.extend(page.iter().map(|run| text(&run["dag_run_id"]).to_owned()));
-            Ok(())
+            page.iter().try_for_each(|run| {
+                names.push(read::<Run>(run)?.dag_run_id);
+                Ok(())
+            })
         };
         let read = self.pages(&["dags", dag, "dagRuns"], ("dag_runs", &newest), PAGE, collect).await;
         let missing = Failed::new(Exit::NotFound, format!("{dag} has no run called {run:?}"));

@@ -33,3 +33,34 @@ pub(crate) mod users;
 pub(crate) mod version;
 pub(crate) mod webhooks;
 pub(crate) mod workspaces;
+
+use clap::{Args, Subcommand};
+
+use super::answer::{Answer, Word, read};
+use super::edit::Edited;
+use super::ending::{Failed, Outcome};
+use super::fields::{Extra, id, merged, object, one_of};
+use super::names::{Called, Kind, Noun};
+use super::output::{Listing, View};
+use super::session::{Session, Setup};
+
+/// A command about a kind of things: what to do with them, and at which server.
+#[derive(Args)]
+pub(crate) struct On<V: Subcommand> {
+    #[command(flatten)]
+    setup: Setup,
+    #[command(subcommand)]
+    verb: V,
+}
+
+/// What can be done with a kind of things.
+pub(crate) trait Verbs: Subcommand {
+    async fn run(self, session: &Session) -> Outcome;
+}
+
+impl<V: Verbs> On<V> {
+    pub(crate) async fn run(self) -> Outcome {
+        let session = self.setup.open()?;
+        self.verb.run(&session).await
+    }
+}

@@ -10,14 +10,13 @@ use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use podium_api::{
-    alerts, allowed_ip_address_ranges, clusters, deployments, environment_objects, organizations, roles,
-    teams, tokens, users, webhooks, workspaces,
+    Nothing, alerts, allowed_ip_address_ranges, clusters, deployments, environment_objects, organizations,
+    roles, teams, tokens, users, webhooks, workspaces,
 };
 
 use super::airflow::Airflow;
 use super::contexts::Contexts;
 use super::ending::Outcome;
-use super::names;
 use super::project::DeploymentFlags;
 use super::session::{Session, Target};
 use crate::typed::quoted;
@@ -167,21 +166,21 @@ fn session(typed: &ArgMatches) -> Option<Session> {
 
 async fn ask(session: &Session, named: Named, typed: &ArgMatches) -> Outcome<Vec<String>> {
     if named == Named::Organization {
-        return session.some_names::<organizations::List>(&names::ORGANIZATION, &()).await;
+        return session.names_of::<organizations::Get>(&(), &Nothing).await;
     }
     let path = session.in_organization().await?;
     match named {
-        Named::Alert => session.some_names::<alerts::List>(&names::ALERT, &path).await,
-        Named::Cluster => session.some_names::<clusters::List>(&names::CLUSTER, &path).await,
-        Named::Deployment => session.some_names::<deployments::List>(&names::DEPLOYMENT, &path).await,
-        Named::Object => session.some_names::<environment_objects::List>(&names::OBJECT, &path).await,
-        Named::Range => session.some_names::<allowed_ip_address_ranges::List>(&names::RANGE, &path).await,
-        Named::Role => session.some_names::<roles::List>(&names::ROLE, &path).await,
-        Named::Team => session.some_names::<teams::List>(&names::TEAM, &path).await,
-        Named::Token => session.some_names::<tokens::List>(&names::TOKEN, &path).await,
-        Named::User => session.some_names::<users::List>(&names::USER, &path).await,
-        Named::Webhook => session.some_names::<webhooks::List>(&names::WEBHOOK, &path).await,
-        Named::Workspace => session.some_names::<workspaces::List>(&names::WORKSPACE, &path).await,
+        Named::Alert => session.names_of::<alerts::Get>(&path, &Nothing).await,
+        Named::Cluster => session.names_of::<clusters::Get>(&path, &Nothing).await,
+        Named::Deployment => session.names_of::<deployments::Get>(&path, &Nothing).await,
+        Named::Object => session.names_of::<environment_objects::Get>(&path, &Nothing).await,
+        Named::Range => session.names_of::<allowed_ip_address_ranges::Delete>(&path, &Nothing).await,
+        Named::Role => session.names_of::<roles::Get>(&path, &Nothing).await,
+        Named::Team => session.names_of::<teams::Get>(&path, &Nothing).await,
+        Named::Token => session.names_of::<tokens::Get>(&path, &Nothing).await,
+        Named::User => session.names_of::<users::Get>(&path, &Nothing).await,
+        Named::Webhook => session.names_of::<webhooks::Get>(&path, &Nothing).await,
+        Named::Workspace => session.names_of::<workspaces::Get>(&path, &Nothing).await,
         Named::Dag => {
             let deployment = typed.try_get_one::<String>("deployment").ok().flatten();
             let here = std::path::Path::new(".");

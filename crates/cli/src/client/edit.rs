@@ -1,10 +1,17 @@
 //! Changes: only what was named is changed, and nothing that somebody else changed meanwhile is lost.
 
-use podium_api::{Endpoint, Nothing};
+use podium_api::enums::ErrorCode;
+use podium_api::path::InOrganization;
+use podium_api::{Endpoint, Nothing, Reply};
 use podium_client::{Call, Fetched};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
+use super::answer::{Answer, BodyOf};
 use super::ending::{Failed, Outcome};
+use super::names::Noun;
+use super::output::View;
 use super::session::Session;
 use crate::terminal;
 
@@ -12,22 +19,39 @@ use crate::terminal;
 const TRIES: u32 = 4;
 
 impl Session {
-    /// Reads something as it is on the wire.
-    pub(crate) async fn get<G: Endpoint>(&self, path: &G::Path) -> Outcome<Value> {
-        Ok(self.client.send(Call::to::<G>(path)).await?.body)
-    }
-
     /// Sends a body, and gives what the server made of it.
-    pub(crate) async fn post<E: Endpoint>(&self, path: &E::Path, body: &Value) -> Outcome<Value> {
-        self.change(Call::to::<E>(path).body(body)?).await
+    pub(crate) async fn post<E: Endpoint>(
+        &self,
+        path: &E::Path,
+        body: &E::Body,
+    ) -> Outcome<Answer<BodyOf<E>>> {
+        self.post_any::<E>(path, body).await
     }
 
-    /// Sends a call that changes something, and gives what the server made of it.
-    pub(crate) async fn change(&self, call: Call) -> Outcome<Value> {
+    /// The same with a body that may have any field of the API.
+    pub(crate) async fn post_any<E: Endpoint>(
+        &self,
+        path: &E::Path,
+        body: &impl Serialize,
+    ) -> Outcome<Answer<BodyOf<E>>> {
+        let call = Call::to::<E>(path).body(body)?;
         match self.is_planned(&call).await? {
-            true => Ok(Value::Null),
-            false => Ok(self.note_started(self.client.send(call).await?)),
+            true => Ok(Value::Null.into()),
+            false => Ok(self.note_started(self.client.send::<Value>(call).await?).into()),
         }
+    }
+
+    /// Makes what is called so, and shows it.
+    pub(crate) async fn create<C: Endpoint>(
+        &self,
+        path: &C::Path,
+        body: &C::Body,
+        what: &str,
+        view: &View,
+    ) -> Outcome {
+        let made = self.post::<C>(path, body).await?;
+        eprintln!("Created {what}.");
+        self.show(&made.raw, view)
     }
 
     /// Asks a person to agree; what is only planned needs no agreement.
@@ -36,56 +60,93 @@ impl Session {
     }
 
     /// Reads, edits and writes; again if somebody else wrote in between.
-    pub(crate) async fn edit<G, U>(
+    pub(crate) async fn edit<G, U, B>(
         &self,
         path: &G::Path,
-        change: impl Fn(&Value) -> Outcome<Value>,
+        change: impl Fn(BodyOf<G>) -> Outcome<B>,
+    ) -> Outcome<Edited>
+    where
+        G: Endpoint<Reply: Reply<Body: DeserializeOwned>>,
+        U: Endpoint<Path = G::Path>,
+        B: Serialize,
+    {
+        self.edit_part::<G, U, B>(path, |now| change(now.body()?)).await
+    }
+
+    /// The same for whoever needs a part of what is there.
+    pub(crate) async fn edit_part<G, U, B>(
+        &self,
+        path: &G::Path,
+        change: impl Fn(&Answer<BodyOf<G>>) -> Outcome<B>,
     ) -> Outcome<Edited>
     where
         G: Endpoint,
         U: Endpoint<Path = G::Path>,
+        B: Serialize,
     {
         let mut tries = 0;
         loop {
             tries += 1;
             let Fetched { body, etag, .. } = self.client.send::<Value>(Call::to::<G>(path)).await?;
-            let request = change(&body)?;
+            let before = Answer::<BodyOf<G>>::from(body);
+            let request = change(&before)?;
             let call = Call::to::<U>(path).body(&request)?.if_match(etag);
             if self.is_planned(&call).await? {
-                return Ok(Edited { now: body, differs: false });
+                return Ok(Edited { now: before.raw, differs: false });
             }
             match self.client.send::<Value>(call).await {
-                Err(error) if error.status() == Some(412) && tries < TRIES => {}
+                Err(error) if error.code() == Some(ErrorCode::PreconditionFailed) && tries < TRIES => {}
                 done => {
                     let now = self.note_started(done?);
+                    let request = serde_json::to_value(&request).unwrap_or_default();
                     let is_hidden = has_hidden(&request, &now);
-                    let edited = Edited::of(&body, now);
+                    let edited = Edited::of(&before.raw, now);
                     return Ok(Edited { differs: edited.differs || is_hidden, ..edited });
                 }
             }
         }
     }
 
-    /// Deletes things if a person agrees, and follows what that takes; the labels say which.
-    pub(crate) async fn delete<D: Endpoint>(&self, noun: &str, all: &[(D::Path, String)]) -> Outcome {
-        self.delete_with::<D>(noun, all, &Value::Null).await
+    /// Changes the fields of a request that are given, and shows what came of it.
+    pub(crate) async fn update_named<G, U>(&self, name: &str, request: &U::Body) -> Outcome
+    where
+        G: Noun<List: Endpoint<Path = InOrganization>>,
+        U: Endpoint<Path = G::Path>,
+    {
+        let noun = G::KIND.noun;
+        if serde_json::to_value(request).is_ok_and(|fields| fields == json!({})) {
+            return Err(Failed::usage(format!("nothing to change: see podium {noun} update --help")));
+        }
+        let path = self.named::<G>(name).await?;
+        let edited = self.edit_part::<G, U, _>(&path, |_| Ok(request)).await?;
+        self.show(&edited.told(&format!("{noun} {name}")), G::VIEW)
     }
 
-    /// The same with query parameters.
-    pub(crate) async fn delete_with<D: Endpoint>(
+    /// Deletes what is called so, if a person agrees.
+    pub(crate) async fn delete_named<G, D>(&self, names: Vec<String>) -> Outcome
+    where
+        G: Noun<List: Endpoint<Path = InOrganization>>,
+        D: Endpoint<Path = G::Path>,
+    {
+        let mut all = Vec::new();
+        for name in names {
+            all.push((self.named::<G>(&name).await?, name));
+        }
+        self.delete::<D>(G::KIND.noun, &all, &Nothing).await
+    }
+
+    /// Deletes things if a person agrees, and follows what that takes; the labels say which.
+    pub(crate) async fn delete<D: Endpoint>(
         &self,
         noun: &str,
         all: &[(D::Path, String)],
-        query: &Value,
+        query: &impl Serialize,
     ) -> Outcome {
         let names: Vec<&str> = all.iter().map(|(_, label)| label.as_str()).collect();
         self.agree(&format!("Delete {noun} {}?", names.join(", ")))?;
         self.hold_plan();
         for (path, label) in all {
-            let call = match query.is_null() {
-                true => Call::to::<D>(path),
-                false => Call::to::<D>(path).query_params(query)?,
-            };
+            let call = Call::to::<D>(path).query_params(query)?;
             if self.is_planned(&call).await? {
                 continue;
             }

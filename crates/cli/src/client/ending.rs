@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use podium_api::ErrorBody;
+use podium_api::enums::ErrorCode;
 use podium_client::Error;
 
 /// The exit codes, which scripts rely on.
@@ -30,13 +31,13 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The exit code of a command that was answered with this status.
-    pub(crate) fn of_status(status: u64) -> Self {
-        match status {
-            401 | 403 => Self::Refused,
-            404 => Self::NotFound,
-            409 | 412 => Self::Conflict,
-            429 | 502..=504 => Self::Unreachable,
+    /// The exit code of a command that was answered with this.
+    pub(crate) fn of(error: &ErrorBody) -> Self {
+        match error.code() {
+            ErrorCode::Unauthenticated | ErrorCode::Forbidden => Self::Refused,
+            ErrorCode::NotFound => Self::NotFound,
+            ErrorCode::Conflict | ErrorCode::InProgress | ErrorCode::PreconditionFailed => Self::Conflict,
+            ErrorCode::TooManyRequests | ErrorCode::Unavailable => Self::Unreachable,
             _ => Self::Failed,
         }
     }
@@ -52,8 +53,10 @@ pub(crate) struct Failed {
     details: Vec<String>,
     /// What to do next.
     hint: Option<String>,
-    /// The status that the server answered with.
-    status: Option<u16>,
+    /// Why the server refused, if it was the server.
+    code: Option<ErrorCode>,
+    /// What there is none of, if that is why.
+    missing: Option<&'static str>,
 }
 
 /// A result of a command.
@@ -61,7 +64,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Failed>;
 
 impl Failed {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), details: Vec::new(), hint: None, status: None }
+        Self { exit, message: message.into(), details: Vec::new(), hint: None, code: None, missing: None }
     }
 
     /// It was typed wrongly.
@@ -79,9 +82,20 @@ impl Failed {
         self.exit == Exit::Unreachable
     }
 
-    /// The status that the server answered with, if it was the server that refused.
-    pub(crate) fn status(&self) -> Option<u16> {
-        self.status
+    /// There is none of a kind of things with this name.
+    pub(crate) fn missing(noun: &'static str, name: &str) -> Self {
+        let message = format!("there is no {noun} called {name:?}");
+        Self { missing: Some(noun), ..Self::new(Exit::NotFound, message) }
+    }
+
+    /// Whether there is no such thing of a kind.
+    pub(crate) fn is_missing(&self, noun: &str) -> bool {
+        self.missing == Some(noun)
+    }
+
+    /// Why the server refused, if it was the server.
+    pub(crate) fn code(&self) -> Option<ErrorCode> {
+        self.code
     }
 
     /// What happened, on one line.
@@ -153,7 +167,7 @@ impl From<Error> for Failed {
 
 impl From<ErrorBody> for Failed {
     fn from(body: ErrorBody) -> Self {
-        let exit = Exit::of_status(body.status_code.into());
+        let (exit, code) = (Exit::of(&body), body.code());
         let fields = body.field_errors.unwrap_or_default();
         let said = fields.iter().map(|field| format!("{} {}", field.field, field.message));
         // The message may be all of them, one after the other: then each has its own line only.
@@ -165,16 +179,16 @@ impl From<ErrorBody> for Failed {
             (true, count @ 2..) => Self::new(exit, format!("{count} fields are invalid")).details(details),
             _ => Self::new(exit, body.message).details(details),
         };
-        failed.status = Some(body.status_code);
+        failed.code = Some(code);
         if !body.request_id.is_empty() {
             failed.details.push(format!("status {}, request {}", body.status_code, body.request_id));
         }
-        match body.status_code {
-            401 if has_own_token() => {
+        match code {
+            ErrorCode::Unauthenticated if has_own_token() => {
                 failed.hint("The token comes from PODIUM_TOKEN: set it to a token of this server.")
             }
-            401 => failed.hint("Sign in again: podium login"),
-            429 => failed.hint("Too many requests: try again in a moment."),
+            ErrorCode::Unauthenticated => failed.hint("Sign in again: podium login"),
+            ErrorCode::TooManyRequests => failed.hint("Too many requests: try again in a moment."),
             _ => failed,
         }
     }
@@ -207,6 +221,7 @@ mod tests {
             message: "No.".into(),
             request_id: "r1".into(),
             status_code,
+            code: None,
             field_errors: Some(vec![field]),
         };
         Error::Refused(body).into()
@@ -244,6 +259,7 @@ mod tests {
             message: "name must not be empty".into(),
             request_id: String::new(),
             status_code: 400,
+            code: None,
             field_errors: Some(vec![field]),
         };
         assert_eq!(Failed::from(body).text(), "podium: name must not be empty\n");
@@ -252,6 +268,7 @@ mod tests {
             message: "region is required; name is required".into(),
             request_id: String::new(),
             status_code: 400,
+            code: None,
             field_errors: Some(vec![field("region"), field("name")]),
         };
         let said = "podium: 2 fields are invalid\n  region: is required\n  name: is required\n";

@@ -6,7 +6,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use podium_api::Endpoint;
+use podium_api::{Endpoint, TypedId};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ending::{Failed, Outcome};
@@ -44,8 +45,7 @@ impl Extra {
         if !self.is_empty() {
             known::check::<E>(what, &self.assigned(read.clone())?)?;
         }
-        let Value::Object(fields) = read else { unreachable!("it was looked at above") };
-        self.assigned(merged(fields, given(flags)))
+        self.assigned(merged(read, given(flags)))
     }
 
     /// The same with what was set.
@@ -53,6 +53,45 @@ impl Extra {
         self.set.iter().try_for_each(|assignment| set(&mut body, assignment))?;
         Ok(body)
     }
+}
+
+/// A text that is none of the words of an enumeration, which are these.
+#[derive(Debug)]
+pub(crate) struct NoWord(String);
+
+impl std::fmt::Display for NoWord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "write one of {}", self.0)
+    }
+}
+
+impl std::error::Error for NoWord {}
+
+/// An id of `what`, such as "an operation"; the hint says where such ids are shown.
+pub(crate) fn id<T: TypedId>(text: &str, what: &str, hint: impl Into<String>) -> Outcome<T> {
+    let wrong = |_| Failed::usage(format!("{text:?} is not the id of {what}")).hint(hint);
+    text.parse().map_err(wrong)
+}
+
+/// Reads a word of an enumeration, in any case and with either dash.
+pub(crate) fn word<T>(all: &'static [T]) -> impl Fn(&str) -> Result<T, NoWord> + Clone
+where
+    T: std::fmt::Display + std::str::FromStr + 'static,
+{
+    move |text| {
+        text.to_uppercase().replace('-', "_").parse().map_err(|_| {
+            let words = all.iter().map(|value| value.to_string().to_lowercase().replace('_', "-"));
+            NoWord(words.collect::<Vec<_>>().join(", "))
+        })
+    }
+}
+
+/// The same for a word that was typed.
+pub(crate) fn one_of<T>(all: &'static [T], text: &str) -> Outcome<T>
+where
+    T: std::fmt::Display + std::str::FromStr + 'static,
+{
+    word(all)(text).map_err(|known| Failed::usage(format!("{text:?} is not known: {known}")))
 }
 
 /// An object without what was not given.
@@ -63,12 +102,17 @@ pub(crate) fn given(mut value: Value) -> Value {
     value
 }
 
+/// What is given of something, as JSON.
+pub(crate) fn object(value: &impl Serialize) -> Value {
+    given(serde_json::to_value(value).unwrap_or_default())
+}
+
 /// Adds the fields of one object to another.
-pub(crate) fn merged(mut base: Map<String, Value>, change: Value) -> Value {
-    if let Value::Object(change) = change {
+pub(crate) fn merged(mut base: Value, change: Value) -> Value {
+    if let (Value::Object(base), Value::Object(change)) = (&mut base, change) {
         base.extend(change);
     }
-    Value::Object(base)
+    base
 }
 
 /// Sets `field=value` or `field.member=value`.
@@ -99,6 +143,15 @@ fn value(text: &str) -> Value {
 
 /// Reads YAML or JSON from a file, or from standard input.
 pub(crate) fn read(path: &Path) -> Outcome<Value> {
+    let text = text_of(path)?;
+    // JSON is YAML too, but its own parser keeps numbers as they are.
+    serde_json::from_str(&text).or_else(|_| {
+        serde_saphyr::from_str(&text).map_err(|error| Failed::usage(yaml_problem(&path.display(), &error)))
+    })
+}
+
+/// The text of a file, or of standard input.
+pub(crate) fn text_of(path: &Path) -> Outcome<String> {
     let unreadable =
         |why: &dyn std::fmt::Display| Failed::usage(format!("{} cannot be read: {why}", path.display()));
     let mut text = String::new();
@@ -107,13 +160,10 @@ pub(crate) fn read(path: &Path) -> Outcome<Value> {
         _ => Box::new(std::fs::File::open(path).map_err(|error| unreadable(&error))?),
     };
     source.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(unreadable(&format!("it is larger than {MOST_BYTES} bytes")));
+    match text.len() as u64 > MOST_BYTES {
+        true => Err(unreadable(&format!("it is larger than {MOST_BYTES} bytes"))),
+        false => Ok(text),
     }
-    // JSON is YAML too, but its own parser keeps numbers as they are.
-    serde_json::from_str(&text).or_else(|_| {
-        serde_saphyr::from_str(&text).map_err(|error| Failed::usage(yaml_problem(&path.display(), &error)))
-    })
 }
 
 /// What is wrong with a YAML file, and where, on one line.

@@ -1,9 +1,12 @@
 //! Roles of users and teams: what is named is added or removed, everything else stays.
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
+use podium_api::subjects::{DeploymentRole, WorkspaceRole};
+use podium_api::{DeploymentId, WorkspaceId};
 
 use super::ending::{Failed, Outcome};
+use super::fields::one_of;
 use super::session::Session;
 
 /// Changes to the roles of a user or a team.
@@ -29,8 +32,8 @@ pub(crate) struct RoleChanges {
 /// Changes with ids in the place of names.
 pub(crate) struct ResolvedChanges {
     organization: Option<String>,
-    workspaces: Vec<(String, Option<String>)>,
-    deployments: Vec<(String, Option<String>)>,
+    workspaces: Vec<(WorkspaceId, Option<WorkspaceRoleName>)>,
+    deployments: Vec<(DeploymentId, Option<String>)>,
 }
 
 impl RoleChanges {
@@ -50,21 +53,21 @@ impl RoleChanges {
         }
         let mut workspaces = Vec::new();
         for text in &self.workspace_role {
-            let (name, role) = assignment(text)?;
+            let (name, role) = assignment(text, "NAME")?;
             let id = session.workspace(name).await?.workspace_id;
-            workspaces.push((id.to_string(), Some(full_name("WORKSPACE", role))));
+            workspaces.push((id, Some(one_of(WorkspaceRoleName::ALL, &full_name("WORKSPACE", role))?)));
         }
         for name in &self.remove_workspace_role {
-            workspaces.push((session.workspace(name).await?.workspace_id.to_string(), None));
+            workspaces.push((session.workspace(name).await?.workspace_id, None));
         }
         let mut deployments = Vec::new();
         for text in &self.deployment_role {
-            let (name, role) = assignment(text)?;
+            let (name, role) = assignment(text, "NAME")?;
             let id = session.deployment(name, None).await?.deployment_id;
-            deployments.push((id.to_string(), Some(full_name("DEPLOYMENT", role))));
+            deployments.push((id, Some(full_name("DEPLOYMENT", role))));
         }
         for name in &self.remove_deployment_role {
-            deployments.push((session.deployment(name, None).await?.deployment_id.to_string(), None));
+            deployments.push((session.deployment(name, None).await?.deployment_id, None));
         }
         let organization = self.role.as_deref().map(|role| full_name("ORGANIZATION", role));
         Ok(ResolvedChanges { organization, workspaces, deployments })
@@ -72,34 +75,39 @@ impl RoleChanges {
 }
 
 impl ResolvedChanges {
-    /// The body of an update: the current roles with the changes made.
-    pub(crate) fn body(&self, current: &Value) -> Value {
-        let mut body = Map::new();
-        let organization = self.organization.clone().map(Value::String);
-        if let Some(role) = organization.or_else(|| current.get("organizationRole").cloned()) {
-            body.insert("organizationRole".into(), role);
-        }
-        for (list, id, changes) in [
-            ("workspaceRoles", "workspaceId", &self.workspaces),
-            ("deploymentRoles", "deploymentId", &self.deployments),
-        ] {
-            if !changes.is_empty() {
-                body.insert(list.into(), changed(&current[list], id, changes));
-            }
-        }
-        Value::Object(body)
+    /// The role in the organization, given the current one.
+    pub(crate) fn organization(&self, current: Option<OrganizationRole>) -> Option<String> {
+        self.organization.clone().or(current.map(|role| role.to_string()))
+    }
+
+    /// The current roles in workspaces with the changes made; nothing if there are none.
+    pub(crate) fn workspaces(&self, current: Option<Vec<WorkspaceRole>>) -> Option<Vec<WorkspaceRole>> {
+        let mut roles = Some(current.unwrap_or_default()).filter(|_| !self.workspaces.is_empty())?;
+        roles.retain(|held| !self.workspaces.iter().any(|(id, _)| *id == held.workspace_id));
+        let added = self.workspaces.iter().filter_map(|(id, role)| Some((*id, (*role)?)));
+        roles.extend(added.map(|(workspace_id, role)| WorkspaceRole { role, workspace_id }));
+        Some(roles)
+    }
+
+    /// The same for roles on deployments.
+    pub(crate) fn deployments(&self, current: Option<Vec<DeploymentRole>>) -> Option<Vec<DeploymentRole>> {
+        let mut roles = Some(current.unwrap_or_default()).filter(|_| !self.deployments.is_empty())?;
+        roles.retain(|held| !self.deployments.iter().any(|(id, _)| *id == held.deployment_id));
+        let added = self.deployments.iter().filter_map(|(id, role)| Some((*id, role.clone()?)));
+        roles.extend(added.map(|(deployment_id, role)| DeploymentRole { deployment_id, role }));
+        Some(roles)
     }
 }
 
-fn changed(current: &Value, key: &str, changes: &[(String, Option<String>)]) -> Value {
-    let is_kept = |entry: &&Value| !changes.iter().any(|(id, _)| entry[key] == json!(id));
-    let kept = current.as_array().into_iter().flatten().filter(is_kept).cloned();
-    let added = changes.iter().filter_map(|(id, role)| Some(json!({ key: id, "role": role.as_ref()? })));
-    kept.chain(added).collect()
+/// A role in the organization, by its short or full name.
+pub(crate) fn organization_role(role: &str) -> Outcome<OrganizationRole> {
+    one_of(OrganizationRole::ALL, &full_name("ORGANIZATION", role))
 }
 
-fn assignment(text: &str) -> Outcome<(&str, &str)> {
-    text.rsplit_once('=').ok_or_else(|| Failed::usage(format!("{text:?} names no role: write NAME=ROLE")))
+/// The two sides of `NAME=ROLE`, where the first is called so.
+pub(crate) fn assignment<'a>(text: &'a str, name: &str) -> Outcome<(&'a str, &'a str)> {
+    let wrong = || Failed::usage(format!("{text:?} names no role: write {name}=ROLE"));
+    text.rsplit_once('=').ok_or_else(wrong)
 }
 
 /// The wire's name of a role: `owner` and `workspace-owner` are WORKSPACE_OWNER. Custom roles are taken as they are.
@@ -137,27 +145,21 @@ mod tests {
 
     #[test]
     fn only_what_is_named_changes() {
-        let current = json!({
-            "organizationRole": "ORGANIZATION_MEMBER",
-            "workspaceRoles": [
-                { "workspaceId": "a", "role": "WORKSPACE_MEMBER" },
-                { "workspaceId": "b", "role": "WORKSPACE_OWNER" },
-                { "workspaceId": "c", "role": "WORKSPACE_OWNER" },
-            ],
-            "deploymentRoles": [{ "deploymentId": "d", "role": "x" }],
-        });
+        let id = |letter: char| format!("c00000000000000000000000{letter}");
+        let workspace = |letter: char| id(letter).parse::<WorkspaceId>().unwrap();
+        let held = |letter: char, role| WorkspaceRole { role, workspace_id: workspace(letter) };
+        let (member, author, owner) =
+            (WorkspaceRoleName::Member, WorkspaceRoleName::Author, WorkspaceRoleName::Owner);
         let changes = ResolvedChanges {
             organization: None,
-            workspaces: vec![("a".into(), Some("WORKSPACE_AUTHOR".into())), ("b".into(), None)],
+            workspaces: vec![(workspace('a'), Some(author)), (workspace('b'), None)],
             deployments: vec![],
         };
-        let expected = json!({
-            "organizationRole": "ORGANIZATION_MEMBER",
-            "workspaceRoles": [
-                { "workspaceId": "c", "role": "WORKSPACE_OWNER" },
-                { "workspaceId": "a", "role": "WORKSPACE_AUTHOR" },
-            ],
-        });
-        assert_eq!(changes.body(&current), expected);
+        let current = vec![held('a', member), held('b', owner), held('c', owner)];
+        assert_eq!(changes.workspaces(Some(current)), Some(vec![held('c', owner), held('a', author)]));
+        let deployment = DeploymentRole { deployment_id: id('d').parse().unwrap(), role: "x".into() };
+        assert_eq!(changes.deployments(Some(vec![deployment])), None);
+        let kept = changes.organization(Some(OrganizationRole::Member));
+        assert_eq!(kept.as_deref(), Some("ORGANIZATION_MEMBER"));
     }
 }

@@ -60,29 +60,21 @@ impl Listing {
     }
 }
 
-/// A column of a table.
-pub(crate) struct Column {
-    head: &'static str,
-    field: &'static str,
-    is_wide: bool,
-}
-
-/// A column that is always shown.
-pub(crate) const fn column(head: &'static str, field: &'static str) -> Column {
-    Column { head, field, is_wide: false }
-}
-
-/// A column that is shown where there is room.
-pub(crate) const fn wide(head: &'static str, field: &'static str) -> Column {
-    Column { head, field, is_wide: true }
-}
-
-/// What people see of a resource.
+/// What people see of a resource. Columns are written as `HEAD field, TWO WORDS field.of.it`.
 pub(crate) struct View {
     /// The field that holds its name.
     pub(crate) name: &'static str,
     /// Its columns.
-    pub(crate) columns: &'static [Column],
+    pub(crate) columns: &'static str,
+    /// The columns that are shown where there is room.
+    pub(crate) wide: &'static str,
+}
+
+impl View {
+    /// The same columns everywhere.
+    pub(crate) const fn plain(name: &'static str, columns: &'static str) -> Self {
+        Self { name, columns, wide: "" }
+    }
 }
 
 impl Format {
@@ -136,11 +128,13 @@ pub(crate) struct Printer<W: Write> {
 
 impl<W: Write> Printer<W> {
     fn new(out: W, format: &Format, view: &View, is_styled: bool) -> Outcome<Self> {
-        let is_shown = |column: &&Column| !column.is_wide || format.output == Output::Wide;
         let columns: Vec<(String, String)> = match format.columns.as_slice() {
             [] => {
-                let shown = view.columns.iter().filter(is_shown);
-                shown.map(|column| (column.head.to_owned(), column.field.to_owned())).collect()
+                let wide = if format.output == Output::Wide { view.wide } else { "" };
+                let all = view.columns.split(", ").chain(wide.split(", "));
+                all.filter_map(|column| column.rsplit_once(' '))
+                    .map(|(head, field)| (head.into(), field.into()))
+                    .collect()
             }
             fields => fields.iter().map(|field| (field.to_uppercase(), field.trim().to_owned())).collect(),
         };
@@ -253,10 +247,7 @@ mod tests {
 
     use super::*;
 
-    const VIEW: View = View {
-        name: "name",
-        columns: &[column("NAME", "name"), column("STATUS", "status"), wide("BY", "by.name")],
-    };
+    const VIEW: View = View { name: "name", columns: "NAME name, STATUS status", wide: "BY by.name" };
 
     fn printed(output: Output, columns: &[&str], pages: &[Value]) -> String {
         let columns = columns.iter().map(|&field| field.to_owned()).collect();

@@ -7,24 +7,24 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io::Write as _;
 
-use podium_api::plans as api;
+use podium_api::plans::{self as api, PlannedCall};
 use podium_client::Call;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::declared::printing;
+use super::answer::Answer;
+use super::declared::printing::{self, Planned};
 use super::ending::{Exit, Failed, Outcome};
-use super::output::{View, column};
+use super::output::View;
 use super::session::Session;
 
 /// The calls of a command that are planned.
 #[derive(Default)]
 pub(crate) struct Planning {
-    calls: RefCell<Vec<Value>>,
+    calls: RefCell<Vec<PlannedCall>>,
     is_held: Cell<bool>,
 }
 
-const VIEW: View =
-    View { name: "planId", columns: &[column("PLAN", "planId"), column("EXPIRES", "expiresAt")] };
+const VIEW: View = View::plain("planId", "PLAN planId, EXPIRES expiresAt");
 
 impl Session {
     /// Whether changes are only planned.
@@ -37,9 +37,7 @@ impl Session {
         let Some(planning) = self.planning.as_ref().filter(|_| !call.is_read()) else { return Ok(false) };
         planning.calls.borrow_mut().push(call.planned());
         // A version is good for one call; the plan itself pins what follows.
-        planning.calls.borrow_mut().iter_mut().skip(1).filter_map(Value::as_object_mut).for_each(|call| {
-            call.remove("ifMatch");
-        });
+        planning.calls.borrow_mut().iter_mut().skip(1).for_each(|call| call.if_match = None);
         if !planning.is_held.get() {
             self.show_plan().await?;
         }
@@ -57,23 +55,25 @@ impl Session {
     pub(crate) async fn show_plan(&self) -> Outcome {
         let Some(planning) = &self.planning else { return Ok(()) };
         let calls = planning.calls.take();
-        let plan = self.plan_of(&json!({ "calls": calls })).await?;
+        let plan = self.plan_of(calls.clone()).await?;
+        let outcomes = plan.part::<Planned>()?.calls;
         match self.format.is_table() {
             true => {
                 let mut out = std::io::stdout().lock();
-                out.write_all(printing::calls(&calls, &plan["calls"], &HashMap::new()).as_bytes())?;
+                out.write_all(printing::calls(&calls, &outcomes, &HashMap::new()).as_bytes())?;
             }
-            false => self.show(&plan, &VIEW)?,
+            false => self.show(&plan.raw, &VIEW)?,
         }
-        printing::refused(&calls, &plan["calls"])?;
+        printing::refused(&calls, &outcomes)?;
         eprintln!("Nothing was changed.");
         Err(Failed::new(Exit::Fine, ""))
     }
 
     /// What the server says that calls would do.
-    pub(crate) async fn plan_of(&self, body: &Value) -> Outcome<Value> {
-        let path = self.in_organization().await?;
-        Ok(self.client.send(Call::to::<api::Create>(&path).body(body)?).await?.body)
+    pub(crate) async fn plan_of(&self, calls: Vec<PlannedCall>) -> Outcome<Answer<api::Plan>> {
+        let call = Call::to::<api::Create>(&self.in_organization().await?);
+        let body = api::CreatePlanRequest { calls };
+        Ok(self.client.send::<Value>(call.body(&body)?).await?.body.into())
     }
 
     /// Refuses to plan what cannot be planned.

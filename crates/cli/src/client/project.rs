@@ -12,16 +12,16 @@ use std::path::Path;
 
 use clap::Args;
 use podium_api::declarations::WorkerQueue;
-use podium_api::deployments;
 use podium_api::path::OfDeployment;
-use podium_client::Call;
+use podium_api::{Nothing, deployments};
 use serde::Deserialize;
 
 pub(crate) use self::dotenv::FILE as VALUES;
 use self::links::Link;
 use super::ending::{Failed, Outcome};
 use super::fields::yaml_problem;
-use super::session::{Session, text};
+use super::names::Called;
+use super::session::Session;
 
 /// The name of the file.
 pub(crate) const FILE: &str = "podium.yaml";
@@ -154,10 +154,11 @@ impl DeploymentFlags {
         if let Some(name) = named.map(str::to_owned).or(project.deployment) {
             return session.deployment(&name, workspace.as_deref()).await;
         }
-        let call = Call::to::<deployments::List>(&session.in_organization().await?);
-        let found = session.client.pages(call, Some(20)).next().await?.unwrap_or_default();
+        let organization = session.in_organization().await?;
+        let found: Vec<Called> =
+            session.all::<deployments::List, _>(&organization, &Nothing, Some(20)).await?;
         match found.as_slice() {
-            [only] => session.deployment(text(&only["id"]), None).await,
+            [only] => session.deployment(only.id.as_str(), None).await,
             [] => {
                 Err(Failed::usage("there is no deployment yet")
                     .hint("Create one: podium deployment create NAME"))
@@ -165,7 +166,7 @@ impl DeploymentFlags {
             several => Err(Failed::usage(format!(
                 "name the deployment: there is no {FILE} here, and there are several deployments"
             ))
-            .details(several.iter().map(|item| text(&item["name"]).to_owned()))
+            .details(several.iter().map(|item| item.name.clone()))
             .hint("Give --deployment NAME, or write `deployment: NAME` to podium.yaml.")),
         }
     }

@@ -9,14 +9,17 @@ use std::sync::Arc;
 
 use clap::Args;
 use podium_api::path::{InOrganization, OfOperation};
-use podium_api::{OrganizationId, organizations};
+use podium_api::{Endpoint, Nothing, OrganizationId, organizations};
 use podium_client::{Call, Client, Sent, Settings, Socket};
-use serde_json::json;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use super::answer::{Answer, BodyOf, read};
 use super::contexts::{Context, Contexts};
 use super::ending::{Exit, Failed, Outcome, one_line};
-use super::names;
+use super::names::{Called, Noun};
 use super::operator;
 use super::output::{Format, Listing, View};
 use super::planning::Planning;
@@ -317,27 +320,96 @@ impl Session {
 
     async fn find_organization(&self) -> Outcome<OrganizationId> {
         if let Some(wanted) = &self.wanted_organization {
-            return self.find::<_, organizations::List>(&names::ORGANIZATION, &(), &json!({}), wanted).await;
+            let found = self.find::<organizations::Get>(&(), &Nothing, wanted).await?;
+            return Ok(found.organization_id);
         }
-        let mut pages = self.client.pages(Call::to::<organizations::List>(&()), Some(20));
-        let found = pages.next().await?.unwrap_or_default();
-        let id = |item: &serde_json::Value| item["id"].as_str().and_then(|id| id.parse().ok());
+        let found: Vec<Called> = self.all::<organizations::List, _>(&(), &Nothing, Some(20)).await?;
         match found.as_slice() {
             [] => Err(Failed::new(Exit::NotFound, "you belong to no organization")
                 .hint("Ask an owner for an invite, or accept the invite that you received.")),
-            [only] => id(only).ok_or_else(|| Failed::because("the server's answer has no organization id")),
+            [only] => Ok(OrganizationId::from_raw(only.id)),
             several => {
                 Err(Failed::usage("you belong to several organizations: choose one with --organization")
-                    .details(
-                        several.iter().map(|item| format!("{}  {}", text(&item["id"]), text(&item["name"]))),
-                    )
+                    .details(several.iter().map(|item| format!("{}  {}", item.id, item.name)))
                     .hint("To keep the choice: podium context use CONTEXT --organization ID"))
             }
         }
     }
 
+    /// Reads something.
+    pub(crate) async fn get<E: Endpoint>(&self, path: &E::Path) -> Outcome<Answer<BodyOf<E>>> {
+        self.ask::<E>(path, &Nothing).await
+    }
+
+    /// Reads what a query asks for.
+    pub(crate) async fn ask<E: Endpoint>(
+        &self,
+        path: &E::Path,
+        query: &impl Serialize,
+    ) -> Outcome<Answer<BodyOf<E>>> {
+        let call = Call::to::<E>(path).query_params(query)?;
+        Ok(self.client.send::<Value>(call).await?.body.into())
+    }
+
+    /// What is in a list, up to a number of items.
+    pub(crate) async fn all<L: Endpoint, T: DeserializeOwned>(
+        &self,
+        path: &L::Path,
+        query: &impl Serialize,
+        most: Option<u64>,
+    ) -> Outcome<Vec<T>> {
+        self.first::<L, T>(path, query, most, usize::MAX, |_| true).await
+    }
+
+    /// The first items of a list that fit.
+    pub(crate) async fn first<L: Endpoint, T: DeserializeOwned>(
+        &self,
+        path: &L::Path,
+        query: &impl Serialize,
+        most: Option<u64>,
+        count: usize,
+        fits: impl Fn(&T) -> bool,
+    ) -> Outcome<Vec<T>> {
+        let mut pages = self.client.pages(Call::to::<L>(path).query_params(query)?, most);
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await? {
+            for item in &page {
+                found.extend(Some(read(item)?).filter(&fits));
+                if found.len() == count {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Shows what is called so.
+    pub(crate) async fn show_named<G: Noun<List: Endpoint<Path = InOrganization>>>(
+        &self,
+        name: &str,
+    ) -> Outcome {
+        let path = self.named::<G>(name).await?;
+        self.show(&self.get::<G>(&path).await?.raw, G::VIEW)
+    }
+
     /// Shows a list, page by page.
-    pub(crate) async fn list(&self, call: Call, view: &View, listing: &Listing) -> Outcome {
+    pub(crate) async fn list<L: Endpoint>(&self, path: &L::Path, view: &View, listing: &Listing) -> Outcome {
+        self.list_call(Call::to::<L>(path), view, listing).await
+    }
+
+    /// Shows those of a list that a query asks for.
+    pub(crate) async fn list_where<L: Endpoint>(
+        &self,
+        path: &L::Path,
+        query: &L::Query,
+        view: &View,
+        listing: &Listing,
+    ) -> Outcome {
+        self.list_call(Call::to::<L>(path).query_params(query)?, view, listing).await
+    }
+
+    /// Shows the list that a call reads.
+    pub(crate) async fn list_call(&self, call: Call, view: &View, listing: &Listing) -> Outcome {
         let call = call.query_params(&json!({ "sorts": listing.sorts() }))?;
         let mut pages = self.client.pages(call, listing.limit);
         let mut printer = self.format.printer(view)?;
@@ -348,7 +420,7 @@ impl Session {
     }
 
     /// Shows one thing.
-    pub(crate) fn show(&self, item: &serde_json::Value, view: &View) -> Outcome {
+    pub(crate) fn show(&self, item: &Value, view: &View) -> Outcome {
         let mut printer = self.format.printer(view)?;
         Ok(printer.one(item)?)
     }
@@ -361,24 +433,28 @@ impl Session {
     }
 
     /// Shows a list that came as a whole.
-    pub(crate) fn show_all(&self, items: &[serde_json::Value], view: &View) -> Outcome {
+    pub(crate) fn show_all(&self, items: &[Value], view: &View) -> Outcome {
         let mut printer = self.format.printer(view)?;
         printer.page(items)?;
         Ok(printer.finish()?)
     }
 
     /// Shows a secret: as the only thing on standard output, unless another format is wanted.
-    pub(crate) fn show_secret(&self, item: &serde_json::Value, field: &str, view: &View) -> Outcome {
+    pub(crate) fn show_secret<T: DeserializeOwned>(
+        &self,
+        made: &Answer<T>,
+        secret: impl FnOnce(T) -> Option<String>,
+        view: &View,
+    ) -> Outcome {
         if self.format.is_table() {
-            let mut out = std::io::stdout().lock();
-            writeln!(out, "{}", text(&item[field]))?;
+            writeln!(std::io::stdout().lock(), "{}", secret(made.body()?).unwrap_or_default())?;
             return Ok(());
         }
-        self.show(item, view)
+        self.show(&made.raw, view)
     }
 }
 
 /// A field as text, without quotes.
-pub(crate) fn text(value: &serde_json::Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -64,7 +64,7 @@ fn a_call_that_is_sent_twice_takes_effect_once() {
         let path =
             format!("/organizations/{}/workspaces/{}", app.organization_id, first["id"].as_str().unwrap());
         let stale = Call::raw("DELETE", &path).unwrap().if_match(etag);
-        assert_eq!(client.send_for_nothing(stale).await.unwrap_err().status(), Some(412));
+        assert_eq!(client.send::<podium_api::Nothing>(stale).await.unwrap_err().status(), Some(412));
     });
 }
 

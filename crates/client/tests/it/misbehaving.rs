@@ -63,7 +63,8 @@ fn a_write_is_sent_again_under_the_same_key() {
 fn a_removal_is_sent_once() {
     run(async {
         let (client, seen) = server(vec![AWAY, FINE]).await;
-        let refused = client.send_for_nothing(Call::raw("DELETE", "/x").unwrap()).await.unwrap_err();
+        let refused =
+            client.send::<podium_api::Nothing>(Call::raw("DELETE", "/x").unwrap()).await.unwrap_err();
         assert_eq!((refused.status(), seen.lock().unwrap().len()), (Some(503), 1));
         assert!(refused.to_string().contains("did not say why: it may not be a Podium server"), "{refused}");
     });

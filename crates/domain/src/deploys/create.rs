@@ -34,7 +34,7 @@ pub fn may_deploy(conditions: DeployConditions) -> Result<()> {
     if is_asleep && !conditions.wakes {
         let message = "The deployment is hibernating: wake it first, with `{\"isHibernating\": false}` to its \
             `hibernation-override`, and deploy once it is HEALTHY. Or create the deploy with `\"wake\": true`.";
-        return Err(Refusal::invalid(message));
+        return Err(Refusal::Hibernating(message.into()));
     }
     Ok(())
 }

@@ -21,7 +21,8 @@ pub fn resolve_path(path: &str, call: usize, results: &Results) -> Result<String
         let (reference, after) = after.split_once('}').ok_or_else(|| wrong(usage))?;
         let parsed = reference.split_once('.').and_then(|(index, field)| Some((index.parse().ok()?, field)));
         let (index, field) = parsed.ok_or_else(|| wrong(usage))?;
-        let found = look_up(index, field, call, results).map_err(|why| wrong(&why.to_string()))?;
+        let at = format!("calls[{call}].path");
+        let found = look_up(index, field, call, results).map_err(|why| why.at(&at))?;
         let text = found.as_str().ok_or_else(|| wrong("refers to a value that is not a text"))?;
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)) {
             return Err(wrong("refers to a value that cannot be part of a path"));
@@ -57,7 +58,7 @@ fn replace(value: &mut Value, at: &str, call: usize, results: &Results) -> Resul
             let (Some(index), Some(field), 2) = (index, field, members.len()) else {
                 return Err(wrong(usage));
             };
-            *value = look_up(index, field, call, results).map_err(|why| wrong(&why.to_string()))?;
+            *value = look_up(index, field, call, results).map_err(|why| why.at(at))?;
             Ok(())
         }
         Value::Object(members) => members
@@ -74,6 +75,13 @@ enum Unresolved<'a> {
     NoField(usize, &'a str),
     NotSimple(usize, &'a str),
     TooLong(usize, &'a str),
+}
+
+impl Unresolved<'_> {
+    fn at(&self, place: &str) -> FieldError {
+        let code = if let Self::NoResult(_) = self { "noResult" } else { "reference" };
+        FieldError::new(place, code, self.to_string())
+    }
 }
 
 impl fmt::Display for Unresolved<'_> {

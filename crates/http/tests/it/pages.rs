@@ -217,6 +217,7 @@ fn an_unknown_path_gets_a_json_response() {
                         "message": "There is no resource at this path: see /docs for the API.",
                         "requestId": "r-1",
                         "statusCode": 404,
+                        "code": "not_found",
                     }),
                     "{method} {path}"
                 );

@@ -1,32 +1,20 @@
 //! `podium alert`.
 
 use clap::{Args, Subcommand};
-use podium_api::alerts as api;
-use podium_client::Call;
-use serde_json::{Value, json};
+use podium_api::enums::{AlertFiringState, AlertKind};
+use podium_api::{alerts as api, deployments, webhooks, workspaces};
 
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::given;
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::{Session, Setup};
+use super::{Kind, Listing, Noun, Outcome, Session, Verbs, View, one_of};
 
-/// Alert rules.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium alert create broken --kind deployment-unhealthy --after-minutes 10 --mail ops@example.com
   podium alert create slow --kind dag-run-too-slow --after-minutes 60 --dag load --webhook chat
   podium alert firings broken --state firing
-  podium alert update broken --disable")]
-pub(crate) struct Alerts {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium alert update broken --disable";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List alerts.
     List(Listing),
     /// Show an alert.
@@ -89,7 +77,7 @@ const KINDS: [&str; 6] = [
 
 /// What it watches, and whom it tells.
 #[derive(Args)]
-struct Settings {
+pub(crate) struct Settings {
     /// Description of the alert.
     #[arg(long)]
     description: Option<String>,
@@ -118,112 +106,81 @@ struct Settings {
 
 const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("ID", "id"),
-        column("KIND", "kind"),
-        column("ENABLED", "isEnabled"),
-        column("MAILS TO", "mailAddresses"),
-        column("MAIL FAILING SINCE", "mailFailingSince"),
-        wide("AFTER MINUTES", "afterMinutes"),
-        wide("DAYS BEFORE", "daysBefore"),
-        wide("DAG", "dagId"),
-        wide("WEBHOOKS", "webhookIds"),
-        wide("DESCRIPTION", "description"),
-        wide("CREATED", "createdAt"),
-    ],
+    columns: "NAME name, ID id, KIND kind, ENABLED isEnabled, MAILS TO mailAddresses, \
+              MAIL FAILING SINCE mailFailingSince",
+    wide: "AFTER MINUTES afterMinutes, DAYS BEFORE daysBefore, DAG dagId, WEBHOOKS webhookIds, \
+              DESCRIPTION description, CREATED createdAt",
 };
 
 const FIRINGS: View = View {
     name: "id",
-    columns: &[
-        column("STATE", "state"),
-        column("SUBJECT", "subject.name"),
-        column("DAG", "subject.dagId"),
-        column("SINCE", "since"),
-        column("UNTIL", "until"),
-        column("COUNT", "count"),
-        column("LAST NOTICE", "lastNoticeAt"),
-        wide("REASON", "reason"),
-        wide("RUN", "runId"),
-        wide("SUBJECT ID", "subject.id"),
-        wide("ID", "id"),
-    ],
+    columns: "STATE state, SUBJECT subject.name, DAG subject.dagId, SINCE since, UNTIL until, COUNT count, \
+              LAST NOTICE lastNoticeAt",
+    wide: "REASON reason, RUN runId, SUBJECT ID subject.id, ID id",
 };
 
-impl Alerts {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
-        match self.verb {
-            Verb::List(listing) => {
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("alert", "alert list", "kind");
+    const VIEW: &'static View = &VIEW;
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
+        match self {
+            Self::List(listing) => {
+                session.list::<api::List>(&session.in_organization().await?, &VIEW, &listing).await
+            }
+            Self::Get { alert } => session.show_named::<api::Get>(&alert).await,
+            Self::Create { name, kind, settings } => {
                 let path = session.in_organization().await?;
-                session.list(Call::to::<api::List>(&path), &VIEW, &listing).await
+                let what = format!("alert {name}");
+                let changes = settings.changes(session).await?;
+                let body = api::CreateAlertRequest {
+                    name,
+                    description: changes.description,
+                    kind: one_of(AlertKind::ALL, &kind)?,
+                    after_minutes: changes.after_minutes,
+                    days_before: changes.days_before,
+                    dag_id: changes.dag_id,
+                    workspace_ids: changes.workspace_ids,
+                    deployment_ids: changes.deployment_ids,
+                    webhook_ids: changes.webhook_ids,
+                    mail_addresses: changes.mail_addresses,
+                    is_enabled: None,
+                };
+                session.create::<api::Create>(&path, &body, &what, &VIEW).await
             }
-            Verb::Get { alert } => {
-                let path = session.alert(&alert).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
-            }
-            Verb::Create { name, kind, settings } => {
-                let path = session.in_organization().await?;
-                let mut body = settings.body(&session).await?;
-                body["name"] = json!(name);
-                body["kind"] = json!(kind.replace('-', "_").to_uppercase());
-                let made = session.post::<api::Create>(&path, &body).await?;
-                eprintln!("Created alert {name}.");
-                session.show(&made, &VIEW)
-            }
-            Verb::Update { alert, name, enable, disable, settings } => {
-                let mut body = settings.body(&session).await?;
+            Self::Update { alert, name, enable, disable, settings } => {
                 let is_enabled = (enable || disable).then_some(enable);
-                let others = given(json!({ "name": name, "isEnabled": is_enabled }));
-                for (field, value) in others.as_object().into_iter().flatten() {
-                    body[field] = value.clone();
-                }
-                if body == json!({}) {
-                    return Err(Failed::usage("nothing to change: see podium alert update --help"));
-                }
-                let path = session.alert(&alert).await?;
-                let edited = session.edit::<api::Get, api::Update>(&path, |_| Ok(body.clone())).await?;
-                session.show(&edited.told(&format!("alert {alert}")), &VIEW)
+                let changes = settings.changes(session).await?;
+                let body = api::UpdateAlertRequest { name, is_enabled, ..changes };
+                session.update_named::<api::Get, api::Update>(&alert, &body).await
             }
-            Verb::Delete { alerts } => {
-                let mut all = Vec::new();
-                for name in alerts {
-                    all.push((session.alert(&name).await?, name));
-                }
-                session.delete::<api::Delete>("alert", &all).await
-            }
-            Verb::Firings { alert, state, listing } => {
-                let path = session.alert(&alert).await?;
-                let params = given(json!({ "state": state.map(|state| state.to_uppercase()) }));
-                let call = Call::to::<api::ListFirings>(&path).query_params(&params)?;
-                session.list(call, &FIRINGS, &listing).await
+            Self::Delete { alerts } => session.delete_named::<api::Get, api::Delete>(alerts).await,
+            Self::Firings { alert, state, listing } => {
+                let path = session.named::<api::Get>(&alert).await?;
+                let state = state.map(|state| one_of(AlertFiringState::ALL, &state)).transpose()?;
+                let query = api::ListAlertFirings { state, ..api::ListAlertFirings::default() };
+                session.list_where::<api::ListFirings>(&path, &query, &FIRINGS, &listing).await
             }
         }
     }
 }
 
 impl Settings {
-    async fn body(&self, session: &Session) -> Outcome<Value> {
-        let (mut workspaces, mut deployments, mut webhooks) = (Vec::new(), Vec::new(), Vec::new());
-        for name in &self.workspaces {
-            workspaces.push(session.workspace(name).await?.workspace_id);
-        }
-        for name in &self.deployments {
-            deployments.push(session.deployment(name, None).await?.deployment_id);
-        }
-        for name in &self.webhooks {
-            webhooks.push(session.webhook(name).await?.webhook_id);
-        }
-        Ok(given(json!({
-            "description": self.description,
-            "afterMinutes": self.after_minutes,
-            "daysBefore": self.days_before,
-            "dagId": self.dag_id,
-            "workspaceIds": (!workspaces.is_empty()).then_some(workspaces),
-            "deploymentIds": (!deployments.is_empty()).then_some(deployments),
-            "webhookIds": (!webhooks.is_empty()).then_some(webhooks),
-            "mailAddresses": (!self.mail_addresses.is_empty()).then_some(&self.mail_addresses),
-        })))
+    async fn changes(self, session: &Session) -> Outcome<api::UpdateAlertRequest> {
+        Ok(api::UpdateAlertRequest {
+            name: None,
+            description: self.description,
+            after_minutes: self.after_minutes,
+            days_before: self.days_before,
+            dag_id: self.dag_id,
+            workspace_ids: session.some_ids_of::<workspaces::Get, _>(&self.workspaces).await?,
+            deployment_ids: session.some_ids_of::<deployments::Get, _>(&self.deployments).await?,
+            webhook_ids: session.some_ids_of::<webhooks::Get, _>(&self.webhooks).await?,
+            mail_addresses: Some(self.mail_addresses).filter(|all| !all.is_empty()),
+            is_enabled: None,
+        })
     }
 }

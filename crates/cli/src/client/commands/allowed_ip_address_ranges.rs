@@ -2,12 +2,8 @@
 
 use clap::{Args, Subcommand};
 use podium_api::allowed_ip_address_ranges as api;
-use podium_client::Call;
-use serde_json::json;
 
-use crate::client::ending::Outcome;
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::Setup;
+use super::{Kind, Listing, Noun, Outcome, Setup, View};
 use crate::server::Reset;
 
 /// Allowed address ranges; an operator who is locked out can reset them.
@@ -59,52 +55,50 @@ pub(crate) struct Delete {
 
 const VIEW: View = View {
     name: "ipAddressRange",
-    columns: &[
-        column("RANGE", "ipAddressRange"),
-        column("ID", "id"),
-        column("CREATED", "createdAt"),
-        wide("CREATED BY", "createdBy.username"),
-    ],
+    columns: "RANGE ipAddressRange, ID id, CREATED createdAt",
+    wide: "CREATED BY createdBy.username",
 };
+
+impl Noun for api::Delete {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("address range", "ip-range list", "createdAt");
+    const VIEW: &'static View = &VIEW;
+}
 
 impl IpRanges {
     pub(crate) async fn run(self) -> Outcome {
         match self {
             Self::List(List { listing, setup }) => {
                 let session = setup.open()?;
-                let path = session.in_organization().await?;
-                session.list(Call::to::<api::List>(&path), &VIEW, &listing).await
+                session.list::<api::List>(&session.in_organization().await?, &VIEW, &listing).await
             }
             Self::Create(Create { ranges, setup }) => {
                 let session = setup.open()?;
                 let path = session.in_organization().await?;
-                match ranges.as_slice() {
-                    [only] => {
-                        let body = json!({ "ipAddressRange": only });
-                        session.post::<api::Create>(&path, &body).await?
+                let names = ranges.join(", ");
+                match <[String; 1]>::try_from(ranges) {
+                    Ok([ip_address_range]) => {
+                        let body = api::CreateAllowedIpAddressRangeRequest { ip_address_range };
+                        session.post::<api::Create>(&path, &body).await.map(drop)?;
                     }
-                    several => {
-                        let body = json!({ "allowedIpAddressRanges": several });
-                        session.post::<api::BulkCreate>(&path, &body).await?
+                    Err(allowed_ip_address_ranges) => {
+                        let body = api::BulkCreateAllowedIpAddressRangesRequest { allowed_ip_address_ranges };
+                        session.post::<api::BulkCreate>(&path, &body).await.map(drop)?;
                     }
-                };
-                eprintln!("Allowed {}.", ranges.join(", "));
+                }
+                eprintln!("Allowed {names}.");
                 Ok(())
             }
             Self::Delete(Delete { ranges, setup }) => {
                 let session = setup.open()?;
-                let mut all = Vec::new();
-                for range in &ranges {
-                    all.push((session.ip_range(range).await?, range.clone()));
+                if ranges.len() == 1 {
+                    return session.delete_named::<api::Delete, api::Delete>(ranges).await;
                 }
-                if let [_] = all.as_slice() {
-                    return session.delete::<api::Delete>("address range", &all).await;
-                }
+                let allowed_ip_address_range_ids = session.ids_of::<api::Delete, _>(&ranges).await?;
                 session.agree(&format!("Delete the address ranges {}?", ranges.join(", ")))?;
                 let path = session.in_organization().await?;
-                let ids: Vec<_> = all.iter().map(|(path, _)| path.allowed_ip_address_range_id).collect();
-                let body = json!({ "allowedIpAddressRangeIds": ids });
-                session.change(Call::to::<api::BulkDelete>(&path).body(&body)?).await?;
+                let body = api::BulkDeleteAllowedIpAddressRangesRequest { allowed_ip_address_range_ids };
+                session.post::<api::BulkDelete>(&path, &body).await?;
                 eprintln!("Deleted {}.", ranges.join(", "));
                 Ok(())
             }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields;
-use crate::client::output::{Listing, View, column};
+use crate::client::output::{Listing, View};
 use crate::client::session::Setup;
 
 /// Call any path of the API and print the response.
@@ -44,7 +44,7 @@ pub(crate) struct Api {
     setup: Setup,
 }
 
-const VIEW: View = View { name: "name", columns: &[column("NAME", "name"), column("ID", "id")] };
+const VIEW: View = View::plain("name", "NAME name, ID id");
 
 impl Api {
     pub(crate) async fn run(self) -> Outcome {
@@ -75,7 +75,7 @@ impl Api {
             if !is_read {
                 return Err(Failed::usage("--paginate goes with GET"));
             }
-            return session.list(call, &VIEW, &Listing::default()).await;
+            return session.list_call(call, &VIEW, &Listing::default()).await;
         }
         session.is_planned(&call).await?;
         let (headers, bytes) = session.client.send_for_bytes(&call).await?;

@@ -2,29 +2,20 @@
 
 use std::io::Write as _;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use podium_api::organizations::AuditLogs;
 use podium_client::Call;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::client::ending::Outcome;
-use crate::client::session::Setup;
+use super::{Outcome, Session, Verbs};
 
-/// The audit log.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium audit export > audit.jsonl
-  podium audit export --start 2026-11-01T00:00:00Z --end 2026-11-02T00:00:00Z | jq .")]
-pub(crate) struct Audit {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium audit export --start 2026-11-01T00:00:00Z --end 2026-11-02T00:00:00Z | jq .";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// Print records, a line of JSON each.
     #[command(alias = "list")]
     Export {
@@ -37,13 +28,19 @@ enum Verb {
     },
 }
 
-impl Audit {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
-        let Verb::Export { start, end } = self.verb;
+/// Which part of the log, as it was typed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Part {
+    start_date: Option<String>,
+    end_date: Option<String>,
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
+        let Self::Export { start: start_date, end: end_date } = self;
         let path = session.in_organization().await?;
-        let call =
-            Call::to::<AuditLogs>(&path).query_params(&json!({ "startDate": start, "endDate": end }))?;
+        let call = Call::to::<AuditLogs>(&path).query_params(&Part { start_date, end_date })?;
         let mut lines = session.client.lines(&call).await?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         while let Some(line) = lines.next().await? {

@@ -1,33 +1,25 @@
 //! `podium cluster`.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
+use podium_api::enums::{CloudProvider, ClusterType, ErrorCode};
 use podium_api::{clusters as api, options};
-use podium_client::Call;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::edit::{Edited, pick};
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::{Extra, merged};
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::{Session, Setup, text};
+use super::{
+    Called, Edited, Extra, Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View, merged, object,
+    one_of, read,
+};
 
-/// Clusters that deployments run on.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium cluster options --type DEDICATED
   podium cluster create main --provider AWS --region us-east-1 --vpc 172.20.0.0/20
   podium cluster update main --set 'workspaceIds=[]'
-  podium cluster failover main --yes")]
-pub(crate) struct Clusters {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium cluster failover main --yes";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List clusters.
     List(Listing),
     /// Show a cluster.
@@ -93,19 +85,9 @@ enum Verb {
 
 const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("ID", "id"),
-        column("STATUS", "status"),
-        column("PROVIDER", "cloudProvider"),
-        column("REGION", "region"),
-        column("TYPE", "type"),
-        column("RUNS ON", "dataPlane"),
-        wide("HEALTH STATUS", "healthStatus.value"),
-        wide("STANDBY", "drRegion"),
-        wide("FAILED OVER", "isFailedOver"),
-        wide("CREATED", "createdAt"),
-    ],
+    columns: "NAME name, ID id, STATUS status, PROVIDER cloudProvider, REGION region, TYPE type, \
+              RUNS ON dataPlane",
+    wide: "HEALTH STATUS healthStatus.value, STANDBY drRegion, FAILED OVER isFailedOver, CREATED createdAt",
 };
 
 /// What the fields of requests belong to.
@@ -113,31 +95,43 @@ const WHAT: &str = "a cluster";
 
 const OPTIONS: View = View {
     name: "provider",
-    columns: &[
-        column("PROVIDER", "provider"),
-        column("DEFAULT REGION", "defaultRegion.name"),
-        column("DEFAULT VPC", "defaultVpcSubnetRange"),
-        column("DEFAULT NODE", "defaultNodeInstance.name"),
-        wide("DEFAULT DATABASE", "defaultDatabaseInstance.name"),
-    ],
+    columns: "PROVIDER provider, DEFAULT REGION defaultRegion.name, DEFAULT VPC defaultVpcSubnetRange, \
+              DEFAULT NODE defaultNodeInstance.name",
+    wide: "DEFAULT DATABASE defaultDatabaseInstance.name",
 };
 
-impl Clusters {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("cluster", "cluster list", "region").asked("names");
+    const VIEW: &'static View = &VIEW;
+}
+
+/// What a cluster suffers from.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Health {
+    health_status: HealthStatus,
+}
+
+#[derive(Deserialize)]
+struct HealthStatus {
+    details: Vec<api::ClusterHealthStatusDetail>,
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
-        match self.verb {
-            Verb::List(listing) => session.list(Call::to::<api::List>(&organization), &VIEW, &listing).await,
-            Verb::Get { cluster } => {
-                let path = session.cluster(&cluster).await?;
-                let cluster = session.get::<api::Get>(&path).await?;
-                session.show(&cluster, &VIEW)?;
-                for detail in cluster["healthStatus"]["details"].as_array().into_iter().flatten() {
-                    session.explain(text(&detail["description"]));
+        match self {
+            Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
+            Self::Get { cluster } => {
+                let cluster = session.get::<api::Get>(&session.cluster(&cluster).await?).await?;
+                session.show(&cluster.raw, &VIEW)?;
+                for detail in cluster.part::<Health>()?.health_status.details {
+                    session.explain(&detail.description);
                 }
                 Ok(())
             }
-            Verb::Create { name, provider, region, kind, vpc, extra } => {
+            Self::Create { name, provider, region, kind, vpc, extra } => {
                 let body = extra.body::<api::Create>(
                     WHAT,
                     json!({
@@ -148,50 +142,45 @@ impl Clusters {
                         "vpcSubnetRange": vpc,
                     }),
                 )?;
-                let made = session.post::<api::Create>(&organization, &body).await.map_err(|failed| {
-                    match failed.status() {
-                        Some(400) => failed.or_hint(
+                let made = session.post_any::<api::Create>(&organization, &body).await.map_err(|failed| {
+                    match failed.code() {
+                        Some(ErrorCode::Invalid) => failed.or_hint(
                             "Flags: --provider, --region, --vpc. List the options: podium cluster options --output json",
                         ),
                         _ => failed,
                     }
                 })?;
                 eprintln!("Created cluster {name}.");
-                followed(&session, &made).await
+                followed(session, &made.raw).await
             }
-            Verb::Update { cluster, name, extra } => {
+            Self::Update { cluster, name, extra } => {
                 if name.is_none() && extra.is_empty() {
                     return Err(Failed::usage("nothing to change: give --name, --set or --file"));
                 }
                 let change = extra.body::<api::Update>(WHAT, json!({ "name": name }))?;
-                let edited = update(&session, &cluster, &change).await?;
-                followed(&session, &edited.told(&format!("cluster {cluster}"))).await
+                let edited = update(session, &cluster, &change).await?;
+                followed(session, &edited.told(&format!("cluster {cluster}"))).await
             }
-            Verb::Delete { clusters } => {
-                let mut all = Vec::new();
-                for name in clusters {
-                    all.push((session.cluster(&name).await?, name));
-                }
-                session.delete::<api::Delete>("cluster", &all).await
-            }
-            Verb::Failover { cluster } => {
+            Self::Delete { clusters } => session.delete_named::<api::Get, api::Delete>(clusters).await,
+            Self::Failover { cluster } => {
                 session.agree(&format!("Move all deployments of {cluster} to its standby region?"))?;
-                let changed = update(&session, &cluster, &json!({ "isFailedOver": true })).await?.now;
+                let changed = update(session, &cluster, &json!({ "isFailedOver": true })).await?.now;
                 eprintln!("Failing {cluster} over.");
-                followed(&session, &changed).await
+                followed(session, &changed).await
             }
-            Verb::Failback { cluster } => {
+            Self::Failback { cluster } => {
                 session.agree(&format!("Move all deployments of {cluster} back?"))?;
-                let changed = update(&session, &cluster, &json!({ "isFailedOver": false })).await?.now;
+                let changed = update(session, &cluster, &json!({ "isFailedOver": false })).await?.now;
                 eprintln!("Failing {cluster} back.");
-                followed(&session, &changed).await
+                followed(session, &changed).await
             }
-            Verb::Options { kind, provider } => {
-                let provider = provider.map(|provider| provider.to_uppercase());
-                let params = json!({ "type": kind.to_uppercase(), "provider": provider });
-                let call = Call::to::<options::ForClusters>(&organization).query_params(&params)?;
-                let found: Vec<Value> = session.client.send(call).await?.body;
-                session.show_all(&found, &OPTIONS)
+            Self::Options { kind, provider } => {
+                let query = options::GetClusterOptions {
+                    provider: provider.map(|name| one_of(CloudProvider::ALL, &name)).transpose()?,
+                    r#type: one_of(ClusterType::ALL, &kind)?,
+                };
+                let found = session.ask::<options::ForClusters>(&organization, &query).await?;
+                session.show_all(&found.part::<Vec<_>>()?, &OPTIONS)
             }
         }
     }
@@ -203,21 +192,21 @@ async fn followed(session: &Session, changed: &Value) -> Outcome {
         return session.show(changed, &VIEW);
     }
     session.follow().await?;
-    let path = session.cluster(text(&changed["id"])).await?;
-    session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+    session.show_named::<api::Get>(read::<Called>(changed)?.id.as_str()).await
 }
 
 /// Changes a cluster; a dedicated one is always sent its name and tags.
 async fn update(session: &Session, cluster: &str, change: &Value) -> Outcome<Edited> {
     let path = session.cluster(cluster).await?;
-    let edit = |current: &Value| {
-        let mut kept = pick(current, &[]);
-        kept.insert("clusterType".into(), current["type"].clone());
-        if text(&current["type"]) == "DEDICATED" {
-            kept.insert("name".into(), current["name"].clone());
-            kept.insert("k8sTags".into(), current["tags"].clone());
-        }
-        Ok(merged(kept, change.clone()))
+    let edit = |now: api::Cluster| {
+        let is_dedicated = now.r#type == ClusterType::Dedicated;
+        let kept = api::UpdateClusterRequest {
+            cluster_type: Some(now.r#type),
+            name: is_dedicated.then_some(now.name),
+            k8s_tags: is_dedicated.then_some(now.details.tags),
+            ..api::UpdateClusterRequest::default()
+        };
+        Ok(merged(object(&kept), change.clone()))
     };
-    session.edit::<api::Get, api::Update>(&path, edit).await
+    session.edit::<api::Get, api::Update, _>(&path, edit).await
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::login;
 use crate::client::contexts::Contexts as Stored;
 use crate::client::ending::{Failed, Outcome};
-use crate::client::output::{Format, View, column};
+use crate::client::output::{Format, View};
 
 /// Servers that you signed in to.
 #[derive(Args)]
@@ -43,16 +43,8 @@ enum Verb {
     },
 }
 
-const VIEW: View = View {
-    name: "name",
-    columns: &[
-        column("CURRENT", "current"),
-        column("NAME", "name"),
-        column("SERVER", "url"),
-        column("AS", "subject"),
-        column("ORGANIZATION", "organizationId"),
-    ],
-};
+const VIEW: View =
+    View::plain("name", "CURRENT current, NAME name, SERVER url, AS subject, ORGANIZATION organizationId");
 
 impl Contexts {
     pub(crate) fn run(self) -> Outcome {

@@ -4,12 +4,14 @@ use std::io::Write as _;
 
 use clap::{Args, Subcommand};
 use podium_api::airflow_logs;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::airflow::{Airflow, AirflowFlags};
+use crate::client::airflow::{Airflow, AirflowFlags, Run};
+use crate::client::answer::read;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::names::most_alike;
-use crate::client::output::{View, column, wide};
+use crate::client::output::View;
 use crate::client::progress::pause;
 use crate::client::session::{Setup, text};
 use crate::client::wait::Watch;
@@ -75,16 +77,8 @@ struct One {
 
 pub(crate) const VIEW: View = View {
     name: "dag_run_id",
-    columns: &[
-        column("RUN", "dag_run_id"),
-        column("DAG", "dag_id"),
-        column("STATE", "state"),
-        column("TYPE", "run_type"),
-        column("STARTED", "start_date"),
-        column("ENDED", "end_date"),
-        wide("DATE", "logical_date"),
-        wide("CONF", "conf"),
-    ],
+    columns: "RUN dag_run_id, DAG dag_id, STATE state, TYPE run_type, STARTED start_date, ENDED end_date",
+    wide: "DATE logical_date, CONF conf",
 };
 
 impl Runs {
@@ -122,7 +116,7 @@ impl One {
         }
         let mut newest = None;
         list(airflow, &self.dag, 1, |page| {
-            newest = page.first().map(|run| text(&run["dag_run_id"]).to_owned());
+            newest = page.first().map(read::<Run>).transpose()?.map(|run| run.dag_run_id);
             Ok(())
         })
         .await?;
@@ -176,7 +170,7 @@ async fn ended(airflow: &Airflow<'_>, dag: &str, run: &str, watch: &Watch) -> Ou
     let mut round = 0;
     loop {
         let now = watch.ask(async || get(airflow, dag, run).await).await?;
-        match text(&now["state"]) {
+        match state_of(&now)?.as_str() {
             "success" => return Ok(now),
             "failed" => {
                 let logs =
@@ -199,21 +193,23 @@ async fn ended(airflow: &Airflow<'_>, dag: &str, run: &str, watch: &Watch) -> Ou
 
 /// Prints the logs of the last try of each task.
 async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> Outcome {
-    let (mut tasks, mut names) = (Vec::new(), Vec::new());
+    let (mut tasks, mut names) = (Vec::<Task>::new(), Vec::new());
     let path = ["dags", dag, "dagRuns", run, "taskInstances"];
     let everything = json!({});
     let read = airflow.pages(&path, ("task_instances", &everything), MOST_TASKS, |page| {
-        let is_wanted = |task: &&Value| only.is_empty() || only.iter().any(|id| task["task_id"] == **id);
-        names.extend(page.iter().map(|task| text(&task["task_id"]).to_owned()));
-        tasks.extend(page.iter().filter(is_wanted).cloned());
+        for task in page {
+            let task: Task = read(task)?;
+            names.push(task.task_id.clone());
+            tasks.extend(Some(task).filter(|task| only.is_empty() || only.contains(&task.task_id)));
+        }
         Ok(())
     });
     if let Err(failed) = read.await {
         return Err(airflow.explain(failed, dag, Some(run)).await);
     }
-    tasks.sort_by(|one, other| text(&one["start_date"]).cmp(text(&other["start_date"])));
+    tasks.sort_by(|one, other| one.start_date.cmp(&other.start_date));
     if names.is_empty() {
-        let state = text(&get(airflow, dag, run).await?["state"]).to_owned();
+        let state = state_of(&get(airflow, dag, run).await?)?;
         return Err(Failed::new(Exit::NotFound, format!("{run} has no tasks yet: it is {state}")).hint(
             format!("To wait for it: podium run wait {dag:?} {run:?} --deployment {:?}", airflow.name),
         ));
@@ -223,12 +219,12 @@ async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> O
     }
     let mut out = std::io::stdout().lock();
     for task in &tasks {
-        let (id, tries) = (text(&task["task_id"]), task["try_number"].as_u64().unwrap_or_default());
+        let (id, tries) = (task.task_id.as_str(), task.try_number.unwrap_or_default());
         if tries == 0 {
             eprintln!("{} has not run yet.", one_line(id));
             continue;
         }
-        let index = task["map_index"].as_i64().unwrap_or(-1);
+        let index = task.map_index.unwrap_or(-1);
         let label = if index < 0 { id.to_owned() } else { format!("{id}[{index}]") };
         let tries = tries.to_string();
         let path = ["dags", dag, "dagRuns", run, "taskInstances", id, "logs", &tries];
@@ -258,22 +254,39 @@ fn without_task(run: &str, task: &str, names: &mut Vec<String>) -> Failed {
     }
 }
 
+/// A task of a run.
+#[derive(Deserialize)]
+struct Task {
+    task_id: String,
+    try_number: Option<u64>,
+    map_index: Option<i64>,
+    start_date: Option<String>,
+}
+
+/// A structured log.
+#[derive(Deserialize)]
+struct Log {
+    content: Vec<Value>,
+}
+
+fn state_of(run: &Value) -> Outcome<String> {
+    Ok(read::<Run>(run)?.state.unwrap_or_default())
+}
+
 async fn entries(airflow: &Airflow<'_>, call: podium_client::Call) -> Outcome<Vec<String>> {
     let call = call.accept(if airflow.is_old() { "text/plain" } else { "application/json" });
     let (_, bytes) = airflow.session.client.send_for_bytes(&call).await?;
     let plain = || String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect();
-    match serde_json::from_slice::<Value>(&bytes) {
-        Ok(Value::Object(body)) if body.get("content").is_some_and(Value::is_array) => {
-            Ok(body["content"].as_array().into_iter().flatten().map(log_entry).collect())
-        }
-        _ => Ok(plain()),
+    match serde_json::from_slice::<Log>(&bytes) {
+        Ok(log) => Ok(log.content.iter().map(log_entry).collect()),
+        Err(_) => Ok(plain()),
     }
 }
 
 /// An entry of a structured log: a line, and what belongs below it.
 fn log_entry(entry: &Value) -> String {
     let Some(members) = entry.as_object() else { return text(entry).to_owned() };
-    let at = text(&entry["timestamp"]);
+    let at = members.get("timestamp").map_or("", text);
     let said = airflow_logs::text_of(members, "");
     if at.is_empty() { said } else { format!("{at} {said}") }
 }

@@ -2,13 +2,16 @@
 
 use clap::{Args, Subcommand};
 use podium_api::schedules;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::dag_runs;
-use crate::client::airflow::{Airflow, AirflowFlags};
+use crate::client::airflow::{Airflow, AirflowFlags, Dag, Run};
+use crate::client::answer::read;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::output::{Format, Output, View, column, wide};
-use crate::client::session::{Setup, text};
+use crate::client::fields::merged;
+use crate::client::output::{Format, Output, View};
+use crate::client::session::Setup;
 
 /// DAGs of a deployment.
 #[derive(Args)]
@@ -69,15 +72,8 @@ const SCHEDULE: &str = "schedule";
 
 const VIEW: View = View {
     name: "dag_id",
-    columns: &[
-        column("DAG", "dag_id"),
-        column("PAUSED", "is_paused"),
-        column("SCHEDULE", SCHEDULE),
-        column("BROKEN", "has_import_errors"),
-        wide("OWNERS", "owners"),
-        wide("NEXT RUN", "next_dagrun_run_after"),
-        wide("DESCRIPTION", "description"),
-    ],
+    columns: "DAG dag_id, PAUSED is_paused, SCHEDULE schedule, BROKEN has_import_errors",
+    wide: "OWNERS owners, NEXT RUN next_dagrun_run_after, DESCRIPTION description",
 };
 
 impl Dags {
@@ -103,11 +99,11 @@ impl Dags {
             Verb::Unpause { dags } => pause(&airflow, &dags, false).await,
             Verb::Trigger { dag, conf, run_id } => {
                 let body = request(&airflow, conf.as_deref(), run_id.as_deref())?;
-                let is_paused = get(&airflow, &dag).await?["is_paused"] == json!(true);
+                let is_paused = is_paused(&airflow, &dag).await?;
                 let call = airflow.call("POST", &["dags", &dag, "dagRuns"])?.body(&body)?;
                 let run =
                     airflow.send(call).await.map_err(|failed| taken(failed, &dag, run_id.as_deref()))?;
-                let id = text(&run["dag_run_id"]).to_owned();
+                let id = read::<Run>(&run)?.dag_run_id;
                 eprintln!("Started {}.", one_line(&id));
                 if is_paused {
                     eprintln!("The DAG is paused, so the run waits: podium dag unpause {dag:?}");
@@ -120,16 +116,25 @@ impl Dags {
     }
 }
 
+/// What Airflow says about a schedule.
+#[derive(Deserialize)]
+struct Schedule {
+    timetable_description: Option<String>,
+    timetable_summary: Option<String>,
+    schedule_interval: Option<Value>,
+}
+
 /// A DAG with its schedule in words where people read it; programs get what Airflow says.
 fn with_schedule(dag: &Value, format: &Format) -> Value {
-    let mut dag = dag.clone();
-    if matches!(format.output(), Output::Table | Output::Wide) {
-        let field = |name: &str| dag[name].as_str();
-        let interval = dag.get("schedule_interval");
-        let words = schedules::in_words(field("timetable_description"), field("timetable_summary"), interval);
-        dag[SCHEDULE] = words.into();
+    match (format.output(), read::<Schedule>(dag)) {
+        (Output::Table | Output::Wide, Ok(said)) => {
+            let (description, summary) = (said.timetable_description, said.timetable_summary);
+            let interval = said.schedule_interval.as_ref();
+            let words = schedules::in_words(description.as_deref(), summary.as_deref(), interval);
+            merged(dag.clone(), json!({ SCHEDULE: words }))
+        }
+        _ => dag.clone(),
     }
-    dag
 }
 
 async fn get(airflow: &Airflow<'_>, dag: &str) -> Outcome<Value> {
@@ -137,6 +142,10 @@ async fn get(airflow: &Airflow<'_>, dag: &str) -> Outcome<Value> {
         Ok(found) => Ok(found),
         Err(failed) => Err(airflow.explain(failed, dag, None).await),
     }
+}
+
+async fn is_paused(airflow: &Airflow<'_>, dag: &str) -> Outcome<bool> {
+    Ok(read::<Dag>(&get(airflow, dag).await?)?.is_paused == Some(true))
 }
 
 async fn pause(airflow: &Airflow<'_>, dags: &[String], is_paused: bool) -> Outcome {
@@ -153,12 +162,12 @@ async fn pause(airflow: &Airflow<'_>, dags: &[String], is_paused: bool) -> Outco
 
 /// Lets a DAG run, and starts a run of it; the id of the run.
 pub(crate) async fn start_now(airflow: &Airflow<'_>, dag: &str) -> Outcome<String> {
-    if get(airflow, dag).await?["is_paused"] == json!(true) {
+    if is_paused(airflow, dag).await? {
         pause(airflow, &[dag.to_owned()], false).await?;
     }
     let body = request(airflow, None, None)?;
     let run = airflow.send(airflow.call("POST", &["dags", dag, "dagRuns"])?.body(&body)?).await?;
-    Ok(text(&run["dag_run_id"]).to_owned())
+    Ok(read::<Run>(&run)?.dag_run_id)
 }
 
 /// Says that a run has the id already, where Airflow only says that there is a conflict.
@@ -171,21 +180,24 @@ fn taken(failed: Failed, dag: &str, run_id: Option<&str>) -> Failed {
 }
 
 /// The body that starts a run.
-fn request(airflow: &Airflow<'_>, conf: Option<&str>, run_id: Option<&str>) -> Outcome<Value> {
+#[derive(Serialize)]
+struct Request {
+    conf: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dag_run_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logical_date: Option<Option<String>>,
+}
+
+fn request(airflow: &Airflow<'_>, conf: Option<&str>, run_id: Option<&str>) -> Outcome<Request> {
     let conf = match conf {
         Some(conf) => serde_json::from_str::<Map<String, Value>>(conf)
             .map_err(|error| Failed::usage(format!("--conf is not a JSON object: {error}")))?,
         None => Map::new(),
     };
-    let mut body = json!({ "conf": conf });
-    if let Some(run_id) = run_id {
-        body["dag_run_id"] = run_id.into();
-    }
     // Later versions want to be told that the run has no date of its own.
-    if !airflow.is_old() {
-        body["logical_date"] = Value::Null;
-    }
-    Ok(body)
+    let logical_date = (!airflow.is_old()).then_some(None);
+    Ok(Request { conf, dag_run_id: run_id.map(str::to_owned), logical_date })
 }
 
 #[cfg(test)]

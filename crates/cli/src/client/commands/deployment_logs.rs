@@ -10,17 +10,16 @@ use podium_api::path::OfDeployment;
 use podium_api::{Timestamp, deployment_logs as api};
 use podium_app::world::World;
 use podium_client::Call;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::client::ending::{Failed, Outcome, printable};
-use crate::client::output::{View, column, is_styled};
-use crate::client::progress::pause;
+use crate::client::answer::{Word, read};
+use crate::client::ending::{Outcome, printable};
+use crate::client::output::{View, is_styled};
 use crate::client::project::DeploymentFlags;
-use crate::client::session::{Session, Setup, text};
+use crate::client::session::{Session, Setup};
+use crate::client::streams::{Heard, MOST_CUTS, Stream};
 use crate::client::wait::duration;
-
-/// How often a broken stream is opened again before the command gives up.
-const MOST_CUTS: usize = 8;
 
 /// Show the logs of a deployment, oldest first, and follow them.
 #[derive(Args)]
@@ -56,21 +55,41 @@ pub(crate) struct Logs {
     setup: Setup,
 }
 
-const VIEW: View = View { name: "raw", columns: &[column("LINE", "raw")] };
+const VIEW: View = View::plain("raw", "LINE raw");
+
+/// A page of lines.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    results: Vec<Value>,
+    search_id: Option<String>,
+}
 
 impl Logs {
     pub(crate) async fn run(self) -> Outcome {
         let session = self.setup.open()?;
         let path = self.flags.find(&session, self.deployment.as_deref(), Path::new(".")).await?;
         let printer = Lines { session: &session, is_styled: is_styled() };
+        let (sources, search_text) = (self.sources(), self.search.clone());
+        let query = api::FollowDeploymentLogs { sources, search_text, ..Default::default() };
+        let call = Call::to::<api::Follow>(&path).query_params(&query)?;
+        let mut stream = Stream::new(&session, call, MOST_CUTS);
         // The stream is open before the search, so that no line falls between the two.
-        let stream = if self.follow { Some(self.open(&session, &path, None).await?) } else { None };
+        if self.follow
+            && let Heard::Broken(failed) = stream.hear().await?
+        {
+            return Err(failed);
+        }
         let found = self.search(&session, &path).await?;
         printer.print(&found)?;
-        match stream {
-            Some(stream) => self.follow(&session, &path, stream, &found, &printer).await,
-            None => Ok(()),
+        while self.follow {
+            let line = stream.next().await?;
+            // Others were written between the opening of the stream and the search.
+            if !found.contains(&line) {
+                printer.print(&[line])?;
+            }
         }
+        Ok(())
     }
 
     fn sources(&self) -> Vec<LogSource> {
@@ -80,89 +99,32 @@ impl Logs {
     /// What was written so far, oldest first.
     async fn search(&self, session: &Session, path: &OfDeployment) -> Outcome<Vec<Value>> {
         let now = World::machine().now();
-        let from = now - self.since.max(Duration::from_secs(1));
+        let mut query = api::GetDeploymentLogs {
+            sources: self.sources(),
+            limit: 0,
+            offset: 0,
+            range: 3_600,
+            max_num_results: self.limit as u64,
+            search_id: None,
+            search_text: self.search.clone(),
+            start_date: Some(now - self.since.max(Duration::from_secs(1))),
+            end_date: Some(now + Duration::from_secs(60)),
+        };
         let mut found: Vec<Value> = Vec::new();
-        let mut search_id = Value::Null;
         while found.len() < self.limit {
-            let asked = (self.limit - found.len()).min(500);
-            let params = json!({
-                "sources": self.sources(),
-                "startDate": from,
-                "endDate": now + Duration::from_secs(60),
-                "searchText": self.search,
-                "limit": asked,
-                "offset": found.len(),
-                "maxNumResults": self.limit,
-                "searchId": search_id,
-            });
-            let call = Call::to::<api::Get>(path).query_params(&params)?;
-            let mut page: Value = session.client.send(call).await?.body;
-            search_id = page["searchId"].take();
-            let Value::Array(lines) = page["results"].take() else { break };
-            let count = lines.len();
-            found.extend(lines);
-            if count < asked {
+            query.limit = (self.limit - found.len()).min(500) as u64;
+            query.offset = found.len() as u64;
+            let page: Page = session.ask::<api::Get>(path, &query).await?.part()?;
+            query.search_id = page.search_id;
+            let count = page.results.len() as u64;
+            found.extend(page.results);
+            if count < query.limit {
                 break;
             }
         }
         found.reverse();
         Ok(found)
     }
-
-    async fn open(
-        &self,
-        session: &Session,
-        path: &OfDeployment,
-        after: Option<String>,
-    ) -> Outcome<podium_client::Events> {
-        let params = json!({ "sources": self.sources(), "searchText": self.search });
-        let call = Call::to::<api::Follow>(path).query_params(&params)?.after_event(after);
-        Ok(session.client.events(&call).await?)
-    }
-
-    /// Prints new lines until the person stops; a broken stream goes on where it broke.
-    async fn follow(
-        &self,
-        session: &Session,
-        path: &OfDeployment,
-        mut stream: podium_client::Events,
-        printed: &[Value],
-        printer: &Lines<'_>,
-    ) -> Outcome {
-        let mut last = None;
-        let mut cuts = 0;
-        loop {
-            match stream.next().await {
-                Ok(Some(event)) => {
-                    cuts = 0;
-                    last = event.id.or(last);
-                    let line: Value = serde_json::from_str(&event.data)
-                        .map_err(|_| Failed::because("the server sent a line that is not JSON"))?;
-                    // Written between the opening of the stream and the search.
-                    if !printed.contains(&line) {
-                        printer.print(&[line])?;
-                    }
-                    continue;
-                }
-                Err(error) if cuts >= MOST_CUTS => return Err(error.into()),
-                _ => {}
-            }
-            loop {
-                pause(cuts).await;
-                cuts += 1;
-                match self.open(session, path, last.clone()).await {
-                    Ok(opened) => break stream = opened,
-                    Err(failed) if cuts >= MOST_CUTS || !is_passing(&failed) => return Err(failed),
-                    Err(_) => {}
-                }
-            }
-        }
-    }
-}
-
-/// Whether a stream that cannot be opened now may be later.
-fn is_passing(failed: &Failed) -> bool {
-    failed.exit == crate::client::ending::Exit::Unreachable
 }
 
 /// Prints lines: for people with time and source, for programs as on the wire.
@@ -183,19 +145,29 @@ impl Lines<'_> {
         }
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         for line in lines {
-            writeln!(out, "{}", line_of(line, self.is_styled))?;
+            writeln!(out, "{}", read::<Line>(line)?.shown(self.is_styled))?;
         }
         Ok(out.flush()?)
     }
 }
 
-/// A line for people: time, source and text. What goes on below it is indented, so that it does not look like a line of
-/// its own.
-pub(crate) fn line_of(line: &Value, is_styled: bool) -> String {
-    let at = Timestamp::from_millis(line["timestamp"].as_i64().unwrap_or_default());
-    let source = format!("{:<13}", text(&line["source"]));
-    let source = if is_styled { colored(&source) } else { source };
-    format!("{at} {source} {}", printable(text(&line["raw"])).replace('\n', "\n    "))
+/// A line of a log.
+#[derive(Deserialize)]
+pub(crate) struct Line {
+    pub(crate) raw: String,
+    pub(crate) source: Word<LogSource>,
+    timestamp: i64,
+}
+
+impl Line {
+    /// A line for people: time, source and text. What goes on below it is indented, so that it does not look like a line
+    /// of its own.
+    pub(crate) fn shown(&self, is_styled: bool) -> String {
+        let at = Timestamp::from_millis(self.timestamp);
+        let source = format!("{:<13}", self.source.to_string());
+        let source = if is_styled { colored(&source) } else { source };
+        format!("{at} {source} {}", printable(&self.raw).replace('\n', "\n    "))
+    }
 }
 
 /// A colour for each source.

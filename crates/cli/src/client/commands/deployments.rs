@@ -4,21 +4,19 @@ mod processes;
 mod update;
 
 use clap::{Args, Subcommand};
-use podium_api::{deployments as api, options};
-use podium_client::Call;
+use podium_api::enums::DeploymentStatus;
+use podium_api::path::OfDeployment;
+use podium_api::{Nothing, Patch, WorkspaceId, WrittenTime, deployments as api, options, workspaces};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::Extra;
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::{Session, Setup, text};
+use super::{Called, Extra, Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View, read};
+use crate::client::follow::Now;
 
 pub(crate) use processes::size;
-pub(crate) use update::update_body;
+pub(crate) use update::Kept;
 
-/// Apache Airflow environments.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium deployment create nightly --workspace Reports --wait
   podium deployment list --workspace Reports --output wide
@@ -26,16 +24,10 @@ Examples:
   podium deployment processes nightly
   podium deployment hibernate nightly
   podium deployment transfer nightly --to Archive
-  podium deployment delete nightly --yes")]
-pub(crate) struct Deployments {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium deployment delete nightly --yes";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List deployments.
     List {
         /// Only deployments of this workspace.
@@ -98,7 +90,7 @@ enum Verb {
 
 /// Which deployment.
 #[derive(Args)]
-struct One {
+pub(crate) struct One {
     /// Name or id.
     deployment: String,
     /// Workspace of the deployment, if others have the same name.
@@ -107,7 +99,7 @@ struct One {
 }
 
 #[derive(Args)]
-struct Create {
+pub(crate) struct Create {
     /// Name of the deployment.
     name: String,
     /// Workspace to create it in; not needed if there is only one.
@@ -140,97 +132,84 @@ const WHAT: &str = "a deployment";
 
 pub(crate) const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("ID", "id"),
-        column("WORKSPACE", "workspaceName"),
-        column("STATUS", "status"),
-        column("RUNTIME", "platformRuntimeVersion"),
-        wide("AIRFLOW", "airflowVersion"),
-        wide("EXECUTOR", "executor"),
-        wide("REASON", "statusReason"),
-        wide("URL", "webServerUrl"),
-        wide("CREATED", "createdAt"),
-    ],
+    columns: "NAME name, ID id, WORKSPACE workspaceName, STATUS status, RUNTIME platformRuntimeVersion",
+    wide: "AIRFLOW airflowVersion, EXECUTOR executor, REASON statusReason, URL webServerUrl, \
+              CREATED createdAt",
 };
 
 const RUNTIMES: View = View {
     name: "version",
-    columns: &[
-        column("RUNTIME", "version"),
-        column("AIRFLOW", "airflowVersion"),
-        column("CHANNEL", "channel"),
-        wide("RELEASED", "releaseDate"),
-    ],
+    columns: "RUNTIME version, AIRFLOW airflowVersion, CHANNEL channel",
+    wide: "RELEASED releaseDate",
 };
 
-impl Deployments {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("deployment", "deployment list", "workspaceName").asked("names");
+    const VIEW: &'static View = &VIEW;
+}
+
+/// The runtimes among the options.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Runtimes {
+    runtime_releases: Vec<Value>,
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
-        match self.verb {
-            Verb::List { workspace, listing } => {
-                let mut ids = Vec::new();
-                if let Some(name) = workspace {
-                    ids.push(session.workspace(&name).await?.workspace_id);
-                }
-                let call =
-                    Call::to::<api::List>(&organization).query_params(&json!({ "workspaceIds": ids }))?;
-                session.list(call, &VIEW, &listing).await
+        match self {
+            Self::List { workspace, listing } => {
+                let workspace = session.ids_in(workspace.as_deref(), None).await?.0;
+                let workspace_ids = workspace.into_iter().map(Into::into).collect();
+                let query = api::ListDeployments { workspace_ids, ..api::ListDeployments::default() };
+                session.list_where::<api::List>(&organization, &query, &VIEW, &listing).await
             }
-            Verb::Get(one) => {
-                let path = one.find(&session).await?;
-                let deployment = session.get::<api::Get>(&path).await?;
-                session.show(&deployment, &VIEW)?;
-                if text(&deployment["status"]) != "HEALTHY" {
-                    session.explain(text(&deployment["statusReason"]));
+            Self::Get(one) => {
+                let deployment = session.get::<api::Get>(&one.find(session).await?).await?;
+                session.show(&deployment.raw, &VIEW)?;
+                let now: Now = deployment.part()?;
+                if !now.status.is(DeploymentStatus::Healthy) {
+                    session.explain(&now.status_reason);
                 }
                 Ok(())
             }
-            Verb::Create(create) => {
-                let made = create.run(&session).await?;
-                session.show(&made, &VIEW)
-            }
-            Verb::Update(update) => update.run(&session).await,
-            Verb::Delete { deployments, workspace, drain } => {
+            Self::Create(create) => create.run(session).await,
+            Self::Update(update) => update.run(session).await,
+            Self::Delete { deployments, workspace, drain } => {
                 let mut all = Vec::new();
                 for name in deployments {
                     all.push((session.deployment(&name, workspace.as_deref()).await?, name));
                 }
-                let query = if drain { json!({ "drain": true }) } else { Value::Null };
-                session.delete_with::<api::Delete>("deployment", &all, &query).await
+                let query = api::DeleteDeployment { drain: drain.then_some(true) };
+                session.delete::<api::Delete>("deployment", &all, &query).await
             }
-            Verb::Wait(one) => {
-                let path = one.find(&session).await?;
-                let settled = session.settle(&path).await?;
-                session.show(&settled, &VIEW)
+            Self::Wait(one) => {
+                let settled = session.settle(&one.find(session).await?).await?;
+                session.show(&settled.raw, &VIEW)
             }
-            Verb::Hibernate { one, until } => sleep(&session, &one, true, until).await,
-            Verb::Wake { one, until } => sleep(&session, &one, false, until).await,
-            Verb::EndOverride(one) => {
-                let path = one.find(&session).await?;
-                session.change(Call::to::<api::EndHibernationOverride>(&path)).await?;
+            Self::Hibernate { one, until } => sleep(session, &one, true, until).await,
+            Self::Wake { one, until } => sleep(session, &one, false, until).await,
+            Self::EndOverride(one) => {
+                let path = one.find(session).await?;
+                session.post::<api::EndHibernationOverride>(&path, &Nothing).await?;
                 eprintln!("{} follows its schedules again.", one.deployment);
                 session.settle_if_wanted(&path).await
             }
-            Verb::Transfer { one, to } => {
+            Self::Transfer { one, to } => {
                 let workspace_id = session.workspace(&to).await?.workspace_id;
                 let change = json!({ "workspaceId": workspace_id });
-                let changed = update::update(&session, &one, &change, &[], &[]).await?.now;
+                let changed = update::update(session, &one, &change, &[], &[]).await?.now;
                 eprintln!("Moved {} to {to}.", one.deployment);
-                let path = session.deployment(text(&changed["id"]), None).await?;
-                match session.wait.is_wanted() {
-                    true => session.show(&session.settle(&path).await?, &VIEW),
-                    false => session.show(&changed, &VIEW),
-                }
+                followed(session, changed).await
             }
-            Verb::Processes(one) => processes::show(&session, &one.find(&session).await?).await,
-            Verb::Options => {
+            Self::Processes(one) => processes::show(session, &one.find(session).await?).await,
+            Self::Options => {
                 let found = session.get::<options::ForDeployments>(&organization).await?;
                 match session.format.is_table() {
-                    true => session
-                        .show_all(found["runtimeReleases"].as_array().map_or(&[], Vec::as_slice), &RUNTIMES),
-                    false => session.show(&found, &RUNTIMES),
+                    true => session.show_all(&found.part::<Runtimes>()?.runtime_releases, &RUNTIMES),
+                    false => session.show(&found.raw, &RUNTIMES),
                 }
             }
         }
@@ -238,13 +217,13 @@ impl Deployments {
 }
 
 impl One {
-    async fn find(&self, session: &Session) -> Outcome<podium_api::path::OfDeployment> {
+    async fn find(&self, session: &Session) -> Outcome<OfDeployment> {
         session.deployment(&self.deployment, self.workspace.as_deref()).await
     }
 }
 
 impl Create {
-    async fn run(&self, session: &Session) -> Outcome<Value> {
+    async fn run(&self, session: &Session) -> Outcome {
         let cluster_id = match &self.cluster {
             Some(name) => Some(session.cluster(name).await?.cluster_id),
             None => None,
@@ -262,43 +241,64 @@ impl Create {
                 "isDevelopmentMode": self.development.then_some(true),
             }),
         )?;
-        let made = session.post::<api::Create>(&session.in_organization().await?, &body).await?;
+        let made = session.post_any::<api::Create>(&session.in_organization().await?, &body).await?;
         eprintln!("Created deployment {}.", self.name);
-        if !session.wait.is_wanted() {
-            return Ok(made);
-        }
-        session.settle(&session.deployment(text(&made["id"]), None).await?).await
+        followed(session, made.raw).await
     }
 }
 
 impl Session {
-    /// The id of a workspace: the one that is named, or the only one.
-    pub(crate) async fn chosen_workspace(&self, name: Option<&str>) -> Outcome<String> {
+    /// A workspace: the one that is named, or the only one.
+    pub(crate) async fn chosen_workspace(&self, name: Option<&str>) -> Outcome<WorkspaceId> {
         if let Some(name) = name {
-            return Ok(self.workspace(name).await?.workspace_id.to_string());
+            return Ok(self.workspace(name).await?.workspace_id);
         }
-        let call = Call::to::<podium_api::workspaces::List>(&self.in_organization().await?);
-        let found = self.client.pages(call, Some(20)).next().await?.unwrap_or_default();
+        let organization = self.in_organization().await?;
+        let found: Vec<Called> = self.all::<workspaces::List, _>(&organization, &Nothing, Some(20)).await?;
         match found.as_slice() {
-            [only] => Ok(text(&only["id"]).to_owned()),
+            [only] => Ok(WorkspaceId::from_raw(only.id)),
             [] => {
                 Err(Failed::usage("there is no workspace yet")
                     .hint("Create one: podium workspace create NAME"))
             }
             several => Err(Failed::usage("there are several workspaces: choose one with --workspace")
-                .details(several.iter().map(|item| text(&item["name"]).to_owned()))),
+                .details(several.iter().map(|item| item.name.clone()))),
         }
+    }
+}
+
+/// Shows a deployment that was made or changed, once it has settled if that is waited for.
+async fn followed(session: &Session, changed: Value) -> Outcome {
+    if !session.wait.is_wanted() {
+        return session.show(&changed, &VIEW);
+    }
+    let id = read::<Called>(&changed)?.id;
+    let settled = session.settle(&session.deployment(id.as_str(), None).await?).await?;
+    session.show(&settled.raw, &VIEW)
+}
+
+impl Session {
+    /// Puts a deployment to sleep or wakes it, whatever its schedules say.
+    pub(crate) async fn override_hibernation(
+        &self,
+        path: &OfDeployment,
+        sleeps: bool,
+        until: Option<WrittenTime>,
+    ) -> Outcome {
+        let is_hibernating = Patch::Set(sleeps);
+        let body = api::OverrideDeploymentHibernationBody { is_hibernating, override_until: until };
+        self.post::<api::OverrideHibernation>(path, &body).await.map(drop)
     }
 }
 
 /// Puts a deployment to sleep, or wakes it.
 async fn sleep(session: &Session, one: &One, sleeps: bool, until: Option<String>) -> Outcome {
     let path = one.find(session).await?;
-    let mut body = json!({ "isHibernating": sleeps });
-    if let Some(until) = until {
-        body["overrideUntil"] = until.into();
-    }
-    session.post::<api::OverrideHibernation>(&path, &body).await?;
+    let time = |text: String| {
+        let wrong = || Failed::usage(format!("{text:?} is not a time, such as 2026-12-01T06:00:00Z"));
+        WrittenTime::parse(&text).ok_or_else(wrong)
+    };
+    session.override_hibernation(&path, sleeps, until.map(time).transpose()?).await?;
     eprintln!("{} {}.", if sleeps { "Hibernating" } else { "Waking" }, one.deployment);
     session.settle_if_wanted(&path).await
 }

@@ -10,22 +10,23 @@ mod unable;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use podium_api::enums::{DeployReportState, DeployStatus};
 use podium_api::path::{OfDeploy, OfDeployment};
-use podium_api::{deploy_reports as reports, deployments, deploys as api};
-use podium_client::Call;
-use serde_json::{Value, json};
+use podium_api::{DeployId, Nothing, deploy_reports as reports, deployments, deploys as api};
+use serde::Deserialize;
 
+use crate::client::answer::{Answer, Word};
 use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::fields::given;
+use crate::client::fields::id;
 use crate::client::follow::say_settled;
-use crate::client::output::{Listing, View, column, shout, wide};
+use crate::client::output::{Listing, View, shout};
 use crate::client::progress::pause;
 use crate::client::project::DeploymentFlags;
-use crate::client::session::{Session, Setup, text};
+use crate::client::session::{Session, Setup};
 use crate::client::wait::Watch;
 use crate::typed;
 
-pub(crate) use report::lines as report_lines;
+pub(crate) use report::{Report, lines as report_lines};
 pub(crate) use sending::send;
 
 use sending::New;
@@ -131,17 +132,9 @@ enum Verb {
 
 const VIEW: View = View {
     name: "id",
-    columns: &[
-        column("ID", "id"),
-        column("STATUS", "status"),
-        column("TYPE", "type"),
-        column("DESCRIPTION", "description"),
-        column("CREATED", "createdAt"),
-        wide("BY", "createdBySubject.username"),
-        wide("COMMIT", "git.commitSha"),
-        wide("ROLLS BACK TO", "rollbackFromId"),
-        wide("ROLLED BACK BY", "rolledBackById"),
-    ],
+    columns: "ID id, STATUS status, TYPE type, DESCRIPTION description, CREATED createdAt",
+    wide: "BY createdBySubject.username, COMMIT git.commitSha, ROLLS BACK TO rollbackFromId, \
+              ROLLED BACK BY rolledBackById",
 };
 
 /// How many files that cannot be imported are shown with their traceback if a deploy fails.
@@ -168,12 +161,12 @@ impl Deploys {
             Some(Verb::List { which, listing, setup }) => {
                 let session = setup.open()?;
                 let path = which.find(&session, here).await?;
-                session.list(Call::to::<api::List>(&path), &VIEW, &listing).await
+                session.list::<api::List>(&path, &VIEW, &listing).await
             }
             Some(Verb::Get { deploy, which, setup }) => {
                 let session = setup.open()?;
                 let path = of_deploy(which.find(&session, here).await?, &deploy)?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+                session.show(&session.get::<api::Get>(&path).await?.raw, &VIEW)
             }
             Some(Verb::Report { deploy, which, setup }) => {
                 let session = setup.open()?;
@@ -187,8 +180,8 @@ impl Deploys {
             Some(Verb::Update { deploy, description, which, setup }) => {
                 let session = setup.open()?;
                 let path = of_deploy(which.find(&session, here).await?, &deploy)?;
-                let edit = |_: &Value| Ok(json!({ "description": description }));
-                let edited = session.edit::<api::Get, api::Update>(&path, edit).await?;
+                let body = api::UpdateDeployRequest { description: Some(description) };
+                let edited = session.edit_part::<api::Get, api::Update, _>(&path, |_| Ok(&body)).await?;
                 session.show(&edited.now, &VIEW)
             }
             Some(Verb::Rollback { deploy, description, which, setup }) => {
@@ -200,7 +193,7 @@ impl Deploys {
                 };
                 report::warn_of_errors(&session, &of_deploy(path, &target)?).await;
                 session.agree(&format!("Go back to the deploy {target}?"))?;
-                let body = given(json!({ "description": description }));
+                let body = api::DeployRollbackRequest { description };
                 let made = session.post::<api::Rollback>(&of_deploy(path, &target)?, &body).await?;
                 eprintln!("Going back to {target}.");
                 follow(&session, path, &made).await
@@ -218,9 +211,11 @@ fn is_folder(folder: &std::path::Path) -> Outcome {
 }
 
 /// The report of a deploy whose rollout has ended; none while it is on its way.
-pub(crate) async fn ended(session: &Session, path: OfDeployment, id: &str) -> Outcome<Option<Value>> {
-    let report = session.get::<reports::Get>(&of_deploy(path, id)?).await?;
-    Ok(Some(report).filter(|report| !matches!(text(&report["state"]), "WAITING" | "ROLLING_OUT")))
+pub(crate) async fn ended(session: &Session, path: OfDeployment, id: &str) -> Outcome<Option<Report>> {
+    let report: Report = session.get::<reports::Get>(&of_deploy(path, id)?).await?.part()?;
+    let is_open =
+        matches!(report.state.known(), Some(DeployReportState::Waiting | DeployReportState::RollingOut));
+    Ok(Some(report).filter(|_| !is_open))
 }
 
 /// The files of a folder that are deployed, with the time and size of each.
@@ -228,14 +223,25 @@ pub(crate) fn stamps(folder: &std::path::Path) -> Outcome<Vec<archive::Stamped>>
     Ok(archive::files(folder)?.iter().map(archive::File::stamped).collect())
 }
 
+/// What is followed of a deploy.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Deploy {
+    id: DeployId,
+    status: Word<DeployStatus>,
+    dags_upload_url: Option<String>,
+    dag_tarball_version: Option<String>,
+    rollback_from_id: Option<DeployId>,
+}
+
 /// Waits until a deploy is live, unless told not to, and shows it.
-async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcome {
-    let id = text(&deploy["id"]);
+async fn follow(session: &Session, path: OfDeployment, made: &Answer<api::Deploy>) -> Outcome {
+    let id = made.part::<Deploy>()?.id;
     if !session.wait.is_default() {
         eprintln!("Deploy {id} is on its way.");
-        return session.show(deploy, &VIEW);
+        return session.show(&made.raw, &VIEW);
     }
-    let (of, watch) = (of_deploy(path, id)?, Watch::new());
+    let (of, watch) = (of_deploy(path, id.as_str())?, Watch::new());
     let rolled_out = async {
         let settled = match session.settled(&path, &watch).await {
             Err(gone) if gone.is_passing() => return Err(gone),
@@ -243,40 +249,41 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
         };
         let mut round = 0;
         loop {
-            let deploy = watch.ask(async || session.get::<api::Get>(&of).await).await?;
-            if text(&deploy["status"]) != "INITIALIZED" {
-                return Ok((settled, deploy));
+            let answer = watch.ask(async || session.get::<api::Get>(&of).await).await?;
+            let deploy: Deploy = answer.part()?;
+            if !deploy.status.is(DeployStatus::Initialized) {
+                return Ok((settled, deploy, answer.raw));
             }
             pause(round).await;
             round += 1;
         }
     };
-    let (settled, deploy) = session.wait.until(&watch, rolled_out).await?;
+    let (settled, deploy, raw) = session.wait.until(&watch, rolled_out).await?;
     drop(watch);
-    let report = session.get::<reports::Get>(&of).await?;
-    if text(&report["state"]) == "SUPERSEDED" {
-        say_settled(&settled?);
+    let report: Report = session.get::<reports::Get>(&of).await?.part()?;
+    if report.state.is(DeployReportState::Superseded) {
+        say_settled(&settled?)?;
         eprintln!("A newer deploy replaced {id} before it went live: podium deploy list");
-        return session.show(&deploy, &VIEW);
+        return session.show(&raw, &VIEW);
     }
-    if text(&deploy["status"]) == "FAILED" {
+    let is_rollback = deploy.rollback_from_id.is_some();
+    if deploy.status.is(DeployStatus::Failed) {
         let failed = Failed::new(Exit::OperationFailed, format!("the deploy {id} failed"))
-            .details(report["reason"].as_str().map(str::to_owned))
+            .details(report.reason.clone())
             .details(report::tracebacks(&report, MOST_TRACEBACKS))
             .hint("The deploy did not go live: the previous version is still running.");
         // A rollback is never strict.
-        let is_strict = report::error_count(&report) > 0 && !deploy["rollbackFromId"].is_string();
+        let is_strict = report.import_error_count > 0 && !is_rollback;
         return Err(match is_strict {
             true => failed.or_hint(&how_to_go_live(session, &path).await),
             false => failed,
         });
     }
-    say_settled(&settled?);
+    say_settled(&settled?)?;
     // Which files a new deploy changes was said before it was sent.
-    let is_rollback = deploy["rollbackFromId"].is_string();
     let lines = if is_rollback { report::lines(&report) } else { report::lines_of_dags(&report) };
     lines.iter().for_each(|line| eprintln!("{line}"));
-    match report::error_count(&report) {
+    match report.import_error_count {
         0 => eprintln!("Deploy {id} is live."),
         broken => {
             let files = podium_api::counted(broken, "file");
@@ -285,13 +292,20 @@ async fn follow(session: &Session, path: OfDeployment, deploy: &Value) -> Outcom
             eprintln!("See podium deploy report {id} {of}. To go back: podium deploy rollback {of}");
         }
     }
-    session.show(&deploy, &VIEW)
+    session.show(&raw, &VIEW)
+}
+
+/// Whether a deployment accepts only strict deploys.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Strictness {
+    is_strict_deploy_enabled: Option<bool>,
 }
 
 /// What somebody can do whose deploy failed because of files that cannot be imported.
 async fn how_to_go_live(session: &Session, path: &OfDeployment) -> String {
-    match session.get::<deployments::Get>(path).await {
-        Ok(deployment) if deployment["isStrictDeployEnabled"] == true => {
+    match session.get::<deployments::Get>(path).await.and_then(|deployment| deployment.part()) {
+        Ok(Strictness { is_strict_deploy_enabled: Some(true) }) => {
             "The deployment accepts only strict deploys while its isStrictDeployEnabled is true.".to_owned()
         }
         _ => format!("To go live all the same: {}", typed::again_with("--no-strict")),
@@ -300,30 +314,23 @@ async fn how_to_go_live(session: &Session, path: &OfDeployment) -> String {
 
 /// The newest deploy.
 async fn newest(session: &Session, path: &OfDeployment) -> Outcome<String> {
-    let first = session.client.pages(Call::to::<api::List>(path), None).next().await?;
-    let newest = first.and_then(|page| page.into_iter().next());
-    newest.map(|deploy| text(&deploy["id"]).to_owned()).ok_or_else(|| {
+    let newest: Vec<Deploy> = session.all::<api::List, _>(path, &Nothing, Some(1)).await?;
+    newest.first().map(|deploy| deploy.id.to_string()).ok_or_else(|| {
         Failed::new(Exit::NotFound, "nothing has been deployed yet").hint("See podium deploy --help.")
     })
 }
 
 /// The newest deploy before the current one that can be gone back to.
 async fn previous(session: &Session, path: &OfDeployment) -> Outcome<String> {
-    let mut pages = session.client.pages(Call::to::<api::List>(path), None);
-    let mut deployed = Vec::new();
-    while let Some(page) = pages.next().await? {
-        deployed.extend(page.into_iter().filter(|deploy| text(&deploy["status"]) == "DEPLOYED"));
-        if deployed.len() >= 2 {
-            return Ok(text(&deployed[1]["id"]).to_owned());
-        }
-    }
-    Err(Failed::new(Exit::NotFound, "there is no earlier deploy to go back to")
-        .hint("List deploys: podium deploy list"))
+    let is_deployed = |deploy: &Deploy| deploy.status.is(DeployStatus::Deployed);
+    let deployed = session.first::<api::List, _>(path, &Nothing, None, 2, is_deployed).await?;
+    deployed.get(1).map(|deploy| deploy.id.to_string()).ok_or_else(|| {
+        Failed::new(Exit::NotFound, "there is no earlier deploy to go back to")
+            .hint("List deploys: podium deploy list")
+    })
 }
 
 fn of_deploy(path: OfDeployment, deploy: &str) -> Outcome<OfDeploy> {
-    let deploy_id = deploy.parse().map_err(|_| {
-        Failed::usage(format!("{deploy:?} is not the id of a deploy")).hint("See podium deploy list.")
-    })?;
+    let deploy_id = id(deploy, "a deploy", "See podium deploy list.")?;
     Ok(OfDeploy { organization_id: path.organization_id, deployment_id: path.deployment_id, deploy_id })
 }

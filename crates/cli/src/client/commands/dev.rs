@@ -12,21 +12,27 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use podium_api::deployments::{self, CreateDeploymentRequest, DeploymentScalingSpec};
+use podium_api::enums::{DeployReportState, DeploymentStatus};
 use podium_api::path::{InOrganization, OfDeployment};
-use podium_api::{deployments, workspaces};
-use serde_json::{Value, json};
+use podium_api::union::OneOf;
+use podium_api::workspaces::{self, CreateWorkspaceRequest};
+use podium_api::{Nothing, WorkspaceId};
+use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use self::changes::Snapshot;
 use self::server::Server;
+use super::deploys::Report;
 use super::{dags, deploys, front_door};
 use crate::client::airflow::Airflow;
 use crate::client::ending::{Exit, Failed, Outcome, printable};
-use crate::client::fields::merged;
+use crate::client::follow::Now;
+use crate::client::names::Called;
 use crate::client::progress::{Progress, beside, pause};
 use crate::client::project::{FILE, Project, settings};
-use crate::client::session::{Session, Setup, text};
+use crate::client::session::{Session, Setup};
 use crate::terminal;
 
 /// How long the deployment may take to fall asleep at the end.
@@ -60,6 +66,14 @@ pub(crate) struct Dev {
     dev_dir: Option<PathBuf>,
     #[command(flatten)]
     setup: Setup,
+}
+
+/// What of a deployment matters for developing.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Developed {
+    is_development_mode: Option<bool>,
+    scaling_spec: Option<DeploymentScalingSpec>,
 }
 
 /// A project and the deployment that runs it.
@@ -127,21 +141,20 @@ impl Dev {
             Some(workspace) => self.workspace_of(session, &organization, workspace, &project).await?,
             None => session.chosen_workspace(None).await?,
         };
-        let path = match session.deployment(&name, Some(&workspace_id)).await {
+        let path = match session.deployment(&name, Some(workspace_id.as_str())).await {
             Ok(path) => path,
             Err(failed) if failed.exit == Exit::NotFound => {
-                let settings = project.creation(session, &folder, Some(&workspace_id)).await?;
-                let own = json!({ "name": name, "workspaceId": workspace_id, "isDevelopmentMode": true });
-                let body = merged(settings, own);
+                let new = project.creation(session, &folder, &name, workspace_id).await?;
+                let body = OneOf(CreateDeploymentRequest { is_development_mode: Some(true), ..new });
                 let made = session.post::<deployments::Create>(&organization, &body).await;
-                let made = made.map_err(settings::translated)?;
+                let made: Called = made.map_err(settings::translated)?.part()?;
                 eprintln!("Created deployment {name}.");
-                session.deployment(text(&made["id"]), None).await?
+                session.deployment(made.id.as_str(), None).await?
             }
             Err(failed) => return Err(failed),
         };
-        let deployment = session.get::<deployments::Get>(&path).await?;
-        if deployment["isDevelopmentMode"] != json!(true) {
+        let deployment: Developed = session.get::<deployments::Get>(&path).await?.part()?;
+        if deployment.is_development_mode != Some(true) {
             let message = format!(
                 "deployment {name} is not a development deployment: podium dev would overwrite its files"
             );
@@ -149,10 +162,9 @@ impl Dev {
                 "To create one, give a new name: podium dev --deployment NAME. To deploy once: podium deploy",
             ));
         }
-        let hibernation = &deployment["scalingSpec"]["hibernationSpec"]["override"];
-        if hibernation["isHibernating"] == json!(true) {
-            let body = json!({ "isHibernating": false });
-            session.post::<deployments::OverrideHibernation>(&path, &body).await?;
+        let hibernation = deployment.scaling_spec.and_then(|spec| spec.hibernation_spec?.override_);
+        if hibernation.is_some_and(|held| held.is_hibernating == Some(true)) {
+            session.override_hibernation(&path, false, None).await?;
         }
         Ok(Running { session, path, folder, name, all_logs: self.all_logs })
     }
@@ -164,15 +176,16 @@ impl Dev {
         path: &InOrganization,
         name: &str,
         project: &Project,
-    ) -> Outcome<String> {
+    ) -> Outcome<WorkspaceId> {
         match session.workspace(name).await {
-            Ok(found) => Ok(found.workspace_id.to_string()),
+            Ok(found) => Ok(found.workspace_id),
             Err(failed) if failed.exit == Exit::NotFound => {
                 // What is wrong with the rest is said before anything is made.
-                project.creation(session, &self.folder, None).await?;
-                let made = session.post::<workspaces::Create>(path, &json!({ "name": name })).await?;
+                project.can_be_created(session, &self.folder).await?;
+                let body = CreateWorkspaceRequest { name: name.into(), ..Default::default() };
+                let made: Called = session.post::<workspaces::Create>(path, &body).await?.part()?;
                 eprintln!("Created workspace {name}.");
-                Ok(text(&made["id"]).to_owned())
+                Ok(WorkspaceId::from_raw(made.id))
             }
             Err(failed) => Err(failed),
         }
@@ -210,14 +223,10 @@ async fn is_stopped_again() -> Outcome {
 
 /// Whether no deployment is awake.
 async fn is_quiet(session: &Session) -> Outcome<bool> {
-    let call = podium_client::Call::to::<deployments::List>(&session.in_organization().await?);
-    let mut pages = session.client.pages(call, None);
-    while let Some(page) = pages.next().await? {
-        if page.iter().any(|deployment| text(&deployment["status"]) != "HIBERNATING") {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let organization = session.in_organization().await?;
+    let is_awake = |now: &Now| !now.status.is(DeploymentStatus::Hibernating);
+    let awake = session.first::<deployments::List, _>(&organization, &Nothing, None, 1, is_awake).await?;
+    Ok(awake.is_empty())
 }
 
 impl Running<'_> {
@@ -263,31 +272,35 @@ impl Running<'_> {
         let (mut progress, mut round) = (Progress::new(), 0);
         let report = loop {
             let ended = deploys::ended(self.session, self.path, &id).await?;
-            let now = self.session.get::<deployments::Get>(&self.path).await?;
-            let (status, reason) = (text(&now["status"]), text(&now["statusReason"]));
+            let now: Now = self.session.get::<deployments::Get>(&self.path).await?.part()?;
             // The code can be there before everything that serves it is.
-            let is_starting = matches!(status, "CREATING" | "DEPLOYING" | "HIBERNATING");
-            if let Some(report) = ended.filter(|report| text(&report["state"]) != "LIVE" || !is_starting) {
+            let is_starting = matches!(
+                now.status.known(),
+                Some(
+                    DeploymentStatus::Creating | DeploymentStatus::Deploying | DeploymentStatus::Hibernating
+                )
+            );
+            let is_live = |report: &Report| report.state.is(DeployReportState::Live);
+            if let Some(report) = ended.filter(|report| !is_live(report) || !is_starting) {
                 break report;
             }
-            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            progress.say(&format!("{} is {status}{why}", self.name));
+            progress.say(&format!("{} is {}{}", self.name, now.status, now.why()));
             pause(round).await;
             round += 1;
         };
         drop(progress);
         beside(|| deploys::report_lines(&report).iter().for_each(|line| eprintln!("{line}")));
         let seconds = began.elapsed().as_secs_f64();
-        match text(&report["state"]) {
-            "FAILED" => Err(Failed::new(Exit::OperationFailed, "the deploy failed")
-                .details(report["reason"].as_str().map(str::to_owned))
+        match report.state.known() {
+            Some(DeployReportState::Failed) => Err(Failed::new(Exit::OperationFailed, "the deploy failed")
+                .details(report.reason)
                 .hint("The previous version is still running. Save a file to try again.")),
             // Somebody else has deployed something newer.
-            "SUPERSEDED" => Ok(()),
+            Some(DeployReportState::Superseded) => Ok(()),
             _ => {
-                let broken = match report["importErrorCount"].as_u64() {
-                    None | Some(0) => String::new(),
-                    Some(count) => format!(", with {}", podium_api::counted(count, "broken file")),
+                let broken = match report.import_error_count {
+                    0 => String::new(),
+                    count => format!(", with {}", podium_api::counted(count, "broken file")),
                 };
                 let folder = self.folder.display();
                 beside(|| eprintln!("Live after {seconds:.1} s{broken}. Watching {folder}."));
@@ -338,15 +351,14 @@ impl Running<'_> {
 
     /// Puts the deployment to sleep, and waits until it is.
     async fn sleep(&self) -> Outcome {
-        let body = json!({ "isHibernating": true });
-        if let Err(failed) = self.session.post::<deployments::OverrideHibernation>(&self.path, &body).await {
+        if let Err(failed) = self.session.override_hibernation(&self.path, true, None).await {
             // One that was made for something else does not hibernate.
             return if failed.exit == Exit::Failed { Ok(()) } else { Err(failed) };
         }
         let (deadline, mut progress, mut round) = (Instant::now() + FALLING_ASLEEP, Progress::new(), 0);
         loop {
-            let now: Value = self.session.get::<deployments::Get>(&self.path).await?;
-            if text(&now["status"]) == "HIBERNATING" || Instant::now() > deadline {
+            let now: Now = self.session.get::<deployments::Get>(&self.path).await?.part()?;
+            if now.status.is(DeploymentStatus::Hibernating) || Instant::now() > deadline {
                 return Ok(());
             }
             progress.say(&format!("Putting {} to sleep; press Ctrl-C to quit without waiting", self.name));

@@ -1,34 +1,29 @@
 //! `podium env`.
 
 use clap::{Args, Subcommand};
-use podium_api::{Endpoint, environment_objects as api};
-use podium_client::Call;
+use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType, LinkScope};
+use podium_api::environment_objects::links::ExcludeLinkEnvironmentObjectRequest;
+use podium_api::path::OfEnvironmentObject;
+use podium_api::{Endpoint, EntityId, Nothing, Timestamp, environment_objects as api};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::{Extra, given, set as assign};
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::{Session, Setup, text};
+use super::{
+    Answer, Extra, Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View, Word, merged, one_of, read,
+};
+use crate::client::fields::set as assign;
 
-/// Connections, variables and metrics exports for deployments.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium env list --workspace Reports
   podium env create STAGE --value production --workspace Reports --link-all
   podium env create API_KEY --secret API_KEY --deployment nightly
   podium env create warehouse --type CONNECTION --workspace Reports --set connection.type=postgres --set connection.host=db
   podium env update STAGE --workspace Reports --value staging
-  podium env exclude STAGE nightly --workspace Reports")]
-pub(crate) struct EnvironmentObjects {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium env exclude STAGE nightly --workspace Reports";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List environment objects.
     List {
         #[command(flatten)]
@@ -85,7 +80,7 @@ enum Verb {
 
 /// Where an object is.
 #[derive(Args)]
-struct Place {
+pub(crate) struct Place {
     /// Workspace that the object belongs to.
     #[arg(long)]
     workspace: Option<String>,
@@ -99,7 +94,7 @@ struct Place {
 
 /// What an object holds.
 #[derive(Args)]
-struct Content {
+pub(crate) struct Content {
     /// Value of a variable.
     #[arg(long, conflicts_with = "secret")]
     value: Option<String>,
@@ -118,109 +113,133 @@ struct Content {
 
 const VIEW: View = View {
     name: "objectKey",
-    columns: &[
-        column("KEY", "objectKey"),
-        column("TYPE", "objectType"),
-        column("SCOPE", "scope"),
-        column("LINKED TO ALL", "autoLinkDeployments"),
-        column("ID", "id"),
-        wide("SET FIELDS", "setFields"),
-        wide("DESCRIPTION", "description"),
-        wide("UPDATED", "updatedAt"),
-    ],
+    columns: "KEY objectKey, TYPE objectType, SCOPE scope, LINKED TO ALL autoLinkDeployments, ID id",
+    wide: "SET FIELDS setFields, DESCRIPTION description, UPDATED updatedAt",
 };
 
-const VARIABLE: &str = "ENVIRONMENT_VARIABLE";
+const VARIABLE: EnvironmentObjectType = EnvironmentObjectType::EnvironmentVariable;
 
-impl EnvironmentObjects {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("environment object", "env list", "objectType").asked("objectKey");
+    const VIEW: &'static View = &VIEW;
+}
+
+/// What a change of an object needs to know of it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Now {
+    object_type: Word<EnvironmentObjectType>,
+    connection: Option<Connection>,
+    updated_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+struct Connection {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
-        match self.verb {
-            Verb::List { place, resolve, listing } => {
-                let params = place.params(&session).await?;
-                let call = Call::to::<api::List>(&organization).query_params(&params)?;
-                let call = call.query_params(&json!({ "resolveLinked": resolve.then_some(true) }))?;
-                session.list(call, &VIEW, &listing).await
+        match self {
+            Self::List { place, resolve, listing } => {
+                let query = api::ListEnvironmentObjects {
+                    resolve_linked: resolve.then_some(true),
+                    ..place.query(session).await?
+                };
+                session.list_where::<api::List>(&organization, &query, &VIEW, &listing).await
             }
-            Verb::Get { key, place } => {
-                let path = session.object(&place.params(&session).await?, &key).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+            Self::Get { key, place } => {
+                let path = place.find(session, &key).await?;
+                session.show(&session.get::<api::Get>(&path).await?.raw, &VIEW)
             }
-            Verb::Create { key, place, content } => {
-                let kind = place.kind.clone().unwrap_or_else(|| VARIABLE.into()).to_uppercase();
+            Self::Create { key, place, content } => {
+                let kind = place.kind.as_ref().map(|kind| one_of(EnvironmentObjectType::ALL, kind));
+                let kind = kind.transpose()?.unwrap_or(VARIABLE);
                 if kind == VARIABLE && content.has_no_value() {
                     return Err(Failed::usage(format!("{key} needs a value")).hint(
                         "Give --value TEXT, or --secret NAME to read the environment variable NAME instead.",
                     ));
                 }
-                let (scope, id) = place.scope(&session).await?;
+                let (scope, id) = place.scope(session).await?;
                 let base = json!({
                     "objectKey": key, "objectType": kind, "scope": scope, "scopeEntityId": id,
                 });
-                let body = content.body::<api::Create>(base, &kind, true)?;
-                let made = session.post::<api::Create>(&organization, &body).await?;
+                let body = content.body::<api::Create>(base, &Word::Known(kind), true)?;
+                let made = session.post_any::<api::Create>(&organization, &body).await?.body()?;
                 eprintln!("Created {key}.");
-                let path = session.object(&json!({}), text(&made["id"])).await?;
-                let made = session.get::<api::Get>(&path).await?;
-                session.follow_roll_outs(Some(&made)).await?;
-                session.show(&made, &VIEW)
+                let path = session.find::<api::Get>(&organization, &Nothing, &made.id.to_string()).await?;
+                show(session, session.get::<api::Get>(&path).await?.raw).await
             }
-            Verb::Update { key, place, content } => {
-                let path = session.object(&place.params(&session).await?, &key).await?;
+            Self::Update { key, place, content } => {
+                let path = place.find(session, &key).await?;
                 if content.is_empty() {
                     return Err(Failed::usage("nothing to change: see podium env update --help"));
                 }
-                let edit = |current: &Value| content.change(current);
-                let edited = session.edit::<api::Get, api::Update>(&path, edit).await?;
-                let changed = edited.told(&key);
-                session.follow_roll_outs(Some(&changed)).await?;
-                session.show(&changed, &VIEW)
+                let edit = |now: &Answer<api::EnvironmentObject>| content.change(&now.part()?);
+                let edited = session.edit_part::<api::Get, api::Update, _>(&path, edit).await?;
+                show(session, edited.told(&key)).await
             }
-            Verb::Delete { keys, place } => {
-                let params = place.params(&session).await?;
+            Self::Delete { keys, place } => {
                 let mut all = Vec::new();
                 for key in keys {
-                    all.push((session.object(&params, &key).await?, key));
+                    all.push((place.find(session, &key).await?, key));
                 }
-                session.delete::<api::Delete>("environment object", &all).await?;
+                session.delete::<api::Delete>("environment object", &all, &Nothing).await?;
                 session.follow_roll_outs(None).await
             }
-            Verb::Exclude { key, excluded, place } => {
-                let path = session.object(&place.params(&session).await?, &key).await?;
-                let id = session.deployment(&excluded, None).await?.deployment_id;
-                let body = json!({ "scope": "DEPLOYMENT", "scopeEntityId": id });
-                session.change(Call::to::<api::ExcludeLinking>(&path).body(&body)?).await?;
+            Self::Exclude { key, excluded, place } => {
+                let path = place.find(session, &key).await?;
+                let scope_entity_id = session.deployment(&excluded, None).await?.deployment_id;
+                let scope = LinkScope::Deployment;
+                let body = ExcludeLinkEnvironmentObjectRequest { scope, scope_entity_id };
+                session.post::<api::ExcludeLinking>(&path, &body).await?;
                 eprintln!("{excluded} no longer receives {key}.");
-                session.follow_roll_outs(Some(&session.get::<api::Get>(&path).await?)).await
+                let now: Now = session.get::<api::Get>(&path).await?.part()?;
+                session.follow_roll_outs(now.updated_at).await
             }
         }
     }
 }
 
+/// Follows what a change of an object does to deployments, and shows the object.
+async fn show(session: &Session, object: Value) -> Outcome {
+    session.follow_roll_outs(read::<Now>(&object)?.updated_at).await?;
+    session.show(&object, &VIEW)
+}
+
 impl Place {
-    /// The parameters of a list that look there.
-    async fn params(&self, session: &Session) -> Outcome<Value> {
-        let workspace_id = match &self.workspace {
-            Some(name) => Some(session.workspace(name).await?.workspace_id),
-            None => None,
-        };
-        let deployment_id = match &self.deployment {
-            Some(name) => Some(session.deployment(name, None).await?.deployment_id),
-            None => None,
-        };
-        let kind = self.kind.as_ref().map(|kind| kind.to_uppercase());
-        Ok(given(json!({ "workspaceId": workspace_id, "deploymentId": deployment_id, "objectType": kind })))
+    /// What a list is asked to look there.
+    async fn query(&self, session: &Session) -> Outcome<api::ListEnvironmentObjects> {
+        let (workspace, deployment) =
+            session.ids_in(self.workspace.as_deref(), self.deployment.as_deref()).await?;
+        let kind = self.kind.as_ref().map(|kind| one_of(EnvironmentObjectType::ALL, kind));
+        Ok(api::ListEnvironmentObjects {
+            workspace_id: workspace.map(Into::into),
+            deployment_id: deployment.map(Into::into),
+            object_type: kind.transpose()?,
+            ..Default::default()
+        })
+    }
+
+    async fn find(&self, session: &Session, key: &str) -> Outcome<OfEnvironmentObject> {
+        let (organization, query) = (session.in_organization().await?, self.query(session).await?);
+        session.find::<api::Get>(&organization, &query, key).await
     }
 
     /// What a new object belongs to.
-    async fn scope(&self, session: &Session) -> Outcome<(&'static str, String)> {
+    async fn scope(&self, session: &Session) -> Outcome<(EnvironmentObjectScope, EntityId)> {
         match &self.deployment {
             Some(name) => {
                 let path = session.deployment(name, self.workspace.as_deref()).await?;
-                Ok(("DEPLOYMENT", path.deployment_id.to_string()))
+                Ok((EnvironmentObjectScope::Deployment, path.deployment_id.into()))
             }
-            None => Ok(("WORKSPACE", session.chosen_workspace(self.workspace.as_deref()).await?)),
+            None => {
+                let id = session.chosen_workspace(self.workspace.as_deref()).await?;
+                Ok((EnvironmentObjectScope::Workspace, id.into()))
+            }
         }
     }
 }
@@ -236,20 +255,26 @@ impl Content {
     }
 
     /// The body of an update; a connection is always sent its type.
-    fn change(&self, current: &Value) -> Outcome<Value> {
-        let mut body = self.body::<api::Update>(json!({}), text(&current["objectType"]), false)?;
+    fn change(&self, now: &Now) -> Outcome<Value> {
+        let mut body = self.body::<api::Update>(json!({}), &now.object_type, false)?;
         if let Some(connection) = body.get_mut("connection").and_then(Value::as_object_mut) {
-            connection.entry("type").or_insert_with(|| current["connection"]["type"].clone());
+            let kind = now.connection.as_ref().map(|connection| connection.kind.as_str());
+            connection.entry("type").or_insert_with(|| kind.into());
         }
         Ok(body)
     }
 
     /// The body of a request for an object of this type.
-    fn body<E: Endpoint>(&self, base: Value, kind: &str, is_new: bool) -> Outcome<Value> {
-        let mut flags = base;
-        flags["description"] = self.description.clone().into();
-        flags["autoLinkDeployments"] = self.link_all.then_some(true).into();
-        let mut body = self.extra.body::<E>("an environment object", flags)?;
+    fn body<E: Endpoint>(
+        &self,
+        base: Value,
+        kind: &Word<EnvironmentObjectType>,
+        is_new: bool,
+    ) -> Outcome<Value> {
+        let more = json!({
+            "description": self.description, "autoLinkDeployments": self.link_all.then_some(true),
+        });
+        let mut body = self.extra.body::<E>("an environment object", merged(base, more))?;
         let value = match (&self.value, &self.secret) {
             (Some(value), _) => Some(value.clone()),
             (None, Some(name)) => Some(std::env::var(name).map_err(|_| {
@@ -259,12 +284,12 @@ impl Content {
             (None, None) => None,
         };
         if let Some(value) = value {
-            let field = match kind {
-                VARIABLE => "environmentVariable",
-                "AIRFLOW_VARIABLE" => "airflowVariable",
-                other => {
+            let field = match kind.known() {
+                Some(EnvironmentObjectType::EnvironmentVariable) => "environmentVariable",
+                Some(EnvironmentObjectType::AirflowVariable) => "airflowVariable",
+                _ => {
                     return Err(Failed::usage(format!(
-                        "--value goes with variables, not with {other}: use --set"
+                        "--value goes with variables, not with {kind}: use --set"
                     )));
                 }
             };

@@ -5,40 +5,29 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use podium_api::enums::EventType;
-use podium_api::events as api;
+use podium_api::events::{self as api, FollowEvents, ListEvents};
 use podium_app::world::World;
 use podium_client::Call;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::client::ending::{Exit, Failed, Outcome, printable};
-use crate::client::fields::given;
-use crate::client::output::{View, column, wide};
-use crate::client::progress::pause;
-use crate::client::session::{Session, Setup, text};
+use super::{Outcome, Session, Verbs, View, Word, read};
+use crate::client::ending::printable;
+use crate::client::streams::{MOST_CUTS, Stream};
 use crate::client::wait::duration;
 
-/// How often a broken stream is opened again before the command gives up.
-const MOST_CUTS: usize = 8;
 /// The largest page.
-const PAGE: u64 = 1_000;
+pub(crate) const PAGE: u32 = 1_000;
 
-/// Events of the organization.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium event list --since 2h
   podium event list --deployment nightly --type podium.deployment.unhealthy --output jsonl
   podium event follow
-  podium event follow --workspace Reports --output jsonl | jq .type")]
-pub(crate) struct Events {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium event follow --workspace Reports --output jsonl | jq .type";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List events, oldest first.
     List {
         #[command(flatten)]
@@ -62,7 +51,7 @@ enum Verb {
 
 /// Which events.
 #[derive(Args)]
-struct Which {
+pub(crate) struct Which {
     /// Only events of this type, such as podium.deployment.healthy; can be repeated.
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<EventType>,
@@ -76,95 +65,98 @@ struct Which {
 
 const VIEW: View = View {
     name: "id",
-    columns: &[
-        column("TIME", "time"),
-        column("TYPE", "type"),
-        column("NAME", "data.resource.name"),
-        column("BY", "data.actor.name"),
-        column("STATUS", "data.status"),
-        wide("REASON", "data.statusReason"),
-        wide("SUBJECT", "subject"),
-        wide("ID", "id"),
-    ],
+    columns: "TIME time, TYPE type, NAME data.resource.name, BY data.actor.name, STATUS data.status",
+    wide: "REASON data.statusReason, SUBJECT subject, ID id",
 };
 
-impl Events {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
-        match self.verb {
-            Verb::List { which, since, limit } => {
-                let params = which.params(&session, Some(since)).await?;
-                list(&session, &params, limit).await
+/// A page of events.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Page {
+    pub(crate) events: Vec<Value>,
+    pub(crate) next_cursor: Option<String>,
+    #[serde(default)]
+    pub(crate) has_more: bool,
+}
+
+/// What people are told of an event.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Happened {
+    pub(crate) time: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: Word<EventType>,
+    #[serde(default)]
+    subject: String,
+    pub(crate) data: Told,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Told {
+    #[serde(default)]
+    pub(crate) deployment_id: String,
+    #[serde(default)]
+    pub(crate) status_reason: String,
+    pub(crate) resource: Name,
+    actor: Option<Name>,
+    pub(crate) dag_run: Option<DagRun>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Name {
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DagRun {
+    pub(crate) dag_id: String,
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
+        let path = session.in_organization().await?;
+        match self {
+            Self::List { which, since, limit } => {
+                let FollowEvents { types, workspace_id, deployment_id, since, .. } =
+                    which.query(session, Some(since)).await?;
+                let limit_of = |left: u64| u32::try_from(left).map_or(PAGE, |left| left.min(PAGE));
+                let mut query =
+                    ListEvents { types, workspace_id, deployment_id, since, cursor: None, limit: 0 };
+                let (mut printer, mut left) = (session.format.printer(&VIEW)?, limit);
+                while left > 0 {
+                    query.limit = limit_of(left);
+                    let page: Page = session.ask::<api::List>(&path, &query).await?.part()?;
+                    left = left.saturating_sub(page.events.len() as u64);
+                    printer.page(&page.events)?;
+                    query.cursor = page.next_cursor;
+                    if !page.has_more {
+                        break;
+                    }
+                }
+                Ok(printer.finish()?)
             }
-            Verb::Follow { which, since } => {
-                let params = which.params(&session, since).await?;
-                follow(&session, &params).await
+            Self::Follow { which, since } => {
+                let query = which.query(session, since).await?;
+                let call = Call::to::<api::Follow>(&path).query_params(&query)?;
+                let mut stream = Stream::new(session, call, MOST_CUTS);
+                loop {
+                    print(session, &stream.next().await?)?;
+                }
             }
         }
     }
 }
 
 impl Which {
-    async fn params(&self, session: &Session, since: Option<Duration>) -> Outcome<Value> {
-        let workspace_id = match &self.workspace {
-            Some(name) => Some(session.workspace(name).await?.workspace_id),
-            None => None,
-        };
+    async fn query(&self, session: &Session, since: Option<Duration>) -> Outcome<FollowEvents> {
+        let (workspace_id, _) = session.ids_in(self.workspace.as_deref(), None).await?;
         let deployment_id = match &self.deployment {
             Some(name) => Some(session.deployment(name, self.workspace.as_deref()).await?.deployment_id),
             None => None,
         };
-        let since = since.map(|since| World::machine().now() - since);
-        Ok(given(json!({
-            "types": self.types, "workspaceId": workspace_id, "deploymentId": deployment_id, "since": since,
-        })))
-    }
-}
-
-async fn list(session: &Session, params: &Value, limit: u64) -> Outcome {
-    let path = session.in_organization().await?;
-    let mut printer = session.format.printer(&VIEW)?;
-    let (mut cursor, mut left) = (Value::Null, limit);
-    while left > 0 {
-        let page = json!({ "cursor": cursor, "limit": left.min(PAGE) });
-        let call = Call::to::<api::List>(&path).query_params(params)?.query_params(&page)?;
-        let mut page: Value = session.client.send(call).await?.body;
-        let Value::Array(events) = page["events"].take() else { break };
-        left = left.saturating_sub(events.len() as u64);
-        printer.page(&events)?;
-        cursor = page["nextCursor"].take();
-        if page["hasMore"] != json!(true) {
-            break;
-        }
-    }
-    Ok(printer.finish()?)
-}
-
-/// Prints events until the person stops; a broken stream goes on where it broke.
-async fn follow(session: &Session, params: &Value) -> Outcome {
-    let path = session.in_organization().await?;
-    let (mut last, mut cuts) = (None, 0);
-    loop {
-        let call = Call::to::<api::Follow>(&path).query_params(params)?.after_event(last.clone());
-        match session.client.events(&call).await {
-            Ok(mut stream) => {
-                while let Ok(Some(event)) = stream.next().await {
-                    cuts = 0;
-                    last = event.id.or(last);
-                    let event: Value = serde_json::from_str(&event.data)
-                        .map_err(|_| Failed::because("the server sent an event that is not JSON"))?;
-                    print(session, &event)?;
-                }
-            }
-            Err(error) => {
-                let failed = Failed::from(error);
-                if failed.exit != Exit::Unreachable || cuts >= MOST_CUTS {
-                    return Err(failed);
-                }
-            }
-        }
-        pause(cuts).await;
-        cuts += 1;
+        let (types, since) = (self.types.clone(), since.map(|since| World::machine().now() - since));
+        Ok(FollowEvents { types, workspace_id, deployment_id, since, ..FollowEvents::default() })
     }
 }
 
@@ -173,26 +165,28 @@ fn print(session: &Session, event: &Value) -> Outcome {
         return session.show(event, &VIEW);
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", printable(&line(event)))?;
+    writeln!(out, "{}", printable(&line(&read(event)?)))?;
     Ok(out.flush()?)
 }
 
 /// An event in one line.
-fn line(event: &Value) -> String {
-    let data = &event["data"];
-    let name = data["resource"]["name"].as_str().unwrap_or_else(|| text(&event["subject"]));
-    let mut line = format!("{} {} {name}", text(&event["time"]), text(&event["type"]));
-    if let Some(actor) = data["actor"]["name"].as_str() {
+fn line(event: &Happened) -> String {
+    let data = &event.data;
+    let name = data.resource.name.as_ref().unwrap_or(&event.subject);
+    let mut line = format!("{} {} {name}", event.time, event.kind);
+    if let Some(actor) = data.actor.as_ref().and_then(|actor| actor.name.as_ref()) {
         line += &format!(" by {actor}");
     }
-    if let Some(reason) = data["statusReason"].as_str().filter(|reason| !reason.is_empty()) {
-        line += &format!(": {reason}");
+    if !data.status_reason.is_empty() {
+        line += &format!(": {}", data.status_reason);
     }
     line
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -202,8 +196,8 @@ mod tests {
             "data": { "resource": { "name": "nightly" }, "actor": { "name": "ada" }, "statusReason": "Out of disk" },
         });
         let expected = "2026-01-01T00:00:00.000Z podium.deployment.unhealthy nightly by ada: Out of disk";
-        assert_eq!(line(&event), expected);
+        assert_eq!(line(&read(&event).unwrap()), expected);
         let plain = json!({ "time": "t", "type": "x", "subject": "team/c1", "data": { "resource": {} } });
-        assert_eq!(line(&plain), "t x team/c1");
+        assert_eq!(line(&read(&plain).unwrap()), "t x team/c1");
     }
 }

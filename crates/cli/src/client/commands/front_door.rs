@@ -3,14 +3,13 @@
 use std::io::Write as _;
 
 use clap::Args;
-use podium_api::front_door as api;
 use podium_api::path::OfDeployment;
-use serde_json::Value;
+use podium_api::{Nothing, front_door as api};
 
 use crate::client::browser;
 use crate::client::ending::Outcome;
 use crate::client::project::DeploymentFlags;
-use crate::client::session::{Session, Setup, text};
+use crate::client::session::{Session, Setup};
 
 /// Open the Airflow of a deployment in a browser, signed in as you.
 #[derive(Args)]
@@ -41,9 +40,8 @@ impl Open {
 
 /// Opens a browser, or prints the link if that is wanted or there is no browser.
 pub(crate) async fn show(session: &Session, path: &OfDeployment, is_printed: bool) -> Outcome {
-    let opened = session.post::<api::Open>(path, &Value::Null).await?;
-    let url = text(&opened["url"]);
-    if !is_printed && browser::open(url) {
+    let url = session.post::<api::Open>(path, &Nothing).await?.body()?.url;
+    if !is_printed && browser::open(&url) {
         eprintln!("Opened a browser.");
         return Ok(());
     }

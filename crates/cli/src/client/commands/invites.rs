@@ -1,34 +1,22 @@
 //! `podium invite`.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use podium_api::path::OfInvite;
-use podium_api::{auth, invites as api};
-use podium_client::Call;
-use serde_json::{Value, json};
+use podium_api::{Nothing, auth, invites as api};
 
-use crate::client::ending::{Failed, Outcome};
-use crate::client::grants::full_name;
-use crate::client::output::{View, column};
-use crate::client::session::{Setup, text};
+use super::{Failed, Outcome, Session, Verbs, View, id};
+use crate::client::grants::organization_role;
 use crate::terminal;
 
-/// Invites to the organization.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium invite create ada@example.com --role member
   podium invite link c1234567890abcdefghijklmn
   podium invite accept < secret.txt
-  podium invite delete c1234567890abcdefghijklmn --yes")]
-pub(crate) struct Invites {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium invite delete c1234567890abcdefghijklmn --yes";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// Invite somebody to the organization.
     Create {
         /// E-mail address.
@@ -53,61 +41,49 @@ enum Verb {
     },
 }
 
-const VIEW: View = View {
-    name: "inviteId",
-    columns: &[
-        column("INVITE", "inviteId"),
-        column("USER", "invitee.username"),
-        column("EXPIRES", "expiresAt"),
-    ],
-};
+const VIEW: View = View::plain("inviteId", "INVITE inviteId, USER invitee.username, EXPIRES expiresAt");
 
-const ACCEPTED: View =
-    View { name: "userId", columns: &[column("ORGANIZATION", "organizationId"), column("USER", "userId")] };
+const ACCEPTED: View = View::plain("userId", "ORGANIZATION organizationId, USER userId");
 
-impl Invites {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
         let of = async |invite: &str| {
-            let invite_id = invite.parse().map_err(|_| {
-                Failed::usage(format!("{invite:?} is not the id of an invite")).hint(
-                    "podium invite create shows the id. To invite somebody again: podium invite create EMAIL",
-                )
-            })?;
+            let hint =
+                "podium invite create shows the id. To invite somebody again: podium invite create EMAIL";
+            let invite_id = id(invite, "an invite", hint)?;
             Ok::<_, Failed>(OfInvite { organization_id: session.organization().await?, invite_id })
         };
-        match self.verb {
-            Verb::Create { email, role } => {
+        match self {
+            Self::Create { email, role } => {
                 let path = session.in_organization().await?;
-                let body = json!({ "inviteeEmail": email, "role": full_name("ORGANIZATION", &role) });
+                let role = organization_role(&role)?;
+                let body = api::CreateUserInviteRequest { invitee_email: email.clone(), role };
                 let made = session.post::<api::Create>(&path, &body).await?;
-                eprintln!(
-                    "Invited {email}. For a link to hand out: podium invite link {}",
-                    text(&made["inviteId"])
-                );
-                session.show(&made, &VIEW)
+                let invite = made.body()?.invite_id;
+                eprintln!("Invited {email}. For a link to hand out: podium invite link {invite}");
+                session.show(&made.raw, &VIEW)
             }
-            Verb::Link { invite } => {
-                let link = session.post::<api::CreateLink>(&of(&invite).await?, &Value::Null).await?;
+            Self::Link { invite } => {
+                let link = session.post::<api::CreateLink>(&of(&invite).await?, &Nothing).await?;
                 eprintln!("Give this link to the invited person and nobody else:");
-                session.show_secret(&link, "url", &VIEW)
+                session.show_secret(&link, |link| Some(link.url), &VIEW)
             }
-            Verb::Accept => {
-                let secret = terminal::ask_secret("Secret of the link: ")?;
-                if secret.is_empty() {
+            Self::Accept => {
+                let token = terminal::ask_secret("Secret of the link: ")?;
+                if token.is_empty() {
                     return Err(Failed::usage("no secret was given").hint(
                         "The secret follows token= in the link. Type it, or pass it on standard input.",
                     ));
                 }
-                let body = json!({ "token": secret });
+                let body = auth::AcceptInviteRequest { token, full_name: None, password: None };
                 let accepted = session.post::<auth::AcceptInvite>(&(), &body).await?;
                 eprintln!("Accepted the invite.");
-                session.show(&accepted, &ACCEPTED)
+                session.show(&accepted.raw, &ACCEPTED)
             }
-            Verb::Delete { invite } => {
+            Self::Delete { invite } => {
                 let path = of(&invite).await?;
                 session.agree(&format!("Withdraw the invite {invite}?"))?;
-                session.change(Call::to::<api::Delete>(&path)).await?;
+                session.post::<api::Delete>(&path, &Nothing).await?;
                 eprintln!("Withdrew the invite {invite}.");
                 Ok(())
             }

@@ -8,15 +8,17 @@ use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use podium_api::{OrganizationId, auth, organizations, users};
+use podium_api::enums::ErrorCode;
+use podium_api::{Nothing, OrganizationId, auth, organizations, users};
 use podium_client::{Call, Client};
-use serde_json::{Value, json};
 
+use crate::client::answer::read;
 use crate::client::browser;
 use crate::client::contexts::{Context, Contexts};
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
+use crate::client::names::Called;
 use crate::client::operator;
-use crate::client::session::{Target, text};
+use crate::client::session::Target;
 use crate::terminal;
 
 pub(crate) use self::whoami::Whoami;
@@ -199,26 +201,24 @@ impl Login {
             None => terminal::ask("E-mail address: ")?,
         };
         let password = if is_interactive { terminal::ask_secret("Password: ")? } else { terminal::line()? };
-        let body = json!({ "username": username, "password": password });
-        let session: Value = client.send(Call::to::<auth::SignIn>(&()).body(&body)?).await?.body;
-        Ok(text(&session["token"]).to_owned())
+        let body = auth::SignInRequest { username, password };
+        Ok(client.call::<auth::SignIn>(&(), &Nothing, &body).await?.body.token)
     }
 }
 
 /// Who holds the token, and the only organization, if there is only one.
 async fn identify(client: &Client) -> Outcome<(String, Option<OrganizationId>)> {
     let mut pages = client.pages(Call::to::<organizations::List>(&()), Some(2));
-    let found = pages.next().await?.unwrap_or_default();
-    let only = match found.as_slice() {
-        [only] => only["id"].as_str().and_then(|id| id.parse().ok()),
+    let only = match pages.next().await?.unwrap_or_default().as_slice() {
+        [only] => Some(OrganizationId::from_raw(read::<Called>(only)?.id)),
         _ => None,
     };
-    let subject = match client.send::<Value>(Call::to::<users::GetSelf>(&())).await {
-        Ok(user) => text(&user.body["username"]).to_owned(),
+    let subject = match client.send::<Called>(Call::to::<users::GetSelf>(&())).await {
+        Ok(user) => user.body.name,
         // An API token is no user.
-        Err(error) if error.status() == Some(403) => match only {
+        Err(error) if error.code() == Some(ErrorCode::Forbidden) => match only {
             Some(organization_id) => match own_token(client, organization_id).await? {
-                Some(token) => format!("the token {}", one_line(text(&token["name"]))),
+                Some(token) => format!("the token {}", one_line(&read::<Called>(&token)?.name)),
                 None => API_TOKEN.into(),
             },
             None => API_TOKEN.into(),
@@ -238,7 +238,7 @@ impl Logout {
         if context.is_session {
             let ca = context.ca_certificate.clone();
             let client = self.target.client(&context.url, Some(context.token.clone()), ca.as_deref())?;
-            if let Err(error) = client.send_for_nothing(Call::to::<auth::SignOut>(&())).await {
+            if let Err(error) = client.call::<auth::SignOut>(&(), &Nothing, &Nothing).await {
                 eprintln!("Warning: the session could not be ended: {error}");
             }
         }

@@ -1,38 +1,25 @@
 //! `podium operation`.
 
-use std::str::FromStr;
-
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use podium_api::enums::{OperationKind, OperationState};
-use podium_api::operations as api;
 use podium_api::path::OfOperation;
-use podium_client::Call;
-use serde_json::{Value, json};
+use podium_api::{Nothing, operations as api};
 
-use crate::client::ending::{Failed, Outcome, one_line};
+use super::{Listing, Outcome, Session, Verbs, View, id};
+use crate::client::fields::word;
 use crate::client::follow::failure;
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::{Session, Setup};
 use crate::client::wait::Watch;
 
-/// Changes that take time: their progress and results.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium operation list --state running
   podium operation list --deployment nightly --kind deploy
   podium operation follow c1234567890abcdefghijklmn
   podium operation cancel c1234567890abcdefghijklmn --yes
-  podium operation force c1234567890abcdefghijklmn --yes")]
-pub(crate) struct Operations {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium operation force c1234567890abcdefghijklmn --yes";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List operations, newest first.
     List {
         /// Only operations on this deployment, by name or id.
@@ -74,101 +61,68 @@ enum Verb {
 
 const VIEW: View = View {
     name: "id",
-    columns: &[
-        column("ID", "id"),
-        column("KIND", "kind"),
-        column("TARGET", "target.name"),
-        column("STATE", "state"),
-        column("CREATED", "createdAt"),
-        wide("ENDED", "endedAt"),
-        wide("BY", "subject.username"),
-        wide("CAUSE", "cause"),
-    ],
+    columns: "ID id, KIND kind, TARGET target.name, STATE state, CREATED createdAt",
+    wide: "ENDED endedAt, BY subject.username, CAUSE cause",
 };
 
-/// A text that is none of the words of an enumeration, which are these.
-#[derive(Debug)]
-struct NoWord(String);
-
-impl std::fmt::Display for NoWord {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "write one of {}", self.0)
-    }
-}
-
-impl std::error::Error for NoWord {}
-
-/// Reads a word of an enumeration, in any case and with either dash.
-fn word<T>(all: &'static [T]) -> impl Fn(&str) -> Result<T, NoWord> + Clone
-where
-    T: std::fmt::Display + FromStr + 'static,
-{
-    move |text| {
-        text.to_uppercase().replace('-', "_").parse().map_err(|_| {
-            let words = all.iter().map(|value| value.to_string().to_lowercase().replace('_', "-"));
-            NoWord(words.collect::<Vec<_>>().join(", "))
-        })
-    }
-}
-
-impl Operations {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
-        match self.verb {
-            Verb::List { deployment, cluster, kind, state, listing } => {
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
+        match self {
+            Self::List { deployment, cluster, kind, state, listing } => {
                 let path = session.in_organization().await?;
                 let target = match (deployment, cluster) {
-                    (Some(name), _) => Some(session.deployment(&name, None).await?.deployment_id.to_string()),
-                    (None, Some(name)) => Some(session.cluster(&name).await?.cluster_id.to_string()),
+                    (Some(name), _) => Some(session.deployment(&name, None).await?.deployment_id.id()),
+                    (None, Some(name)) => Some(session.cluster(&name).await?.cluster_id.id()),
                     (None, None) => None,
                 };
-                let targets: Vec<String> = target.into_iter().collect();
-                let params = json!({ "targetIds": targets, "kinds": kind, "states": state });
-                session.list(Call::to::<api::List>(&path).query_params(&params)?, &VIEW, &listing).await
+                let query = api::ListOperations {
+                    target_ids: target.into_iter().map(Into::into).collect(),
+                    kinds: kind,
+                    states: state,
+                    ..api::ListOperations::default()
+                };
+                session.list_where::<api::List>(&path, &query, &VIEW, &listing).await
             }
-            Verb::Get { operation } => {
-                let path = of(&session, &operation).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+            Self::Get { operation } => {
+                let path = of(session, &operation).await?;
+                session.show(&session.get::<api::Get>(&path).await?.raw, &VIEW)
             }
-            Verb::Follow { operation } => follow(&session, of(&session, &operation).await?).await,
-            Verb::Cancel { operation } => {
-                let path = of(&session, &operation).await?;
+            Self::Follow { operation } => follow(session, of(session, &operation).await?).await,
+            Self::Cancel { operation } => {
+                let path = of(session, &operation).await?;
                 session.agree(&format!("Cancel the operation {operation}?"))?;
-                let cancelled = session.post::<api::Cancel>(&path, &Value::Null).await?;
+                let cancelled = session.post::<api::Cancel>(&path, &Nothing).await?;
                 eprintln!("Cancelled {operation}: the previous settings were restored.");
                 session.follow().await?;
-                session.show(&cancelled, &VIEW)
+                session.show(&cancelled.raw, &VIEW)
             }
-            Verb::Force { operation } => {
-                let path = of(&session, &operation).await?;
+            Self::Force { operation } => {
+                let path = of(session, &operation).await?;
                 session.agree(&format!("End the running tasks that the operation {operation} waits for?"))?;
-                let forced = session.post::<api::Force>(&path, &Value::Null).await?;
+                let forced = session.post::<api::Force>(&path, &Nothing).await?;
                 eprintln!("The operation {operation} goes on without waiting for running tasks.");
                 if session.wait.is_wanted() && !session.is_planning() {
-                    return follow(&session, path).await;
+                    return follow(session, path).await;
                 }
-                session.show(&forced, &VIEW)
+                session.show(&forced.raw, &VIEW)
             }
         }
     }
 }
 
 async fn of(session: &Session, operation: &str) -> Outcome<OfOperation> {
-    let operation_id = operation.parse().map_err(|_| {
-        Failed::usage(format!("{operation:?} is not the id of an operation"))
-            .hint("See podium operation list.")
-    })?;
+    let operation_id = id(operation, "an operation", "See podium operation list.")?;
     Ok(OfOperation { organization_id: session.organization().await?, operation_id })
 }
 
 /// Shows an operation when it has ended; it is an error if it did not succeed.
 async fn follow(session: &Session, path: OfOperation) -> Outcome {
     let watch = Watch::new();
-    let ended = session.wait.until(&watch, session.ended(path, &watch)).await?;
+    let (ended, raw) = session.wait.until(&watch, session.ended(path, &watch)).await?;
     drop(watch);
-    session.show(&ended, &VIEW)?;
-    if let Some(newer) = ended["supersededById"].as_str() {
-        eprintln!("A newer change replaced this operation: podium operation follow {}", one_line(newer));
+    session.show(&raw, &VIEW)?;
+    if let Some(newer) = &ended.superseded_by_id {
+        eprintln!("A newer change replaced this operation: podium operation follow {newer}");
     }
     failure(&ended).map_or(Ok(()), Err)
 }

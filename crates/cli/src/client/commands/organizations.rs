@@ -1,32 +1,18 @@
 //! `podium organization`.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use podium_api::organizations as api;
-use podium_client::Call;
-use serde_json::json;
 
-use crate::client::edit::pick;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::{given, merged};
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::Setup;
+use super::{Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View};
 
-/// The organizations that you belong to.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium organization list
   podium organization get --output yaml
-  podium organization update --name Analytics")]
-pub(crate) struct Organizations {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium organization update --name Analytics";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List organizations.
     List(Listing),
     /// Show the organization.
@@ -47,41 +33,42 @@ enum Verb {
 
 const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("ID", "id"),
-        column("STATUS", "status"),
-        column("CREATED", "createdAt"),
-        wide("ADDRESS RANGES", "hasAllowedIpAddressRanges"),
-        wide("BILLING", "billingEmail"),
-    ],
+    columns: "NAME name, ID id, STATUS status, CREATED createdAt",
+    wide: "ADDRESS RANGES hasAllowedIpAddressRanges, BILLING billingEmail",
 };
 
-impl Organizations {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
-        match self.verb {
-            Verb::List(listing) => session.list(Call::to::<api::List>(&()), &VIEW, &listing).await,
-            Verb::Get => {
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("organization", "organization list", "createdAt");
+    const VIEW: &'static View = &VIEW;
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
+        match self {
+            Self::List(listing) => session.list::<api::List>(&(), &VIEW, &listing).await,
+            Self::Get => {
                 let path = session.in_organization().await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+                session.show(&session.get::<api::Get>(&path).await?.raw, &VIEW)
             }
-            Verb::Update { name, billing_email, enforce_dedicated_clusters } => {
-                let change = given(json!({
-                    "name": name,
-                    "billingEmail": billing_email,
-                    "shouldEnforceDedicatedClusters": enforce_dedicated_clusters,
-                }));
-                if change == json!({}) {
+            Self::Update { name, billing_email, enforce_dedicated_clusters } => {
+                if name.is_none() && billing_email.is_none() && enforce_dedicated_clusters.is_none() {
                     return Err(Failed::usage("nothing to change: see podium organization update --help"));
                 }
                 let path = session.in_organization().await?;
-                let edited = session.edit::<api::Get, api::Update>(&path, |current| {
-                    let mut kept = pick(current, &["name", "billingEmail", "isScimEnabled"]);
-                    kept.entry("billingEmail").or_insert_with(|| "".into());
-                    Ok(merged(kept, change.clone()))
-                });
-                session.show(&edited.await?.told("the organization"), &VIEW)
+                let edit = |now: api::Organization| {
+                    let (name, billing_email) = (name.clone(), billing_email.clone());
+                    Ok(api::UpdateOrganizationRequest {
+                        name: name.unwrap_or(now.name),
+                        billing_email: billing_email.or(now.billing_email).unwrap_or_default(),
+                        is_scim_enabled: now.is_scim_enabled,
+                        should_enforce_dedicated_clusters: enforce_dedicated_clusters,
+                        allow_enhanced_support_access: None,
+                        has_ai_features_disabled: None,
+                    })
+                };
+                let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
+                session.show(&edited.told("the organization"), &VIEW)
             }
         }
     }

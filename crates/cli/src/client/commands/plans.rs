@@ -5,20 +5,24 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use podium_api::enums::ClusterStatus;
 use podium_api::path::{OfCluster, OfPlan};
-use podium_api::{PlanId, clusters, plans as api};
-use podium_client::Call;
+use podium_api::plans::{self as api, AppliedCall};
+use podium_api::{PlanId, TypedId as _, clusters};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::declared::calls::{Planned, Verb, rendered};
+use crate::client::answer::{Answer, Word};
+use crate::client::declared::calls::{Planned as Call, Verb, rendered};
 use crate::client::declared::files::Declared;
 use crate::client::declared::keys::Kind;
 use crate::client::declared::planner::{Manner, kinds_of, plan};
-use crate::client::declared::printing::{self, Count};
+use crate::client::declared::printing::{self, Count, Made, Planned};
 use crate::client::declared::sets::Sets;
 use crate::client::declared::state::State;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::output::{View, column};
+use crate::client::fields::id;
+use crate::client::output::View;
 use crate::client::session::{Session, Setup, text};
 use crate::client::wait::Watch;
 
@@ -81,16 +85,16 @@ struct Source {
 }
 
 /// Calls, and what the server says that they would do.
-struct Made {
-    calls: Vec<Planned>,
-    plan: Value,
+struct Changes {
+    calls: Vec<Call>,
+    plan: Planned,
+    raw: Value,
     is_last: bool,
     /// Names by id.
     names: HashMap<String, String>,
 }
 
-const VIEW: View =
-    View { name: "planId", columns: &[column("PLAN", "planId"), column("EXPIRES", "expiresAt")] };
+const VIEW: View = View::plain("planId", "PLAN planId, EXPIRES expiresAt");
 
 impl Plan {
     pub(crate) async fn run(self) -> Outcome {
@@ -104,13 +108,13 @@ impl Plan {
         if is_table {
             made.show()?;
         } else {
-            session.show(&made.plan, &VIEW)?;
+            session.show(&made.raw, &VIEW)?;
         }
-        printing::refusals(&made.calls, &made.plan["calls"])?;
+        printing::refusals(&made.calls, &made.plan.calls)?;
         if !made.is_last {
             eprintln!("This is the first of several plans: podium apply --in-parts");
-        } else if is_table {
-            eprintln!("To apply exactly this: podium apply {}", text(&made.plan["planId"]));
+        } else if let (true, Some(id)) = (is_table, made.plan.plan_id) {
+            eprintln!("To apply exactly this: podium apply {id}");
         }
         match self.exit_code {
             true => Err(Failed::new(Exit::Differs, "")),
@@ -125,16 +129,17 @@ impl Apply {
         if session.is_planning() {
             return Plan { exit_code: false, source: self.source, setup: self.setup }.run().await;
         }
-        if let Some(id) = &self.planned {
-            let plan_id = plan_id(id)?;
-            session.agree(&format!("Apply the plan {id}?"))?;
+        if let Some(planned) = &self.planned {
+            let plan_id = plan_id(planned)?;
+            session.agree(&format!("Apply the plan {planned}?"))?;
             let applied = apply(&session, plan_id).await?;
-            eprintln!("Applied {} calls.", applied["calls"].as_array().map_or(0, Vec::len));
+            let calls = applied.body()?.calls;
+            eprintln!("Applied {} calls.", calls.len());
             match session.format.is_table() {
-                true => show_secrets(&applied)?,
-                false => session.show(&applied, &VIEW)?,
+                true => show_secrets(&calls)?,
+                false => session.show(&applied.raw, &VIEW)?,
             }
-            return settle(&session, &applied).await;
+            return settle(&session, &calls).await;
         }
         for _ in 0..MOST_PARTS {
             let Some(made) = self.source.plan(&session).await? else {
@@ -145,87 +150,97 @@ impl Apply {
             if is_table {
                 made.show()?;
             }
-            printing::refusals(&made.calls, &made.plan["calls"])?;
+            printing::refusals(&made.calls, &made.plan.calls)?;
             session.agree("Apply this plan?")?;
-            let applied = apply(&session, plan_id(text(&made.plan["planId"]))?).await?;
+            let Some(id) = made.plan.plan_id else { return Err(Failed::because("the plan has no id")) };
+            let applied = apply(&session, id).await?;
+            let calls = applied.body()?.calls;
             if is_table {
-                show_values(&made.calls, &applied)?;
+                show_values(&made.calls, &calls)?;
             } else {
-                session.show(&applied, &VIEW)?;
+                session.show(&applied.raw, &VIEW)?;
             }
             let count = Count::of(&made.calls).in_words(["created", "changed", "deleted"]);
             eprintln!("Applied: {count}.");
             if made.is_last {
-                return settle(&session, &applied).await;
+                return settle(&session, &calls).await;
             }
             // The next plan creates deployments on them.
-            clusters_are_ready(&session, &applied).await?;
+            clusters_are_ready(&session, &calls).await?;
         }
         Err(Failed::because(format!("{MOST_PARTS} plans were applied, and there is still more to change")))
     }
 }
 
 /// Follows what a plan has done to deployments and clusters, if that is wanted.
-async fn settle(session: &Session, applied: &Value) -> Outcome {
+async fn settle(session: &Session, applied: &[AppliedCall]) -> Outcome {
     if !session.wait.is_wanted() {
         return Ok(());
     }
     clusters_are_ready(session, applied).await?;
-    for deployment in results(applied, ["CreateDeployment", "UpdateDeployment"]) {
-        session.settle(&session.deployment(text(&deployment["id"]), None).await?).await?;
+    for id in made_by(applied, ["CreateDeployment", "UpdateDeployment"]) {
+        session.settle(&session.deployment(&id, None).await?).await?;
     }
-    let mut names = calls(applied).map(|call| text(&call["operationId"]));
+    let mut names = applied.iter().map(|call| call.operation_id.as_str());
     if names.any(|name| name.contains("EnvironmentObject") || name.starts_with("Delete")) {
-        let is_of_plan = |operation: &Value| {
-            text(&operation["cause"]) == "ENVIRONMENT_OBJECT" || text(&operation["kind"]) == "DELETE"
-        };
-        session.follow_own(None, is_of_plan).await?;
+        session.follow_plan().await?;
     }
     Ok(())
 }
 
 /// Waits for the clusters that a plan has made or changed.
-async fn clusters_are_ready(session: &Session, applied: &Value) -> Outcome {
-    for cluster in results(applied, ["CreateCluster", "UpdateCluster"]) {
-        let path = session.cluster(text(&cluster["id"])).await?;
+async fn clusters_are_ready(session: &Session, applied: &[AppliedCall]) -> Outcome {
+    for id in made_by(applied, ["CreateCluster", "UpdateCluster"]) {
+        let path = session.cluster(&id).await?;
         let watch = Watch::new();
         session.wait.until(&watch, is_ready(session, &path, &watch)).await?;
     }
     Ok(())
 }
 
-fn calls(applied: &Value) -> impl Iterator<Item = &Value> {
-    applied["calls"].as_array().into_iter().flatten()
+/// What a call has answered.
+fn result(call: &AppliedCall) -> Made {
+    Made::of(call.result.clone().map(Value::Object).as_ref())
 }
 
-/// What these operations of a plan have answered.
-fn results<'a>(applied: &'a Value, of: [&'a str; 2]) -> impl Iterator<Item = &'a Value> {
-    calls(applied).filter(move |call| of.contains(&text(&call["operationId"]))).map(|call| &call["result"])
+/// The ids of what these operations of a plan have made or changed.
+fn made_by(applied: &[AppliedCall], of: [&str; 2]) -> Vec<String> {
+    let calls = applied.iter().filter(|call| of.contains(&call.operation_id.as_str()));
+    calls.filter_map(|call| result(call).id).collect()
+}
+
+/// What is waited for of a cluster.
+#[derive(Deserialize)]
+struct Growing {
+    name: String,
+    status: Word<ClusterStatus>,
 }
 
 /// Waits until a cluster is ready.
 async fn is_ready(session: &Session, path: &OfCluster, watch: &Watch) -> Outcome {
     const AGAIN: &str = "When the cluster is ready, apply the files again: existing resources are kept.";
+    use ClusterStatus::{CreateFailed, Created, FailoverFailed, UpdateFailed};
     let mut round = 0;
     loop {
-        let cluster = watch.ask(async || session.get::<clusters::Get>(path).await).await?;
-        let status = text(&cluster["status"]);
-        let message = format!("the cluster {} is {status}", text(&cluster["name"]));
-        if status == "CREATED" {
-            return Ok(());
-        }
-        if status.ends_with("FAILED") {
-            return Err(Failed::new(Exit::OperationFailed, message).hint(AGAIN));
+        let answer = watch.ask(async || session.get::<clusters::Get>(path).await).await?;
+        let cluster: Growing = answer.part()?;
+        let message = format!("the cluster {} is {}", cluster.name, cluster.status);
+        match cluster.status.known() {
+            Some(Created) => return Ok(()),
+            Some(CreateFailed | UpdateFailed | FailoverFailed) => {
+                return Err(Failed::new(Exit::OperationFailed, message).hint(AGAIN));
+            }
+            _ => {}
         }
         watch.say(&message);
-        session.watch_target(path.cluster_id.as_str(), round, watch).await?;
+        session.watch_target(path.cluster_id.raw(), round, watch).await?;
         watch.note(message, AGAIN.into());
         round += 1;
     }
 }
 
 /// Whether a call creates a deployment on a cluster that another call creates.
-fn is_on_new_cluster(call: &Planned, calls: &[Planned]) -> bool {
+fn is_on_new_cluster(call: &Call, calls: &[Call]) -> bool {
     let Some(body) =
         call.body.as_ref().filter(|_| call.key.kind == Kind::Deployment && call.verb == Verb::Create)
     else {
@@ -244,37 +259,36 @@ fn is_on_new_cluster(call: &Planned, calls: &[Planned]) -> bool {
 }
 
 fn plan_id(text: &str) -> Outcome<PlanId> {
-    text.parse().map_err(|_| {
-        Failed::usage(format!("{text:?} is not the id of a plan"))
-            .hint("podium plan -f FILE shows the id of the plan that it makes. To apply a file: podium apply -f FILE")
-    })
+    let hint =
+        "podium plan -f FILE shows the id of the plan that it makes. To apply a file: podium apply -f FILE";
+    id(text, "a plan", hint)
 }
 
 /// Applies a plan, all of it or nothing.
-async fn apply(session: &Session, plan_id: PlanId) -> Outcome<Value> {
+async fn apply(session: &Session, plan_id: PlanId) -> Outcome<Answer<api::AppliedPlan>> {
     let path = OfPlan { organization_id: session.organization().await?, plan_id };
-    match session.client.send(Call::to::<api::Apply>(&path)).await {
-        Ok(done) => Ok(done.body),
-        Err(error) => {
-            let failed = Failed::from(error);
-            Err(match failed.exit {
-                Exit::Conflict => failed.hint("Make a new plan: podium plan -f FILE"),
-                _ => failed,
-            })
-        }
-    }
+    let applied = session
+        .client
+        .send::<Value>(podium_client::Call::to::<api::Apply>(&path))
+        .await
+        .map_err(Failed::from);
+    applied.map(|done| done.body.into()).map_err(|failed| match failed.exit {
+        Exit::Conflict => failed.hint("Make a new plan: podium plan -f FILE"),
+        _ => failed,
+    })
 }
 
 /// Shows what is shown only once, of a plan whose calls are not known here.
-fn show_secrets(applied: &Value) -> Outcome {
+fn show_secrets(applied: &[AppliedCall]) -> Outcome {
     let mut out = std::io::stdout().lock();
-    for result in calls(applied).map(|call| &call["result"]) {
-        for name in ["token", "secret"] {
-            if let Some(value) = result[name].as_str().filter(|value| !value.is_empty()) {
-                writeln!(out, "{name} {}: {value}", one_line(text(&result["name"])))?;
+    for Made { name, token, secret, invite_id, .. } in applied.iter().map(result) {
+        let name = name.unwrap_or_default();
+        for (word, value) in [("token", token), ("secret", secret)] {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                writeln!(out, "{word} {}: {value}", one_line(&name))?;
             }
         }
-        if let Some(id) = result["inviteId"].as_str() {
+        if let Some(id) = invite_id {
             eprintln!("Invited somebody. A link to accept: podium invite link {id}");
         }
     }
@@ -282,14 +296,13 @@ fn show_secrets(applied: &Value) -> Outcome {
 }
 
 /// Shows what is shown only once: the values of new tokens.
-fn show_values(planned: &[Planned], applied: &Value) -> Outcome {
+fn show_values(planned: &[Call], applied: &[AppliedCall]) -> Outcome {
     let mut out = std::io::stdout().lock();
-    for (call, done) in planned.iter().zip(calls(applied)) {
-        let result = &done["result"];
-        if let (Kind::Token, Some(value)) = (call.key.kind, result["token"].as_str()) {
+    for (call, made) in planned.iter().zip(applied.iter().map(result)) {
+        if let (Kind::Token, Some(value)) = (call.key.kind, made.token) {
             writeln!(out, "token {}: {value}", call.label)?;
         }
-        if let Some(id) = result["inviteId"].as_str() {
+        if let Some(id) = made.invite_id {
             eprintln!("Invited {}. A link to accept: podium invite link {id}", call.label);
         }
     }
@@ -298,7 +311,7 @@ fn show_values(planned: &[Planned], applied: &Value) -> Outcome {
 
 impl Source {
     /// Plans what it takes; none if everything is as declared.
-    async fn plan(&self, session: &Session) -> Outcome<Option<Made>> {
+    async fn plan(&self, session: &Session) -> Outcome<Option<Changes>> {
         if self.file.is_empty() {
             return Err(Failed::usage("no file was given").hint("Name a file or a folder: -f FILE"));
         }
@@ -340,16 +353,16 @@ impl Source {
             return Ok(None);
         }
         let organization = session.in_organization().await?;
-        let body = json!({ "calls": rendered(&calls, organization.organization_id.as_str()) });
-        let plan = session.plan_of(&body).await?;
-        Ok(Some(Made { calls, plan, is_last, names: state.labels() }))
+        let planned = rendered(&calls, organization.organization_id.as_str());
+        let plan = session.plan_of(planned).await?;
+        Ok(Some(Changes { calls, plan: plan.part()?, raw: plan.raw, is_last, names: state.labels() }))
     }
 }
 
-impl Made {
+impl Changes {
     fn show(&self) -> Outcome {
         let mut out = std::io::stdout().lock();
-        out.write_all(printing::plan(&self.calls, &self.plan["calls"], self.names.clone()).as_bytes())?;
+        out.write_all(printing::plan(&self.calls, &self.plan.calls, self.names.clone()).as_bytes())?;
         Ok(())
     }
 }

@@ -1,33 +1,21 @@
 //! `podium role`.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
+use podium_api::enums::CustomRoleScope;
 use podium_api::{authorization, roles as api};
-use podium_client::Call;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::client::edit::pick;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::{given, merged};
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::Setup;
+use super::{Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View, one_of};
 
-/// Custom roles, and their permissions.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium role create Watcher --permission deployment.get --permission deployment.logs.get
   podium role update Watcher --add-permission deployment.metrics.get
   podium role permissions --output wide
-  podium role delete Watcher --yes")]
-pub(crate) struct Roles {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium role delete Watcher --yes";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List custom roles.
     List(Listing),
     /// Show a custom role.
@@ -80,94 +68,84 @@ enum Verb {
 
 const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("ID", "id"),
-        column("SCOPE", "scopeType"),
-        column("DESCRIPTION", "description"),
-        wide("PERMISSIONS", "permissions"),
-        wide("CREATED", "createdAt"),
-    ],
+    columns: "NAME name, ID id, SCOPE scopeType, DESCRIPTION description",
+    wide: "PERMISSIONS permissions, CREATED createdAt",
 };
 
-const GROUPS: View = View {
-    name: "name",
-    columns: &[
-        column("GROUP", "name"),
-        column("SCOPE", "scope"),
-        column("ACTIONS", "actions"),
-        wide("ABOUT", "description"),
-    ],
-};
+const GROUPS: View =
+    View { name: "name", columns: "GROUP name, SCOPE scope, ACTIONS actions", wide: "ABOUT description" };
 
-impl Roles {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("role", "role list", "scopeType");
+    const VIEW: &'static View = &VIEW;
+}
+
+/// A group of permissions, with the actions in one column.
+#[derive(Serialize)]
+struct Group<'a> {
+    actions: Vec<&'a str>,
+    #[serde(flatten)]
+    group: &'a authorization::PermissionGroup,
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
-        match self.verb {
-            Verb::List(listing) => session.list(Call::to::<api::List>(&organization), &VIEW, &listing).await,
-            Verb::Get { role } => {
-                let path = session.role(&role).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+        match self {
+            Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
+            Self::Get { role } => session.show_named::<api::Get>(&role).await,
+            Self::Create { name, description, scope, permission } => {
+                let what = format!("role {name}");
+                let body = api::CreateCustomRoleRequest {
+                    name,
+                    description,
+                    scope_type: one_of(CustomRoleScope::ALL, &scope)?,
+                    permissions: permission,
+                    restricted_workspace_ids: None,
+                };
+                session.create::<api::Create>(&organization, &body, &what, &VIEW).await
             }
-            Verb::Create { name, description, scope, permission } => {
-                let body = given(json!({
-                    "name": name,
-                    "description": description,
-                    "scopeType": scope.to_uppercase(),
-                    "permissions": permission,
-                }));
-                let made = session.post::<api::Create>(&organization, &body).await?;
-                eprintln!("Created role {name}.");
-                session.show(&made, &VIEW)
-            }
-            Verb::Update { role, name, description, add_permission, remove_permission } => {
-                let change = given(json!({ "name": name, "description": description }));
-                if change == json!({}) && add_permission.is_empty() && remove_permission.is_empty() {
+            Self::Update { role, name, description, add_permission, remove_permission } => {
+                let is_kept = name.is_none() && description.is_none();
+                if is_kept && add_permission.is_empty() && remove_permission.is_empty() {
                     return Err(Failed::usage("nothing to change: see podium role update --help"));
                 }
-                let path = session.role(&role).await?;
-                let edited = session.edit::<api::Get, api::Update>(&path, |current| {
-                    let mut body =
-                        pick(current, &["name", "description", "permissions", "restrictedWorkspaceIds"]);
-                    let permissions =
-                        permissions(&current["permissions"], &add_permission, &remove_permission);
-                    body.insert("permissions".into(), permissions);
-                    Ok(merged(body, change.clone()))
-                });
-                session.show(&edited.await?.told(&format!("role {role}")), &VIEW)
+                let path = session.named::<api::Get>(&role).await?;
+                let edit = |now: api::RoleWithPermission| {
+                    let (name, description) = (name.clone(), description.clone());
+                    let mut permissions = now.permissions;
+                    permissions.retain(|name| !remove_permission.contains(name));
+                    let added = add_permission.iter().filter(|name| !permissions.contains(name));
+                    let added: Vec<String> = added.cloned().collect();
+                    permissions.extend(added);
+                    Ok(api::UpdateCustomRoleRequest {
+                        name: name.unwrap_or(now.name),
+                        description: description.or(now.description),
+                        permissions,
+                        restricted_workspace_ids: Some(now.restricted_workspace_ids),
+                    })
+                };
+                let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
+                session.show(&edited.told(&format!("role {role}")), &VIEW)
             }
-            Verb::Delete { roles } => {
-                let mut all = Vec::new();
-                for name in roles {
-                    all.push((session.role(&name).await?, name));
-                }
-                session.delete::<api::Delete>("role", &all).await
-            }
-            Verb::Templates => {
+            Self::Delete { roles } => session.delete_named::<api::Get, api::Delete>(roles).await,
+            Self::Templates => {
                 let found = session.get::<api::ListTemplates>(&organization).await?;
-                session.show_all(found.as_array().map_or(&[], Vec::as_slice), &VIEW)
+                session.show_all(&found.part::<Vec<_>>()?, &VIEW)
             }
-            Verb::Permissions => {
-                let mut found = session.get::<authorization::ListGroups>(&()).await?;
-                let groups = found.as_array_mut().map_or(&mut [][..], Vec::as_mut_slice);
-                if session.format.is_table() {
-                    for group in &mut *groups {
-                        let actions = group["permissions"].as_array().into_iter().flatten();
-                        let actions: Vec<Value> = actions.map(|entry| entry["action"].clone()).collect();
-                        group["actions"] = actions.into();
-                    }
+            Self::Permissions => {
+                let found = session.get::<authorization::ListGroups>(&()).await?;
+                if !session.format.is_table() {
+                    return session.show_all(&found.part::<Vec<_>>()?, &GROUPS);
                 }
-                session.show_all(groups, &GROUPS)
+                let with_actions = |group: &authorization::PermissionGroup| {
+                    let actions = group.permissions.iter().map(|entry| entry.action.as_str()).collect();
+                    serde_json::to_value(Group { actions, group }).unwrap_or_default()
+                };
+                let groups: Vec<_> = found.body()?.iter().map(with_actions).collect();
+                session.show_all(&groups, &GROUPS)
             }
         }
     }
-}
-
-fn permissions(current: &Value, added: &[String], removed: &[String]) -> Value {
-    let current = current.as_array().into_iter().flatten().filter_map(Value::as_str);
-    let kept = current.filter(|name| !removed.iter().any(|other| other == name));
-    let mut all: Vec<&str> = kept.collect();
-    all.extend(added.iter().map(String::as_str).filter(|name| !all.contains(name)).collect::<Vec<_>>());
-    all.into()
 }

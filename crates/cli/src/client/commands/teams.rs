@@ -1,35 +1,22 @@
 //! `podium team`.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
+use podium_api::enums::OrganizationRole;
 use podium_api::path::OfTeamMember;
-use podium_api::teams as api;
-use podium_client::Call;
-use serde_json::json;
+use podium_api::{Nothing, teams as api, users};
 
-use crate::client::edit::{Edited, pick};
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::{given, merged};
-use crate::client::grants::{RoleChanges, full_name};
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::Setup;
+use super::{Edited, Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View};
+use crate::client::grants::{RoleChanges, organization_role};
 
-/// Teams of users, and their roles.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium team create Data --member ada@example.com --member bob@example.com
   podium team member add Data eve@example.com
   podium team update Data --workspace-role Reports=author
-  podium team delete Data --yes")]
-pub(crate) struct Teams {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium team delete Data --yes";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List teams.
     List(Listing),
     /// Show a team.
@@ -76,7 +63,7 @@ enum Verb {
 }
 
 #[derive(Subcommand)]
-enum Member {
+pub(crate) enum Member {
     /// List the members of a team.
     List {
         /// Name or id of the team.
@@ -104,103 +91,90 @@ enum Member {
 
 pub(crate) const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("ID", "id"),
-        column("ROLE", "organizationRole"),
-        column("DESCRIPTION", "description"),
-        wide("ROLES", "rolesCount"),
-        wide("CREATED", "createdAt"),
-    ],
+    columns: "NAME name, ID id, ROLE organizationRole, DESCRIPTION description",
+    wide: "ROLES rolesCount, CREATED createdAt",
 };
 
-const MEMBERS: View = View {
-    name: "username",
-    columns: &[
-        column("USER", "username"),
-        column("NAME", "fullName"),
-        column("ID", "userId"),
-        wide("SINCE", "createdAt"),
-    ],
-};
+const MEMBERS: View =
+    View { name: "username", columns: "USER username, NAME fullName, ID userId", wide: "SINCE createdAt" };
 
-impl Teams {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("team", "team list", "createdAt").asked("names");
+    const VIEW: &'static View = &VIEW;
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
-        match self.verb {
-            Verb::List(listing) => session.list(Call::to::<api::List>(&organization), &VIEW, &listing).await,
-            Verb::Get { team } => {
-                let path = session.team(&team).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+        match self {
+            Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
+            Self::Get { team } => session.show_named::<api::Get>(&team).await,
+            Self::Create { name, description, role, member } => {
+                let what = format!("team {name}");
+                let body = api::CreateTeamRequest {
+                    member_ids: Some(session.ids_of::<users::Get, _>(&member).await?),
+                    organization_role: role.as_deref().map(organization_role).transpose()?,
+                    name,
+                    description,
+                };
+                session.create::<api::Create>(&organization, &body, &what, &VIEW).await
             }
-            Verb::Create { name, description, role, member } => {
-                let mut members = Vec::new();
-                for user in member {
-                    members.push(session.user(&user).await?.user_id);
-                }
-                let role = role.map(|role| full_name("ORGANIZATION", &role));
-                let body = given(json!({
-                    "name": name, "description": description, "organizationRole": role, "memberIds": members,
-                }));
-                let made = session.post::<api::Create>(&organization, &body).await?;
-                eprintln!("Created team {name}.");
-                session.show(&made, &VIEW)
-            }
-            Verb::Update { team, name, description, roles } => {
-                let change = given(json!({ "name": name, "description": description }));
-                let has_settings = change != json!({});
+            Self::Update { team, name, description, roles } => {
+                let has_settings = name.is_some() || description.is_some();
                 if !has_settings && roles.is_empty() {
                     return Err(Failed::usage("nothing to change: give --name, --description or a role"));
                 }
-                let path = session.team(&team).await?;
+                let path = session.named::<api::Get>(&team).await?;
                 session.hold_plan();
                 let before = session.get::<api::Get>(&path).await?;
                 if has_settings {
-                    let edit =
-                        |current: &_| Ok(merged(pick(current, &["name", "description"]), change.clone()));
-                    session.edit::<api::Get, api::Update>(&path, edit).await?;
+                    let edit = |now: api::Team| {
+                        let (name, description) = (name.clone(), description.clone());
+                        Ok(api::UpdateTeamRequest {
+                            name: name.unwrap_or(now.name),
+                            description: description.or(now.description),
+                        })
+                    };
+                    session.edit::<api::Get, api::Update, _>(&path, edit).await?;
                 }
                 if !roles.is_empty() {
-                    let roles = roles.resolve(&session).await?;
-                    session
-                        .edit::<api::Get, api::UpdateRoles>(&path, |current| Ok(roles.body(current)))
-                        .await?;
+                    let roles = roles.resolve(session).await?;
+                    let edit = |now: api::Team| {
+                        let role = roles.organization(Some(now.organization_role));
+                        Ok(api::UpdateTeamRolesRequest {
+                            organization_role: role.unwrap_or(OrganizationRole::Member.to_string()),
+                            workspace_roles: roles.workspaces(now.workspace_roles),
+                            deployment_roles: roles.deployments(now.deployment_roles),
+                            dag_roles: None,
+                        })
+                    };
+                    session.edit::<api::Get, api::UpdateRoles, _>(&path, edit).await?;
                 }
                 session.show_plan().await?;
-                let edited = Edited::of(&before, session.get::<api::Get>(&path).await?);
+                let edited = Edited::of(&before.raw, session.get::<api::Get>(&path).await?.raw);
                 session.show(&edited.told(&format!("team {team}")), &VIEW)
             }
-            Verb::Delete { teams } => {
-                let mut all = Vec::new();
-                for name in teams {
-                    all.push((session.team(&name).await?, name));
-                }
-                session.delete::<api::Delete>("team", &all).await
+            Self::Delete { teams } => session.delete_named::<api::Get, api::Delete>(teams).await,
+            Self::Member(Member::List { team, listing }) => {
+                let path = session.named::<api::Get>(&team).await?;
+                session.list::<api::ListMembers>(&path, &MEMBERS, &listing).await
             }
-            Verb::Member(Member::List { team, listing }) => {
-                let path = session.team(&team).await?;
-                session.list(Call::to::<api::ListMembers>(&path), &MEMBERS, &listing).await
-            }
-            Verb::Member(Member::Add { team, users }) => {
-                let path = session.team(&team).await?;
-                let mut ids = Vec::new();
-                for user in &users {
-                    ids.push(session.user(user).await?.user_id);
-                }
-                let call = Call::to::<api::AddMembers>(&path).body(&json!({ "memberIds": ids }))?;
-                session.change(call).await?;
+            Self::Member(Member::Add { team, users }) => {
+                let path = session.named::<api::Get>(&team).await?;
+                let member_ids = session.ids_of::<users::Get, _>(&users).await?;
+                session.post::<api::AddMembers>(&path, &api::AddTeamMembersRequest { member_ids }).await?;
                 eprintln!("Added {} to {team}.", users.join(", "));
                 Ok(())
             }
-            Verb::Member(Member::Remove { team, users }) => {
-                let path = session.team(&team).await?;
+            Self::Member(Member::Remove { team, users }) => {
+                let path = session.named::<api::Get>(&team).await?;
                 session.hold_plan();
                 for user in &users {
-                    let member_id = session.user(user).await?.user_id;
+                    let member_id = session.named::<users::Get>(user).await?.user_id;
                     let (organization_id, team_id) = (path.organization_id, path.team_id);
                     let path = OfTeamMember { organization_id, team_id, member_id };
-                    session.change(Call::to::<api::RemoveMember>(&path)).await?;
+                    session.post::<api::RemoveMember>(&path, &Nothing).await?;
                     if !session.is_planning() {
                         eprintln!("Removed {user} from {team}.");
                     }

@@ -1,35 +1,22 @@
 //! `podium token`.
 
 use clap::{Args, Subcommand};
-use podium_api::{agent_tokens, tokens as api};
-use podium_client::Call;
-use serde_json::{Value, json};
+use podium_api::enums::{TokenEntity, TokenScope};
+use podium_api::{Nothing, agent_tokens, tokens as api};
 
-use crate::client::edit::{Edited, pick};
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::{given, merged};
-use crate::client::grants::full_name;
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::{Session, Setup};
+use super::{Answer, Edited, Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View};
+use crate::client::grants::{assignment, full_name};
 
-/// API tokens, and tokens of remote agents.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium token create ci --workspace Reports --role operator --expires-in-days 90
   podium token create audit --role member --output json
   podium token rotate ci
   podium token list --deployment nightly
-  podium token agent create worker-1 --deployment nightly")]
-pub(crate) struct Tokens {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium token agent create worker-1 --deployment nightly";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List tokens.
     List {
         /// Only tokens with a role in this workspace.
@@ -96,7 +83,7 @@ enum Verb {
 }
 
 #[derive(Args)]
-struct Agent {
+pub(crate) struct Agent {
     /// Deployment that the agents work for.
     #[arg(long, global = true, env = "PODIUM_DEPLOYMENT", default_value = "")]
     deployment: String,
@@ -131,100 +118,110 @@ enum AgentVerb {
 
 const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("ID", "id"),
-        column("SCOPE", "scope"),
-        column("ENDS WITH", "shortToken"),
-        column("EXPIRES", "endAt"),
-        column("LAST USED", "lastUsedAt"),
-        wide("DESCRIPTION", "description"),
-        wide("CREATED", "createdAt"),
-    ],
+    columns: "NAME name, ID id, SCOPE scope, ENDS WITH shortToken, EXPIRES endAt, LAST USED lastUsedAt",
+    wide: "DESCRIPTION description, CREATED createdAt",
 };
 
-impl Tokens {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("token", "token list", "scope");
+    const VIEW: &'static View = &VIEW;
+}
+
+impl Noun for agent_tokens::Get {
+    type List = agent_tokens::List;
+    const KIND: Kind = Kind::listed("agent token", "token agent list --deployment NAME", "createdAt");
+    const VIEW: &'static View = &VIEW;
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
-        match self.verb {
-            Verb::List { workspace, deployment, listing } => {
-                let (workspace_id, deployment_id) = entities(&session, workspace, deployment).await?;
-                let params = json!({ "workspaceId": workspace_id, "deploymentId": deployment_id });
-                session
-                    .list(Call::to::<api::List>(&organization).query_params(&params)?, &VIEW, &listing)
-                    .await
-            }
-            Verb::Get { token } => {
-                let path = session.token(&token).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
-            }
-            Verb::Create { name, description, role, workspace, deployment, expires_in_days } => {
-                let (workspace_id, deployment_id) = entities(&session, workspace, deployment).await?;
-                let scope = match (&workspace_id, &deployment_id) {
-                    (_, Some(_)) => "DEPLOYMENT",
-                    (Some(_), _) => "WORKSPACE",
-                    _ => "ORGANIZATION",
+        match self {
+            Self::List { workspace, deployment, listing } => {
+                let (workspace, deployment) =
+                    session.ids_in(workspace.as_deref(), deployment.as_deref()).await?;
+                let query = api::ListApiTokens {
+                    workspace_id: workspace.map(Into::into),
+                    deployment_id: deployment.map(Into::into),
+                    ..api::ListApiTokens::default()
                 };
-                let body = given(json!({
-                    "name": name,
-                    "description": description,
-                    "scope": scope,
-                    "entityId": deployment_id.or(workspace_id),
-                    "role": full_name(scope, &role),
-                    "tokenExpiryPeriodInDays": expires_in_days,
-                }));
+                session.list_where::<api::List>(&organization, &query, &VIEW, &listing).await
+            }
+            Self::Get { token } => session.show_named::<api::Get>(&token).await,
+            Self::Create { name, description, role, workspace, deployment, expires_in_days } => {
+                let (scope, entity_id) =
+                    match session.ids_in(workspace.as_deref(), deployment.as_deref()).await? {
+                        (_, Some(id)) => (TokenScope::Deployment, Some(id.into())),
+                        (Some(id), _) => (TokenScope::Workspace, Some(id.into())),
+                        _ => (TokenScope::Organization, None),
+                    };
+                let body = api::CreateApiTokenRequest {
+                    name: name.clone(),
+                    description,
+                    scope,
+                    entity_id,
+                    role: full_name(scope.as_str(), &role),
+                    kind: None,
+                    token_expiry_period_in_days: expires_in_days,
+                };
                 let made = session.post::<api::Create>(&organization, &body).await?;
                 eprintln!("Created token {name}. Its value is shown only once:");
-                session.show_secret(&made, "token", &VIEW)
+                show_value(session, &made)
             }
-            Verb::Update { token, name, description, workspace_role } => {
-                let change = given(json!({ "name": name, "description": description }));
-                if change == json!({}) && workspace_role.is_empty() {
+            Self::Update { token, name, description, workspace_role } => {
+                let has_settings = name.is_some() || description.is_some();
+                if !has_settings && workspace_role.is_empty() {
                     return Err(Failed::usage("nothing to change: see podium token update --help"));
                 }
-                let path = session.token(&token).await?;
+                let path = session.named::<api::Get>(&token).await?;
                 session.hold_plan();
                 let before = session.get::<api::Get>(&path).await?;
-                if change != json!({}) {
-                    let edit =
-                        |current: &_| Ok(merged(pick(current, &["name", "description"]), change.clone()));
-                    session.edit::<api::Get, api::Update>(&path, edit).await?;
+                if has_settings {
+                    let edit = |now: api::ApiToken| {
+                        let (name, description) = (name.clone(), description.clone());
+                        Ok(api::UpdateApiTokenRequest {
+                            name: name.unwrap_or(now.name),
+                            description: description.or(Some(now.description)),
+                        })
+                    };
+                    session.edit::<api::Get, api::Update, _>(&path, edit).await?;
                 }
                 let mut added = Vec::new();
                 for text in &workspace_role {
-                    let wrong = || Failed::usage(format!("{text:?} names no role: write WORKSPACE=ROLE"));
-                    let (name, role) = text.rsplit_once('=').ok_or_else(wrong)?;
-                    let id = session.workspace(name).await?.workspace_id;
-                    let role = full_name("WORKSPACE", role);
-                    added.push(json!({ "entityType": "WORKSPACE", "entityId": id, "role": role }));
+                    let (name, role) = assignment(text, "WORKSPACE")?;
+                    added.push(api::ApiTokenRole {
+                        entity_type: TokenEntity::Workspace,
+                        entity_id: session.workspace(name).await?.workspace_id.to_string(),
+                        deployment_id: None,
+                        role: full_name("WORKSPACE", role),
+                    });
                 }
                 if !added.is_empty() {
-                    let edit =
-                        |current: &Value| Ok(json!({ "roles": with_roles(&current["roles"], &added) }));
-                    session.edit::<api::Get, api::UpdateRoles>(&path, edit).await?;
+                    let edit = |now: api::ApiToken| {
+                        let mut roles = now.roles.unwrap_or_default();
+                        // One on the same thing is replaced.
+                        roles.retain(|role| !added.iter().any(|new| new.entity_id == role.entity_id));
+                        roles.extend_from_slice(&added);
+                        Ok(api::UpdateApiTokenRolesRequest { roles })
+                    };
+                    session.edit::<api::Get, api::UpdateRoles, _>(&path, edit).await?;
                 }
                 session.show_plan().await?;
-                let edited = Edited::of(&before, session.get::<api::Get>(&path).await?);
+                let edited = Edited::of(&before.raw, session.get::<api::Get>(&path).await?.raw);
                 session.show(&edited.told(&format!("token {token}")), &VIEW)
             }
-            Verb::Rotate { token } => {
-                let path = session.token(&token).await?;
+            Self::Rotate { token } => {
+                let path = session.named::<api::Get>(&token).await?;
                 session.agree(&format!(
                     "Replace the value of token {token}? The old one stops working at once."
                 ))?;
-                let rotated = session.post::<api::Rotate>(&path, &Value::Null).await?;
+                let rotated = session.post::<api::Rotate>(&path, &Nothing).await?;
                 eprintln!("Rotated token {token}. Its new value is shown only once:");
-                session.show_secret(&rotated, "token", &VIEW)
+                show_value(session, &rotated)
             }
-            Verb::Delete { tokens } => {
-                let mut all = Vec::new();
-                for name in tokens {
-                    all.push((session.token(&name).await?, name));
-                }
-                session.delete::<api::Delete>("token", &all).await
-            }
-            Verb::Agent(agent) => agent.run(&session).await,
+            Self::Delete { tokens } => session.delete_named::<api::Get, api::Delete>(tokens).await,
+            Self::Agent(agent) => agent.run(session).await,
         }
     }
 }
@@ -235,50 +232,36 @@ impl Agent {
             return Err(Failed::usage("name the deployment of the agents with --deployment"));
         }
         let deployment = session.deployment(&self.deployment, None).await?;
+        let find = async |token: &str| session.find::<agent_tokens::Get>(&deployment, &Nothing, token).await;
         match self.verb {
             AgentVerb::List(listing) => {
-                session.list(Call::to::<agent_tokens::List>(&deployment), &VIEW, &listing).await
+                session.list::<agent_tokens::List>(&deployment, &VIEW, &listing).await
             }
             AgentVerb::Get { token } => {
-                let path = session.agent_token(deployment, &token).await?;
-                session.show(&session.get::<agent_tokens::Get>(&path).await?, &VIEW)
+                session.show(&session.get::<agent_tokens::Get>(&find(&token).await?).await?.raw, &VIEW)
             }
             AgentVerb::Create { name, expires_in_days } => {
-                let body = given(json!({ "name": name, "tokenExpiryPeriodInDays": expires_in_days }));
+                let body = agent_tokens::CreateAgentTokenRequest {
+                    name: name.clone(),
+                    description: None,
+                    token_expiry_period_in_days: expires_in_days,
+                };
                 let made = session.post::<agent_tokens::Create>(&deployment, &body).await?;
                 eprintln!("Created agent token {name}. Its value is shown only once:");
-                session.show_secret(&made, "token", &VIEW)
+                show_value(session, &made)
             }
             AgentVerb::Delete { tokens } => {
                 let mut all = Vec::new();
                 for name in tokens {
-                    all.push((session.agent_token(deployment, &name).await?, name));
+                    all.push((find(&name).await?, name));
                 }
-                session.delete::<agent_tokens::Delete>("agent token", &all).await
+                session.delete::<agent_tokens::Delete>("agent token", &all, &Nothing).await
             }
         }
     }
 }
 
-/// The ids of a workspace and a deployment, where they are named.
-async fn entities(
-    session: &Session,
-    workspace: Option<String>,
-    deployment: Option<String>,
-) -> Outcome<(Option<String>, Option<String>)> {
-    let workspace_id = match workspace {
-        Some(name) => Some(session.workspace(&name).await?.workspace_id.to_string()),
-        None => None,
-    };
-    let deployment_id = match deployment {
-        Some(name) => Some(session.deployment(&name, None).await?.deployment_id.to_string()),
-        None => None,
-    };
-    Ok((workspace_id, deployment_id))
-}
-
-/// Roles with some added; one on the same thing is replaced.
-fn with_roles(current: &Value, added: &[Value]) -> Vec<Value> {
-    let is_kept = |role: &&Value| !added.iter().any(|new| new["entityId"] == role["entityId"]);
-    current.as_array().into_iter().flatten().filter(is_kept).chain(added).cloned().collect()
+/// Shows the value of a token, which is shown only once.
+fn show_value(session: &Session, token: &Answer<api::ApiToken>) -> Outcome {
+    session.show_secret(token, |token| token.token, &VIEW)
 }

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use clap::Args;
 use podium_api::enums::EventType;
-use podium_api::events as events_api;
-use podium_api::{deployment_processes, deployments, operations};
+use podium_api::events::{Follow, FollowEvents, List, ListEvents};
+use podium_api::operations::{self, ListOperations};
+use podium_api::path::InOrganization;
+use podium_api::{Named, WorkspaceId, deployment_processes, deployments};
 use podium_app::world::World;
 use podium_client::Call;
 use ratatui::crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
@@ -20,21 +22,22 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::given;
-use crate::client::output::{View, column, wide};
-use crate::client::progress::pause;
+use super::events::{Happened, PAGE, Page};
+use crate::client::answer::read;
+use crate::client::ending::Outcome;
+use crate::client::fields::merged;
+use crate::client::follow::UNDER_WAY;
+use crate::client::output::View;
 use crate::client::session::{Session, Setup};
+use crate::client::streams::{Heard, Stream};
 use pace::Pace;
-use state::{Key, Next, Row, Top};
+use state::{Key, Next, Processes, Row, Top, UnderWay};
 
 /// How many deployments are shown; a filter of the command shows others.
 const MOST: u64 = 1_000;
 /// The DAG runs of this time are counted, up to a number of them.
 const PAST: Duration = Duration::from_hours(24);
-const MOST_RUNS: u64 = 10_000;
-/// How many of them are read at once.
-const PAGE: u64 = 1_000;
+const MOST_RUNS: u32 = 10_000;
 /// How many keys and events wait.
 const WAITING: usize = 256;
 
@@ -60,17 +63,9 @@ pub(crate) struct Watch {
 /// As it is printed without a terminal.
 const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("WORKSPACE", "workspaceName"),
-        column("STATUS", "status"),
-        column("RUNTIME", "platformRuntimeVersion"),
-        column("MEMORY", "memory"),
-        column("RUNS", "runs"),
-        column("OPERATION", "operation"),
-        column("REASON", "statusReason"),
-        wide("ID", "id"),
-    ],
+    columns: "NAME name, WORKSPACE workspaceName, STATUS status, RUNTIME platformRuntimeVersion, \
+              MEMORY memory, RUNS runs, OPERATION operation, REASON statusReason",
+    wide: "ID id",
 };
 
 /// Something that happened, here or at the server.
@@ -80,7 +75,7 @@ enum News {
     Redraw,
     /// From now on no event is missed.
     Following,
-    Event(Value),
+    Event(Happened),
     Unreachable(String),
 }
 
@@ -88,28 +83,26 @@ impl Watch {
     pub(crate) async fn run(self) -> Outcome {
         let session = self.setup.open()?;
         let path = session.in_organization().await?;
-        let workspace = match &self.workspace {
-            Some(name) => Some(session.workspace(name).await?.workspace_id),
-            None => None,
-        };
-        let params = given(json!({ "workspaceIds": workspace.map(|id| [id]) }));
+        let (workspace, _) = session.ids_in(self.workspace.as_deref(), None).await?;
+        let workspace_ids: Vec<Named<WorkspaceId>> = workspace.into_iter().map(Into::into).collect();
         let is_watched =
             session.format.is_table() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-        let (rows, is_cut) = read(&session, &path, &params).await?;
+        let (rows, is_cut) = read_all(&session, &path, &workspace_ids).await?;
         let mut top = Top::default();
-        let of_workspace = given(json!({ "workspaceId": workspace }));
-        let cursor = count_runs(&session, &path, &of_workspace, &mut top).await;
+        let cursor = count_runs(&session, &path, workspace, &mut top).await;
         if !is_watched {
-            let with_runs = |(mut deployment, row): (Value, Row)| {
-                deployment["runs"] = top.runs(&row.id).into();
-                deployment
+            let with_runs = |(deployment, row): (Value, Row)| {
+                let Row { id, operation, memory, .. } = &row;
+                let more = json!({ "operation": operation, "memory": memory, "runs": top.runs(id) });
+                merged(deployment, more)
             };
             return session.show_all(&rows.into_iter().map(with_runs).collect::<Vec<_>>(), &VIEW);
         }
         top.refresh(rows.into_iter().map(|(_, row)| row).collect());
         top.is_cut = is_cut;
-        let follow = given(json!({ "workspaceId": workspace, "cursor": cursor }));
-        watch(&session, top, (&path, &params, &follow)).await
+        let follow = FollowEvents { workspace_id: workspace, cursor, ..FollowEvents::default() };
+        let events = Stream::new(&session, Call::to::<Follow>(&path).query_params(&follow)?, usize::MAX);
+        watch(&session, top, (&path, &workspace_ids), events).await
     }
 }
 
@@ -117,75 +110,64 @@ type Deployments = Vec<(Value, Row)>;
 type Reading<'a> = Pin<Box<dyn Future<Output = Outcome<(Deployments, bool)>> + 'a>>;
 
 /// The deployments with what is being done to them, and whether there are more.
-async fn read(
+async fn read_all(
     session: &Session,
-    path: &podium_api::path::InOrganization,
-    params: &Value,
+    path: &InOrganization,
+    workspace_ids: &[Named<WorkspaceId>],
 ) -> Outcome<(Deployments, bool)> {
-    let running = json!({ "states": ["PENDING", "RUNNING"] });
-    let running = all(session, Call::to::<operations::List>(path).query_params(&running)?).await?;
-    let sorted = json!({ "sorts": ["name:asc"] });
-    let call = Call::to::<deployments::List>(path).query_params(params)?.query_params(&sorted)?;
-    let found = all(session, call).await?;
+    let open = ListOperations { states: UNDER_WAY.to_vec(), ..ListOperations::default() };
+    let running = session.all::<operations::List, UnderWay>(path, &open, Some(MOST)).await?;
+    let sorted = json!({ "workspaceIds": workspace_ids, "sorts": ["name:asc"] });
+    let found = session.all::<deployments::List, Value>(path, &sorted, Some(MOST)).await?;
     let is_cut = found.len() as u64 >= MOST;
-    let call = Call::to::<deployment_processes::List>(path).query_params(params)?.query_params(&sorted)?;
     // An older server has no list of them, and nothing else depends on it.
-    let processes = all(session, call).await.unwrap_or_default();
-    let with_more = |mut deployment: Value| {
-        let row = Row::of(&deployment, &running, &processes);
-        deployment["operation"] = row.operation.clone().into();
-        deployment["memory"] = row.memory.clone().into();
-        (deployment, row)
-    };
-    Ok((found.into_iter().map(with_more).collect(), is_cut))
+    let processes = session.all::<deployment_processes::List, Processes>(path, &sorted, Some(MOST)).await;
+    let processes = processes.unwrap_or_default();
+    let with_row = |raw: Value| Ok((Row::of(read(&raw)?, &running, &processes), raw));
+    let rows = found.into_iter().map(with_row).map(|made| made.map(|(row, raw)| (raw, row)));
+    Ok((rows.collect::<Outcome<_>>()?, is_cut))
 }
 
 /// Counts the DAG runs that ended on the last day, and says where the events go on that were not looked at. A server that
 /// has no events, or does not show them, leaves them uncounted.
 async fn count_runs(
     session: &Session,
-    path: &podium_api::path::InOrganization,
-    params: &Value,
+    path: &InOrganization,
+    workspace_id: Option<WorkspaceId>,
     top: &mut Top,
 ) -> Option<String> {
-    let types = [EventType::DagRunSucceeded, EventType::DagRunFailed];
-    let since = World::machine().now() - PAST;
-    let (mut cursor, mut looked_at) = (None, 0);
-    while looked_at < MOST_RUNS {
-        let page = given(json!({ "types": types, "since": since, "cursor": cursor, "limit": PAGE }));
-        let call = Call::to::<events_api::List>(path).query_params(params).ok()?.query_params(&page).ok()?;
-        let page: Value = session.client.send(call).await.ok()?.body;
-        page["events"].as_array().into_iter().flatten().for_each(|event| top.count(event));
-        looked_at += PAGE;
-        cursor = page["nextCursor"].as_str().map(str::to_owned);
-        if page["hasMore"] != json!(true) {
-            return cursor;
+    let mut query = ListEvents {
+        types: vec![EventType::DagRunSucceeded, EventType::DagRunFailed],
+        since: Some(World::machine().now() - PAST),
+        limit: PAGE,
+        workspace_id,
+        deployment_id: None,
+        cursor: None,
+    };
+    for _ in 0..MOST_RUNS / PAGE {
+        let page: Page = session.ask::<List>(path, &query).await.ok()?.part().ok()?;
+        page.events.iter().filter_map(|event| read(event).ok()).for_each(|event| top.count(&event));
+        query.cursor = page.next_cursor;
+        if !page.has_more {
+            return query.cursor;
         }
     }
     None
-}
-
-async fn all(session: &Session, call: Call) -> Outcome<Vec<Value>> {
-    let mut pages = session.client.pages(call, Some(MOST));
-    let mut items = Vec::new();
-    while let Some(page) = pages.next().await? {
-        items.extend(page);
-    }
-    Ok(items)
 }
 
 /// Shows the view until the person quits.
 async fn watch(
     session: &Session,
     mut top: Top,
-    (path, params, follow): (&podium_api::path::InOrganization, &Value, &Value),
+    (path, workspace_ids): (&InOrganization, &[Named<WorkspaceId>]),
+    events: Stream<'_>,
 ) -> Outcome {
     let (sender, mut news) = mpsc::channel(WAITING);
     let mut ended = signal(SignalKind::terminate())?;
     let mut screen = Screen::open()?;
     read_keys(sender.clone());
     let has_colours = std::env::var_os("NO_COLOR").is_none();
-    let following = follow_events(session, path, follow, sender);
+    let following = follow_events(events, sender);
     let mut following = std::pin::pin!(following);
     let mut pace = Pace::new(Instant::now());
     // Beside everything else: a server that does not answer must not keep the person here.
@@ -220,7 +202,7 @@ async fn watch(
             Some(News::Redraw) | None => {}
         }
         if reading.is_none() && pace.begins(Instant::now()) {
-            reading = Some(Box::pin(read(session, path, params)));
+            reading = Some(Box::pin(read_all(session, path, workspace_ids)));
         }
     }
 }
@@ -250,36 +232,17 @@ fn show(top: &mut Top, read: Outcome<(Deployments, bool)>) -> Outcome {
 }
 
 /// Follows the events of the organization; a broken stream goes on where it broke. Ends only if the server refuses.
-async fn follow_events(
-    session: &Session,
-    path: &podium_api::path::InOrganization,
-    params: &Value,
-    news: mpsc::Sender<News>,
-) -> Outcome {
-    let (mut last, mut cuts) = (None, 0);
+async fn follow_events(mut events: Stream<'_>, news: mpsc::Sender<News>) -> Outcome {
     loop {
-        let call = Call::to::<events_api::Follow>(path).query_params(params)?.after_event(last.clone());
-        match session.client.events(&call).await {
-            Ok(mut stream) => {
-                let _ = news.send(News::Following).await;
-                while let Ok(Some(event)) = stream.next().await {
-                    cuts = 0;
-                    last = event.id.or(last);
-                    if let Ok(event) = serde_json::from_str(&event.data) {
-                        let _ = news.send(News::Event(event)).await;
-                    }
-                }
-            }
-            Err(error) => {
-                let failed = Failed::from(error);
-                if !failed.is_passing() {
-                    return Err(failed);
-                }
-                let _ = news.send(News::Unreachable(failed.reason())).await;
-            }
-        }
-        pause(cuts).await;
-        cuts += 1;
+        let heard = match events.hear().await? {
+            Heard::Opened => News::Following,
+            Heard::Broken(failed) => News::Unreachable(failed.reason()),
+            Heard::Event(event) => match read(&event) {
+                Ok(event) => News::Event(event),
+                Err(_) => continue,
+            },
+        };
+        let _ = news.send(heard).await;
     }
 }
 

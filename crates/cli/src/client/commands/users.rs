@@ -1,34 +1,20 @@
 //! `podium user`.
 
-use clap::{Args, Subcommand};
-use podium_api::users as api;
-use podium_client::Call;
-use serde_json::json;
+use clap::Subcommand;
+use podium_api::{Patch, users as api};
 
-use super::teams;
-use crate::client::edit::Edited;
-use crate::client::ending::Outcome;
+use super::{Edited, Kind, Listing, Noun, Outcome, Session, Verbs, View, teams};
 use crate::client::grants::RoleChanges;
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::Setup;
 
-/// Users of the organization, and their roles.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium user list --output wide
   podium user update ada@example.com --role owner
   podium user update ada@example.com --workspace-role Reports=author --remove-workspace-role Default
-  podium user remove eve@example.com --yes")]
-pub(crate) struct Users {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium user remove eve@example.com --yes";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List users.
     List {
         /// Only users with a role in this workspace.
@@ -66,53 +52,59 @@ enum Verb {
 
 const VIEW: View = View {
     name: "username",
-    columns: &[
-        column("USER", "username"),
-        column("NAME", "fullName"),
-        column("STATUS", "status"),
-        column("ROLE", "organizationRole"),
-        column("ID", "id"),
-        wide("CREATED", "createdAt"),
-    ],
+    columns: "USER username, NAME fullName, STATUS status, ROLE organizationRole, ID id",
+    wide: "CREATED createdAt",
 };
 
-impl Users {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("user", "user list", "fullName");
+    const VIEW: &'static View = &VIEW;
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
-        match self.verb {
-            Verb::List { workspace, listing } => {
-                let workspace_id = match workspace {
-                    Some(name) => Some(session.workspace(&name).await?.workspace_id),
-                    None => None,
-                };
-                let call = Call::to::<api::List>(&organization)
-                    .query_params(&json!({ "workspaceId": workspace_id }))?;
-                session.list(call, &VIEW, &listing).await
+        match self {
+            Self::List { workspace, listing } => {
+                let workspace_id = session.ids_in(workspace.as_deref(), None).await?.0.map(Into::into);
+                let query = api::ListUsers { workspace_id, ..api::ListUsers::default() };
+                session.list_where::<api::List>(&organization, &query, &VIEW, &listing).await
             }
-            Verb::Get { user } => {
-                let path = session.user(&user).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
-            }
-            Verb::Update { user, roles } => {
-                let path = session.user(&user).await?;
-                let roles = roles.resolve(&session).await?;
+            Self::Get { user } => session.show_named::<api::Get>(&user).await,
+            Self::Update { user, roles } => {
+                let path = session.named::<api::Get>(&user).await?;
+                let roles = roles.resolve(session).await?;
                 let before = session.get::<api::Get>(&path).await?;
-                session.edit::<api::Get, api::UpdateRoles>(&path, |current| Ok(roles.body(current))).await?;
-                let edited = Edited::of(&before, session.get::<api::Get>(&path).await?);
+                let edit = |now: api::User| {
+                    Ok(api::UpdateUserRolesRequest {
+                        organization_role: patch(roles.organization(now.organization_role)),
+                        workspace_roles: patch(roles.workspaces(now.workspace_roles)),
+                        deployment_roles: patch(roles.deployments(now.deployment_roles)),
+                        dag_roles: Patch::Keep,
+                    })
+                };
+                session.edit::<api::Get, api::UpdateRoles, _>(&path, edit).await?;
+                let edited = Edited::of(&before.raw, session.get::<api::Get>(&path).await?.raw);
                 session.show(&edited.told(&format!("the roles of {user}")), &VIEW)
             }
-            Verb::Remove { user } => {
-                let path = session.user(&user).await?;
+            Self::Remove { user } => {
+                let path = session.named::<api::Get>(&user).await?;
                 session.agree(&format!("Remove {user} from the organization?"))?;
-                session.post::<api::UpdateRoles>(&path, &json!({ "organizationRole": null })).await?;
+                let body =
+                    api::UpdateUserRolesRequest { organization_role: Patch::Clear, ..Default::default() };
+                session.post::<api::UpdateRoles>(&path, &body).await?;
                 eprintln!("Removed {user}.");
                 Ok(())
             }
-            Verb::Teams { user, listing } => {
-                let path = session.user(&user).await?;
-                session.list(Call::to::<api::ListTeams>(&path), &teams::VIEW, &listing).await
+            Self::Teams { user, listing } => {
+                let path = session.named::<api::Get>(&user).await?;
+                session.list::<api::ListTeams>(&path, &teams::VIEW, &listing).await
             }
         }
     }
+}
+
+fn patch<T>(wanted: Option<T>) -> Patch<T> {
+    wanted.map_or(Patch::Keep, Patch::Set)
 }

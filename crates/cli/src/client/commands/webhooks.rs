@@ -1,34 +1,23 @@
 //! `podium webhook`.
 
 use clap::{Args, Subcommand};
+use podium_api::enums::WebhookDeliveryState;
 use podium_api::path::{OfWebhook, OfWebhookDelivery};
-use podium_api::{WebhookDeliveryId, webhooks as api};
-use podium_client::Call;
-use serde_json::{Value, json};
+use podium_api::{Nothing, deployments, webhooks as api, workspaces};
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::given;
-use crate::client::output::Listing;
-use crate::client::output::{View, column, wide};
-use crate::client::session::{Session, Setup, text};
+use super::{Kind, Listing, Noun, Outcome, Session, Verbs, View, id, one_of};
 
-/// Webhooks, which receive events of the organization.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium webhook create chat --to https://hooks.example.com/podium --event 'podium.deploy.*'
   podium webhook test chat
   podium webhook delivery list chat --state FAILED
-  podium webhook rotate-secret chat")]
-pub(crate) struct Webhooks {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium webhook rotate-secret chat";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List webhooks.
     List(Listing),
     /// Show a webhook, without its secret.
@@ -88,7 +77,7 @@ enum Verb {
 
 /// Which events are sent.
 #[derive(Args)]
-struct Settings {
+pub(crate) struct Settings {
     /// Description of the webhook.
     #[arg(long)]
     description: Option<String>,
@@ -105,7 +94,7 @@ struct Settings {
 }
 
 #[derive(Subcommand)]
-enum DeliveryVerb {
+pub(crate) enum DeliveryVerb {
     /// List deliveries, the newest event first.
     List {
         /// Name or id of the webhook.
@@ -135,120 +124,80 @@ enum DeliveryVerb {
 
 const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("ID", "id"),
-        column("URL", "url"),
-        column("ENABLED", "isEnabled"),
-        column("FAILING SINCE", "failingSince"),
-        wide("EVENTS", "eventTypes"),
-        wide("REASON", "disabledReason"),
-        wide("DESCRIPTION", "description"),
-        wide("CREATED", "createdAt"),
-    ],
+    columns: "NAME name, ID id, URL url, ENABLED isEnabled, FAILING SINCE failingSince",
+    wide: "EVENTS eventTypes, REASON disabledReason, DESCRIPTION description, CREATED createdAt",
 };
 
 const DELIVERIES: View = View {
     name: "id",
-    columns: &[
-        column("ID", "id"),
-        column("EVENT", "eventType"),
-        column("STATE", "state"),
-        column("ATTEMPTS", "attempts"),
-        column("STATUS", "lastStatus"),
-        column("LAST ATTEMPT", "lastAttemptAt"),
-        column("NEXT ATTEMPT", "nextAttemptAt"),
-        wide("ERROR", "lastError"),
-        wide("RESPONSE", "lastResponse"),
-        wide("EVENT ID", "eventId"),
-    ],
+    columns: "ID id, EVENT eventType, STATE state, ATTEMPTS attempts, STATUS lastStatus, \
+              LAST ATTEMPT lastAttemptAt, NEXT ATTEMPT nextAttemptAt",
+    wide: "ERROR lastError, RESPONSE lastResponse, EVENT ID eventId",
 };
 
 /// How many deliveries are read at once.
 const AT_ONCE: u64 = 100;
 
-impl Webhooks {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
-        match self.verb {
-            Verb::List(listing) => {
-                let path = session.in_organization().await?;
-                session.list(Call::to::<api::List>(&path), &VIEW, &listing).await
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("webhook", "webhook list", "url");
+    const VIEW: &'static View = &VIEW;
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
+        match self {
+            Self::List(listing) => {
+                session.list::<api::List>(&session.in_organization().await?, &VIEW, &listing).await
             }
-            Verb::Get { webhook } => {
-                let path = session.webhook(&webhook).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
-            }
-            Verb::Create { name, to, settings } => {
+            Self::Get { webhook } => session.show_named::<api::Get>(&webhook).await,
+            Self::Create { name, to, settings } => {
                 let path = session.in_organization().await?;
-                let mut body = settings.body(&session).await?;
-                body["name"] = json!(name);
-                body["url"] = json!(to);
+                let body = api::CreateWebhookRequest {
+                    name: name.clone(),
+                    description: settings.description,
+                    url: to,
+                    event_types: Some(settings.events).filter(|events| !events.is_empty()),
+                    workspace_ids: session.some_ids_of::<workspaces::Get, _>(&settings.workspaces).await?,
+                    deployment_ids: session.some_ids_of::<deployments::Get, _>(&settings.deployments).await?,
+                    is_enabled: None,
+                };
                 let made = session.post::<api::Create>(&path, &body).await?;
                 eprintln!("Created webhook {name}. Its secret is shown only once:");
-                session.show_secret(&made, "secret", &VIEW)
+                session.show_secret(&made, |made| made.secret, &VIEW)
             }
-            Verb::Update { webhook, name, to, enable, disable, settings } => {
-                let mut body = settings.body(&session).await?;
-                let is_enabled = (enable || disable).then_some(enable);
-                let others = given(json!({ "name": name, "url": to, "isEnabled": is_enabled }));
-                for (field, value) in others.as_object().into_iter().flatten() {
-                    body[field] = value.clone();
-                }
-                if body == json!({}) {
-                    return Err(Failed::usage("nothing to change: see podium webhook update --help"));
-                }
-                let path = session.webhook(&webhook).await?;
-                let edited = session.edit::<api::Get, api::Update>(&path, |_| Ok(body.clone())).await?;
-                session.show(&edited.told(&format!("webhook {webhook}")), &VIEW)
+            Self::Update { webhook, name, to, enable, disable, settings } => {
+                let body = api::UpdateWebhookRequest {
+                    name,
+                    description: settings.description,
+                    url: to,
+                    event_types: Some(settings.events).filter(|events| !events.is_empty()),
+                    workspace_ids: session.some_ids_of::<workspaces::Get, _>(&settings.workspaces).await?,
+                    deployment_ids: session.some_ids_of::<deployments::Get, _>(&settings.deployments).await?,
+                    is_enabled: (enable || disable).then_some(enable),
+                };
+                session.update_named::<api::Get, api::Update>(&webhook, &body).await
             }
-            Verb::RotateSecret { webhook } => {
-                let path = session.webhook(&webhook).await?;
-                let rotated = session.post::<api::RotateSecret>(&path, &Value::Null).await?;
+            Self::RotateSecret { webhook } => {
+                let path = session.named::<api::Get>(&webhook).await?;
+                let rotated = session.post::<api::RotateSecret>(&path, &Nothing).await?;
+                let until = rotated.body()?.previous_secret_expires_at;
                 eprintln!(
                     "Rotated the secret of webhook {webhook}. Events are also signed with the old secret \
                      until {}. The new secret is shown only once:",
-                    text(&rotated["previousSecretExpiresAt"])
+                    until.map(|until| until.to_string()).unwrap_or_default()
                 );
-                session.show_secret(&rotated, "secret", &VIEW)
+                session.show_secret(&rotated, |rotated| rotated.secret, &VIEW)
             }
-            Verb::Test { webhook } => {
-                let path = session.webhook(&webhook).await?;
-                let call = Call::to::<api::Test>(&path);
-                if session.is_planned(&call).await? {
-                    return Ok(());
-                }
-                session.client.send_for_nothing(call).await?;
+            Self::Test { webhook } => {
+                let path = session.named::<api::Get>(&webhook).await?;
+                session.post::<api::Test>(&path, &Nothing).await?;
                 eprintln!("A test event is on its way: see podium webhook delivery list {webhook}");
                 Ok(())
             }
-            Verb::Delete { webhooks } => {
-                let mut all = Vec::new();
-                for name in webhooks {
-                    all.push((session.webhook(&name).await?, name));
-                }
-                session.delete::<api::Delete>("webhook", &all).await
-            }
-            Verb::Delivery(verb) => verb.run(&session).await,
+            Self::Delete { webhooks } => session.delete_named::<api::Get, api::Delete>(webhooks).await,
+            Self::Delivery(verb) => verb.run(session).await,
         }
-    }
-}
-
-impl Settings {
-    async fn body(&self, session: &Session) -> Outcome<Value> {
-        let (mut workspaces, mut deployments) = (Vec::new(), Vec::new());
-        for name in &self.workspaces {
-            workspaces.push(session.workspace(name).await?.workspace_id);
-        }
-        for name in &self.deployments {
-            deployments.push(session.deployment(name, None).await?.deployment_id);
-        }
-        Ok(given(json!({
-            "description": self.description,
-            "eventTypes": (!self.events.is_empty()).then_some(&self.events),
-            "workspaceIds": (!workspaces.is_empty()).then_some(workspaces),
-            "deploymentIds": (!deployments.is_empty()).then_some(deployments),
-        })))
     }
 }
 
@@ -256,39 +205,46 @@ impl DeliveryVerb {
     async fn run(self, session: &Session) -> Outcome {
         match self {
             Self::List { webhook, state, limit } => {
-                let path = session.webhook(&webhook).await?;
-                let state = state.map(|state| state.to_uppercase());
+                let path = session.named::<api::Get>(&webhook).await?;
+                let state = state.map(|state| one_of(WebhookDeliveryState::ALL, &state)).transpose()?;
                 session.show_all(&deliveries(session, &path, state, limit).await?, &DELIVERIES)
             }
             Self::Get { webhook, delivery } => {
                 let path = of(session, &webhook, &delivery).await?;
-                session.show(&session.get::<api::GetDelivery>(&path).await?, &DELIVERIES)
+                session.show(&session.get::<api::GetDelivery>(&path).await?.raw, &DELIVERIES)
             }
             Self::Redeliver { webhook, delivery } => {
                 let path = of(session, &webhook, &delivery).await?;
-                let again = session.post::<api::Redeliver>(&path, &Value::Null).await?;
-                eprintln!("Sending the event {} again.", text(&again["eventId"]));
-                session.show(&again, &DELIVERIES)
+                let again = session.post::<api::Redeliver>(&path, &Nothing).await?;
+                eprintln!("Sending the event {} again.", again.body()?.event_id);
+                session.show(&again.raw, &DELIVERIES)
             }
         }
     }
+}
+
+/// A page of deliveries.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    deliveries: Vec<Value>,
+    next_cursor: Option<String>,
 }
 
 /// The newest deliveries, up to a limit.
 async fn deliveries(
     session: &Session,
     path: &OfWebhook,
-    state: Option<String>,
+    state: Option<WebhookDeliveryState>,
     limit: u64,
 ) -> Outcome<Vec<Value>> {
     let (mut all, mut cursor) = (Vec::new(), None);
     while (all.len() as u64) < limit {
-        let wanted = (limit - all.len() as u64).min(AT_ONCE);
-        let params = given(json!({ "state": state, "limit": wanted, "cursor": cursor }));
-        let call = Call::to::<api::ListDeliveries>(path).query_params(&params)?;
-        let mut page: Value = session.client.send(call).await?.body;
-        all.extend(page["deliveries"].as_array_mut().map(std::mem::take).unwrap_or_default());
-        cursor = page["nextCursor"].as_str().map(str::to_owned);
+        let wanted = (limit - all.len() as u64).min(AT_ONCE) as u32;
+        let query = api::ListWebhookDeliveries { cursor, limit: wanted, state };
+        let page: Page = session.ask::<api::ListDeliveries>(path, &query).await?.part()?;
+        all.extend(page.deliveries);
+        cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
@@ -297,10 +253,8 @@ async fn deliveries(
 }
 
 async fn of(session: &Session, webhook: &str, delivery: &str) -> Outcome<OfWebhookDelivery> {
-    let delivery_id: WebhookDeliveryId = delivery.parse().map_err(|_| {
-        Failed::usage(format!("{delivery:?} is not the id of a delivery"))
-            .hint(format!("List deliveries: podium webhook delivery list {webhook:?}"))
-    })?;
-    let OfWebhook { organization_id, webhook_id } = session.webhook(webhook).await?;
+    let hint = format!("List deliveries: podium webhook delivery list {webhook:?}");
+    let delivery_id = id(delivery, "a delivery", hint)?;
+    let OfWebhook { organization_id, webhook_id } = session.named::<api::Get>(webhook).await?;
     Ok(OfWebhookDelivery { organization_id, webhook_id, delivery_id })
 }

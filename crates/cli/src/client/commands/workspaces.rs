@@ -1,33 +1,20 @@
 //! `podium workspace`.
 
 use clap::{Args, Subcommand};
-use podium_api::workspaces as api;
-use podium_client::Call;
-use serde_json::json;
+use podium_api::{Patch, Shown, workspaces as api};
 
-use crate::client::edit::pick;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::{given, merged};
-use crate::client::output::{Listing, View, column, wide};
-use crate::client::session::Setup;
+use super::{Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View};
+use crate::client::answer::value_of;
 
-/// Workspaces, which group deployments.
-#[derive(Args)]
-#[command(after_help = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   podium workspace list --sort name
   podium workspace create Reports --description 'Numbers for everyone'
   podium workspace update Reports --name Figures
-  podium workspace delete Figures --yes")]
-pub(crate) struct Workspaces {
-    #[command(flatten)]
-    setup: Setup,
-    #[command(subcommand)]
-    verb: Verb,
-}
+  podium workspace delete Figures --yes";
 
 #[derive(Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     /// List workspaces.
     List(Listing),
     /// Show a workspace.
@@ -61,7 +48,7 @@ enum Verb {
 }
 
 #[derive(Args)]
-struct Settings {
+pub(crate) struct Settings {
     /// Description of the workspace.
     #[arg(long)]
     description: Option<String>,
@@ -72,63 +59,51 @@ struct Settings {
 
 const VIEW: View = View {
     name: "name",
-    columns: &[
-        column("NAME", "name"),
-        column("ID", "id"),
-        column("DESCRIPTION", "description"),
-        column("CREATED", "createdAt"),
-        wide("CI/CD ENFORCED", "cicdEnforcedDefault"),
-        wide("CREATED BY", "createdBy.username"),
-        wide("UPDATED", "updatedAt"),
-    ],
+    columns: "NAME name, ID id, DESCRIPTION description, CREATED createdAt",
+    wide: "CI/CD ENFORCED cicdEnforcedDefault, CREATED BY createdBy.username, UPDATED updatedAt",
 };
 
-impl Workspaces {
-    pub(crate) async fn run(self) -> Outcome {
-        let session = self.setup.open()?;
+impl Noun for api::Get {
+    type List = api::List;
+    const KIND: Kind = Kind::listed("workspace", "workspace list", "createdAt").asked("names");
+    const VIEW: &'static View = &VIEW;
+}
+
+impl Verbs for Verb {
+    async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
-        match self.verb {
-            Verb::List(listing) => session.list(Call::to::<api::List>(&organization), &VIEW, &listing).await,
-            Verb::Get { workspace } => {
-                let path = session.workspace(&workspace).await?;
-                session.show(&session.get::<api::Get>(&path).await?, &VIEW)
+        match self {
+            Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
+            Self::Get { workspace } => session.show_named::<api::Get>(&workspace).await,
+            Self::Create { name, settings } => {
+                let what = format!("workspace {name}");
+                let Settings { description, cicd_enforced: cicd_enforced_default } = settings;
+                let new = api::CreateWorkspaceRequest::default();
+                let body = api::CreateWorkspaceRequest { name, description, cicd_enforced_default, ..new };
+                session.create::<api::Create>(&organization, &body, &what, &VIEW).await
             }
-            Verb::Create { name, settings } => {
-                let body = given(json!({
-                    "name": name,
-                    "description": settings.description,
-                    "cicdEnforcedDefault": settings.cicd_enforced,
-                }));
-                let made = session.post::<api::Create>(&organization, &body).await?;
-                eprintln!("Created workspace {name}.");
-                session.show(&made, &VIEW)
-            }
-            Verb::Update { workspace, name, settings } => {
-                let change = given(json!({
-                    "name": name,
-                    "description": settings.description,
-                    "cicdEnforcedDefault": settings.cicd_enforced,
-                }));
-                if change == json!({}) {
+            Self::Update { workspace, name, settings: Settings { description, cicd_enforced } } => {
+                if name.is_none() && description.is_none() && cicd_enforced.is_none() {
                     return Err(Failed::usage(
                         "nothing to change: give --name, --description or --cicd-enforced",
                     ));
                 }
                 let path = session.workspace(&workspace).await?;
-                let edited = session.edit::<api::Get, api::Update>(&path, |current| {
-                    let mut kept = pick(current, &["name", "description", "cicdEnforcedDefault"]);
-                    kept.entry("description").or_insert_with(|| "".into());
-                    Ok(merged(kept, change.clone()))
-                });
-                session.show(&edited.await?.told(&format!("workspace {workspace}")), &VIEW)
+                let edit = |now: Shown<api::Workspace>| {
+                    let (now, name, description) = (value_of(now)?, name.clone(), description.clone());
+                    Ok(api::UpdateWorkspaceRequest {
+                        name: name.unwrap_or(now.name),
+                        description: description.or(now.description).unwrap_or_default(),
+                        cicd_enforced_default: cicd_enforced.unwrap_or(now.cicd_enforced_default),
+                        default_cluster_id: Patch::Keep,
+                        default_cloud_provider: Patch::Keep,
+                        default_region: Patch::Keep,
+                    })
+                };
+                let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
+                session.show(&edited.told(&format!("workspace {workspace}")), &VIEW)
             }
-            Verb::Delete { workspaces } => {
-                let mut all = Vec::new();
-                for name in workspaces {
-                    all.push((session.workspace(&name).await?, name));
-                }
-                session.delete::<api::Delete>("workspace", &all).await
-            }
+            Self::Delete { workspaces } => session.delete_named::<api::Get, api::Delete>(workspaces).await,
         }
     }
 }

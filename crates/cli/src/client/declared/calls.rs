@@ -1,5 +1,7 @@
 //! The calls of a plan, which refer to each other by what they make.
 
+use podium_api::enums::PlannedMethod;
+use podium_api::plans::PlannedCall;
 use serde_json::{Value, json};
 
 use super::keys::{Key, Kind};
@@ -68,7 +70,7 @@ pub(super) fn made(key: &Key) -> Value {
 }
 
 /// The calls as the server plans them.
-pub(crate) fn rendered(calls: &[Planned], organization: &str) -> Vec<Value> {
+pub(crate) fn rendered(calls: &[Planned], organization: &str) -> Vec<PlannedCall> {
     let maker = |key: &Value| {
         let is_it = |call: &Planned| call.verb == Verb::Create && matches!(call.target, Target::List(_));
         calls.iter().position(|call| is_it(call) && call.key.to_value() == *key)
@@ -76,7 +78,7 @@ pub(crate) fn rendered(calls: &[Planned], organization: &str) -> Vec<Value> {
     calls.iter().map(|call| one(call, organization, &maker)).collect()
 }
 
-fn one(call: &Planned, organization: &str, maker: &Maker<'_>) -> Value {
+fn one(call: &Planned, organization: &str, maker: &Maker<'_>) -> PlannedCall {
     let field = call.key.kind.id_field();
     let target = match &call.target {
         Target::List(list) => (*list).to_owned(),
@@ -90,18 +92,12 @@ fn one(call: &Planned, organization: &str, maker: &Maker<'_>) -> Value {
         Some(Value::String(id)) => format!("/{id}"),
         _ => String::new(),
     };
-    let method = if call.body.is_none() { "DELETE" } else { "POST" };
-    let mut planned = json!({
-        "method": method,
-        "path": format!("/organizations/{organization}/{target}{}{member}", call.rest),
-    });
-    if let Some(body) = &call.body {
-        planned["body"] = replaced(body, maker);
+    PlannedCall {
+        method: if call.body.is_none() { PlannedMethod::Delete } else { PlannedMethod::Post },
+        path: format!("/organizations/{organization}/{target}{}{member}", call.rest),
+        body: call.body.as_ref().and_then(|body| replaced(body, maker).as_object().cloned()),
+        if_match: call.if_match.clone(),
     }
-    if let Some(etag) = &call.if_match {
-        planned["ifMatch"] = etag.as_str().into();
-    }
-    planned
 }
 
 fn collection(call: &Planned) -> &'static str {

@@ -1,6 +1,5 @@
 //! Files of declarations: YAML or JSON, one or a folder of them.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use podium_api::declarations::Declarations;
@@ -8,10 +7,8 @@ use serde_json::Value;
 
 use super::keys::{Fields, Key, Kind};
 use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::yaml_problem;
+use crate::client::fields::{text_of, yaml_problem};
 
-/// The largest file.
-const MOST_BYTES: u64 = 8 << 20;
 /// The most files of a folder.
 const MOST_FILES: usize = 1_000;
 
@@ -116,21 +113,6 @@ fn files_of(folder: &Path) -> Outcome<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-fn text_of(path: &Path) -> Outcome<String> {
-    let unreadable =
-        |why: &dyn std::fmt::Display| Failed::usage(format!("{} cannot be read: {why}", path.display()));
-    let mut text = String::new();
-    let source: Box<dyn std::io::Read> = match path.to_str() {
-        Some("-") => Box::new(std::io::stdin()),
-        _ => Box::new(std::fs::File::open(path).map_err(|error| unreadable(&error))?),
-    };
-    source.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(unreadable(&format!("it is larger than {MOST_BYTES} bytes")));
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -71,22 +71,21 @@ impl Kind {
     }
 
     /// What a set calls it; a set owns no users.
-    pub(crate) const fn owned(self) -> Option<DeclaredKind> {
-        Some(match self {
-            Self::Workspace => DeclaredKind::Workspace,
-            Self::Cluster => DeclaredKind::Cluster,
-            Self::Role => DeclaredKind::Role,
-            Self::Team => DeclaredKind::Team,
-            Self::Deployment => DeclaredKind::Deployment,
-            Self::EnvironmentObject => DeclaredKind::EnvironmentObject,
-            Self::Token => DeclaredKind::Token,
-            Self::User => return None,
-        })
+    pub(crate) fn owned(self) -> Option<DeclaredKind> {
+        DeclaredKind::ALL.iter().copied().find(|kind| Self::of_member(*kind) == self)
     }
 
     /// The kind that a set calls so.
-    pub(crate) fn of_member(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.owned().is_some_and(|owned| owned.as_str() == word))
+    pub(crate) const fn of_member(kind: DeclaredKind) -> Self {
+        match kind {
+            DeclaredKind::Workspace => Self::Workspace,
+            DeclaredKind::Cluster => Self::Cluster,
+            DeclaredKind::Role => Self::Role,
+            DeclaredKind::Team => Self::Team,
+            DeclaredKind::Deployment => Self::Deployment,
+            DeclaredKind::EnvironmentObject => Self::EnvironmentObject,
+            DeclaredKind::Token => Self::Token,
+        }
     }
 
     /// The field of an answer that holds the id of what was made.

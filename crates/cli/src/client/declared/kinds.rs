@@ -10,15 +10,17 @@ mod tokens;
 mod users;
 mod workspaces;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::files::Entry;
 use super::keys::{Fields, Kind};
-use super::planner::{Planner, Standing};
+use super::planner::{Difference, Planner, Standing};
 use super::state::Names;
-use crate::client::ending::Outcome;
-
-pub(crate) use deployments::queue_request;
+use crate::client::answer::read;
+use crate::client::edit::pick;
+use crate::client::ending::{Failed, Outcome};
+use crate::client::fields::given;
+use crate::client::session::text;
 
 /// A resource that is there, in the form of the files.
 pub(super) fn form(kind: Kind, names: &Names, wire: &Value) -> Fields {

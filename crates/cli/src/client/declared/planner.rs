@@ -41,8 +41,6 @@ pub(crate) struct Manner {
 pub(super) enum Standing {
     /// There is no such thing.
     New(Fields),
-    /// It is as declared.
-    Same,
     /// It is there, and differs.
     Differs(Box<Difference>),
 }
@@ -131,8 +129,9 @@ pub(crate) async fn plan(
     for kind in Kind::ALL {
         for entry in declared.of(kind) {
             sets.is_free(state, entry)?;
-            let standing = planner.standing(entry).await?;
-            kinds::plan(&mut planner, entry, standing)?;
+            if let Some(standing) = planner.standing(entry).await? {
+                kinds::plan(&mut planner, entry, standing)?;
+            }
         }
         match kind {
             Kind::Cluster => planner.calls.append(&mut planner.after_clusters),
@@ -148,20 +147,21 @@ pub(crate) async fn plan(
 }
 
 impl Planner<'_> {
-    async fn standing(&self, entry: &Entry) -> Outcome<Standing> {
+    /// How an entry stands to what is there; nothing if it is as declared.
+    async fn standing(&self, entry: &Entry) -> Outcome<Option<Standing>> {
         let Some(known) = self.state.get(&entry.key) else {
-            return Ok(Standing::New(self.resolving.fields(&entry.fields, None, &entry.at)?));
+            return Ok(Some(Standing::New(self.resolving.fields(&entry.fields, None, &entry.at)?)));
         };
         let fields = self.resolving.fields(&entry.fields, Some(&known.form), &entry.at)?;
         if has("", &Value::Object(fields.clone()), Some(&known.form)) {
-            return Ok(Standing::Same);
+            return Ok(None);
         }
         // What is changed is read again with its version, so that nothing that somebody else changes meanwhile is lost.
         let (existing, etag) = self.state.again(self.session, &entry.key).await?;
         let fields = self.resolving.fields(&entry.fields, Some(&existing.form), &entry.at)?;
         match has("", &Value::Object(fields.clone()), Some(&existing.form)) {
-            true => Ok(Standing::Same),
-            false => Ok(Standing::Differs(Box::new(Difference { fields, existing, etag }))),
+            true => Ok(None),
+            false => Ok(Some(Standing::Differs(Box::new(Difference { fields, existing, etag })))),
         }
     }
 

@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use podium_api::plans::{PlannedCall, PlannedChange};
+use podium_api::{ErrorBody, InviteId, PlanId};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::calls::{Planned, Verb};
+use super::calls::{Planned as Call, Verb};
+use crate::client::answer::read;
 use crate::client::ending::{Exit, Failed, Outcome, printable};
-use crate::client::session::text;
 
 /// How much of a value is shown.
 const MOST_SHOWN: usize = 160;
@@ -28,7 +31,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    pub(crate) fn of(calls: &[Planned]) -> Self {
+    pub(crate) fn of(calls: &[Call]) -> Self {
         let mut count = Self::default();
         for (index, call) in calls.iter().enumerate() {
             // A resource that takes several calls is counted once.
@@ -52,15 +55,65 @@ impl Count {
     }
 }
 
+/// What is read of a plan.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Planned {
+    pub(crate) plan_id: Option<PlanId>,
+    pub(crate) calls: Vec<Planning>,
+}
+
+/// What a call of a plan would do.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Planning {
+    #[serde(default)]
+    operation_id: String,
+    #[serde(default)]
+    changes: Vec<PlannedChange>,
+    #[serde(default)]
+    effects: Vec<Effect>,
+    result: Option<Value>,
+    error: Option<ErrorBody>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Effect {
+    message: String,
+    #[serde(default)]
+    names: Vec<String>,
+    count: Option<u64>,
+}
+
+/// What is read of anything that a call has made or changed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Made {
+    #[serde(alias = "userId")]
+    pub(crate) id: Option<String>,
+    #[serde(alias = "objectKey")]
+    pub(crate) name: Option<String>,
+    pub(crate) token: Option<String>,
+    pub(crate) secret: Option<String>,
+    pub(crate) invite_id: Option<InviteId>,
+}
+
+impl Made {
+    /// What a call has answered; nothing if it has answered nothing of that kind.
+    pub(crate) fn of(result: Option<&Value>) -> Self {
+        result.and_then(|result| read(result).ok()).unwrap_or_default()
+    }
+}
+
 /// A plan in words; names are given by id.
-pub(crate) fn plan(calls: &[Planned], outcomes: &Value, mut names: HashMap<String, String>) -> String {
+pub(crate) fn plan(calls: &[Call], outcomes: &[Planning], mut names: HashMap<String, String>) -> String {
     let mut shown = String::new();
-    for (call, outcome) in calls.iter().zip(outcomes.as_array().into_iter().flatten()) {
-        if let Some(id) = outcome["result"][call.key.kind.id_field()].as_str() {
-            names.insert(id.to_owned(), call.label.clone());
+    for (call, outcome) in calls.iter().zip(outcomes) {
+        if let Some(id) = Made::of(outcome.result.as_ref()).id {
+            names.insert(id, call.label.clone());
         }
     }
-    for (call, outcome) in calls.iter().zip(outcomes.as_array().into_iter().flatten()) {
+    for (call, outcome) in calls.iter().zip(outcomes) {
         let sign = match call.verb {
             Verb::Create => '+',
             Verb::Change => '~',
@@ -82,14 +135,14 @@ pub(crate) fn plan(calls: &[Planned], outcomes: &Value, mut names: HashMap<Strin
 }
 
 /// The plan of any calls in words.
-pub(crate) fn calls(calls: &[Value], outcomes: &Value, names: &HashMap<String, String>) -> String {
+pub(crate) fn calls(calls: &[PlannedCall], outcomes: &[Planning], names: &HashMap<String, String>) -> String {
     let mut shown = String::new();
-    for (call, outcome) in calls.iter().zip(outcomes.as_array().into_iter().flatten()) {
+    for (call, outcome) in calls.iter().zip(outcomes) {
         let _ = writeln!(shown, "{}", printable(&title(call, outcome)));
-        let is_new = text(&outcome["operationId"]).starts_with("Create");
-        let is_told = |change: &Value| {
-            let path = text(&change["path"]);
-            !path.is_empty() && !FOLLOWING.contains(&path) && (!is_new || call["body"].get(path).is_some())
+        let is_new = outcome.operation_id.starts_with("Create");
+        let is_told = |PlannedChange { path, .. }: &PlannedChange| {
+            let is_sent = || call.body.as_ref().is_some_and(|body| body.contains_key(path));
+            !path.is_empty() && !FOLLOWING.contains(&path.as_str()) && (!is_new || is_sent())
         };
         lines(&mut shown, outcome, &is_told, names);
     }
@@ -97,20 +150,20 @@ pub(crate) fn calls(calls: &[Value], outcomes: &Value, names: &HashMap<String, S
 }
 
 /// What a call does, such as `update workspace Reports`.
-fn title(call: &Value, outcome: &Value) -> String {
+fn title(call: &PlannedCall, outcome: &Planning) -> String {
     let mut title = String::new();
-    for c in text(&outcome["operationId"]).chars() {
+    for c in outcome.operation_id.chars() {
         if c.is_uppercase() && !title.is_empty() {
             title.push(' ');
         }
         title.extend(c.to_lowercase());
     }
-    let deleted = outcome["changes"].as_array().and_then(|changes| changes.first()).map(|it| &it["from"]);
-    let named = [Some(&outcome["result"]), deleted, call.get("body")].into_iter().flatten();
-    let name =
-        named.flat_map(|it| ["name", "objectKey"].map(|field| text(&it[field]))).find(|it| !it.is_empty());
+    let deleted = outcome.changes.first().and_then(|change| change.from.as_ref());
+    let sent = call.body.clone().map(Value::Object);
+    let named = [outcome.result.as_ref(), deleted, sent.as_ref()];
+    let name = named.into_iter().find_map(|it| Made::of(it).name.filter(|name| !name.is_empty()));
     match (title.as_str(), name) {
-        ("", _) => format!("{} {}", text(&call["method"]), text(&call["path"])),
+        ("", _) => format!("{} {}", call.method, call.path),
         (_, Some(name)) => format!("{title} {name}"),
         (_, None) => title,
     }
@@ -119,25 +172,25 @@ fn title(call: &Value, outcome: &Value) -> String {
 /// The fields that change, what else happens, and why a call is refused.
 fn lines(
     shown: &mut String,
-    outcome: &Value,
-    is_told: &dyn Fn(&Value) -> bool,
+    outcome: &Planning,
+    is_told: &dyn Fn(&PlannedChange) -> bool,
     names: &HashMap<String, String>,
 ) {
-    for change in outcome["changes"].as_array().into_iter().flatten().filter(|it| is_told(it)) {
+    for change in outcome.changes.iter().filter(|it| is_told(it)) {
         let _ = writeln!(shown, "    {}", printable(&field(change, names)));
     }
-    for effect in outcome["effects"].as_array().into_iter().flatten() {
-        let _ = writeln!(shown, "    ! {}", printable(&effect_of(effect)));
+    for effect in &outcome.effects {
+        let _ = writeln!(shown, "    ! {}", printable(&effect.shown()));
     }
-    if let Some(error) = outcome.get("error") {
-        let message = if is_consequence(error) { FOLLOWS } else { text(&error["message"]) };
+    if let Some(error) = &outcome.error {
+        let message = if is_consequence(error) { FOLLOWS } else { &error.message };
         let _ = writeln!(shown, "    refused: {}", printable(message));
     }
 }
 
 /// Whether a change is worth a line: of what is made only what was declared, without ids.
-fn is_told(call: &Planned, change: &Value) -> bool {
-    let path = text(&change["path"]);
+fn is_told(call: &Call, change: &PlannedChange) -> bool {
+    let path = change.path.as_str();
     match call.verb {
         Verb::Create => {
             let is_sent = call.body.as_ref().is_some_and(|body| body.get(path).is_some());
@@ -148,15 +201,14 @@ fn is_told(call: &Planned, change: &Value) -> bool {
     }
 }
 
-fn field(change: &Value, names: &HashMap<String, String>) -> String {
+fn field(PlannedChange { path, from, to }: &PlannedChange, names: &HashMap<String, String>) -> String {
     let short = |value: &Value| short(&readable(value, names));
-    let path = text(&change["path"]);
     let named = path.split_once('[').and_then(|(list, rest)| Some((list, rest.split_once(']')?)));
     let path = match named.and_then(|(list, (id, rest))| Some((list, names.get(id)?, rest))) {
         Some((list, name, rest)) => format!("{list}[{name}]{rest}"),
-        None => path.to_owned(),
+        None => path.clone(),
     };
-    match (change.get("from"), change.get("to")) {
+    match (from, to) {
         (None, Some(to)) => format!("{path}: {}", short(to)),
         (Some(from), Some(to)) => format!("{path}: {} -> {}", short(from), short(to)),
         (Some(from), None) => format!("{path}: {} -> nothing", short(from)),
@@ -186,25 +238,24 @@ fn short(value: &Value) -> String {
     }
 }
 
-fn effect_of(effect: &Value) -> String {
-    let names: Vec<&str> = effect["names"].as_array().into_iter().flatten().map(text).collect();
-    let mut shown = text(&effect["message"]).to_owned();
-    if !names.is_empty() {
-        let _ = write!(shown, " ({})", names.join(", "));
-    } else if let Some(count) = effect["count"].as_u64() {
-        let _ = write!(shown, " ({count})");
+impl Effect {
+    fn shown(&self) -> String {
+        match (self.names.as_slice(), self.count) {
+            ([], Some(count)) => format!("{} ({count})", self.message),
+            ([], None) => self.message.clone(),
+            (names, _) => format!("{} ({})", self.message, names.join(", ")),
+        }
     }
-    shown
 }
 
 /// Whether a call is refused only because another one is, that it refers to.
-fn is_consequence(error: &Value) -> bool {
-    let fields = error["fieldErrors"].as_array().into_iter().flatten();
-    fields.map(|field| text(&field["message"])).any(|message| message.ends_with("which has no result"))
+fn is_consequence(error: &ErrorBody) -> bool {
+    let mut fields = error.field_errors.iter().flatten();
+    fields.any(|field| field.code == "noResult")
 }
 
 /// Ends with an error if a call of files would be refused.
-pub(crate) fn refusals(calls: &[Planned], outcomes: &Value) -> Outcome {
+pub(crate) fn refusals(calls: &[Call], outcomes: &[Planning]) -> Outcome {
     let place = |index: usize| {
         let call = &calls[index];
         let noun = if call.verb == Verb::Own { "set" } else { call.key.kind.noun() };
@@ -215,21 +266,20 @@ pub(crate) fn refusals(calls: &[Planned], outcomes: &Value) -> Outcome {
 }
 
 /// Ends with an error if any call would be refused.
-pub(crate) fn refused(calls: &[Value], outcomes: &Value) -> Outcome {
+pub(crate) fn refused(calls: &[PlannedCall], outcomes: &[Planning]) -> Outcome {
     refused_at(&|index| title(&calls[index], &outcomes[index]), outcomes)
 }
 
-fn refused_at(place: &dyn Fn(usize) -> String, outcomes: &Value) -> Outcome {
+fn refused_at(place: &dyn Fn(usize) -> String, outcomes: &[Planning]) -> Outcome {
     let (mut details, mut exit) = (Vec::new(), Exit::Failed);
-    for (index, outcome) in outcomes.as_array().into_iter().flatten().enumerate() {
-        let Some(error) = outcome.get("error").filter(|error| !is_consequence(error)) else { continue };
+    for (index, outcome) in outcomes.iter().enumerate() {
+        let Some(error) = outcome.error.as_ref().filter(|error| !is_consequence(error)) else { continue };
         if details.is_empty() {
-            exit = Exit::of_status(error["statusCode"].as_u64().unwrap_or_default());
+            exit = Exit::of(error);
         }
-        details.push(format!("{}: {}", place(index), text(&error["message"])));
-        for wrong in error["fieldErrors"].as_array().into_iter().flatten() {
-            details.push(format!("  {}: {}", text(&wrong["field"]), text(&wrong["message"])));
-        }
+        details.push(format!("{}: {}", place(index), error.message));
+        let fields = error.field_errors.iter().flatten();
+        details.extend(fields.map(|wrong| format!("  {}: {}", wrong.field, wrong.message)));
     }
     match details.is_empty() {
         true => Ok(()),

@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 use super::compare::{counterpart, identity};
 use crate::client::ending::{Failed, Outcome};
 
+/// The names of the variables that secrets are known by, by the path of each.
+pub(crate) type Variables = BTreeMap<String, String>;
+
 /// Stands for a secret that is there, in what is there; its member is the name of a variable for it.
 pub(super) const SECRET: &str = "$secret";
 /// Stands for a secret that stays as it is, in what is declared.
@@ -132,8 +135,8 @@ impl Resolving<'_> {
 
 /// The variables that the texts of a declared value stand for, by the path of each: only where a text is nothing but one
 /// reference. A set remembers them, so that a file which is exported again refers to the same.
-pub(super) fn variables(declared: &Map<String, Value>) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
+pub(super) fn variables(declared: &Map<String, Value>) -> Variables {
+    let mut found = Variables::new();
     walk(&Value::Object(declared.clone()), "", &mut |path, text| {
         let name = text.strip_prefix("${env:").and_then(|rest| rest.strip_suffix('}'));
         if let Some(name) = name.filter(|name| !name.contains(['$', '{', '}'])) {
@@ -179,7 +182,7 @@ pub(super) struct Exporting {
 
 impl Exporting {
     /// A resource. A secret refers to the variable that the set remembers for its path, or to one of its own.
-    pub(super) fn write(&mut self, value: &Value, remembered: &Value, path: &str) -> Value {
+    pub(super) fn write(&mut self, value: &Value, remembered: &Variables, path: &str) -> Value {
         match value {
             Value::String(text) => Value::String(text.replace("${env:", "$${env:")),
             Value::Array(items) => items
@@ -189,7 +192,7 @@ impl Exporting {
                 .collect(),
             Value::Object(fields) => match fields.get(SECRET).and_then(Value::as_str) {
                 Some(variable) => {
-                    let known = remembered.get(path).and_then(Value::as_str).map(str::to_owned);
+                    let known = remembered.get(path).cloned();
                     let name = known.unwrap_or_else(|| distinct(variable, &mut self.used));
                     Value::String(format!("${{env:{name}}}"))
                 }
@@ -238,7 +241,7 @@ mod tests {
         assert!(resolve(&json!(["x", "${env:NONE}"]), None, false).unwrap_err().contains("at[1] refers to"));
         assert!(resolve(&json!("${env:KEY"), None, false).is_err());
         let there = json!({ "value": "cost: ${env:KEY}", "secret": { SECRET: "KEY" } });
-        let written = Exporting::default().write(&there, &Value::Null, "");
+        let written = Exporting::default().write(&there, &Variables::new(), "");
         assert_eq!(written, json!({ "value": "cost: $${env:KEY}", "secret": "${env:KEY}" }));
         let read = resolve(&written, None, false).unwrap();
         assert_eq!(read, json!({ "value": "cost: ${env:KEY}", "secret": "value" }));
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn every_secret_has_a_variable_of_its_own() {
         let there = json!([secret(&variable_name(&["a-b", "c"])), secret(&variable_name(&["a_b", "c"]))]);
-        let written = Exporting::default().write(&there, &Value::Null, "");
+        let written = Exporting::default().write(&there, &Variables::new(), "");
         assert_eq!(written, json!(["${env:A_B_C}", "${env:A_B_C_2}"]));
     }
 
@@ -266,7 +269,7 @@ mod tests {
             "environmentVariables": [{ "key": "KEY", "value": secret("V") }],
         });
         let mut exporting = Exporting { used: known.values().cloned().collect() };
-        let written = exporting.write(&there, &json!(known), "");
+        let written = exporting.write(&there, &known, "");
         let expected = json!({
             "connection": { "password": "${env:WAREHOUSE}", "token": "${env:WAREHOUSE_2}" },
             "environmentVariables": [{ "key": "KEY", "value": "${env:KEY_OF_API}" }],

@@ -2,26 +2,43 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use podium_api::path::{OfRole, OfTeam};
 use podium_api::{
-    TypedId, clusters, deployments, environment_objects, roles, teams, tokens, users, workspaces,
+    Nothing, clusters, deployments, environment_objects, roles, teams, tokens, users, workspaces,
 };
 use podium_client::Call;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::keys::{Key, Kind, label};
 use super::kinds;
-use super::references::Exporting;
+use super::references::{Exporting, Variables};
+use crate::client::answer::read;
 use crate::client::ending::{Failed, Outcome};
+use crate::client::fields::merged;
+use crate::client::names::Called;
 use crate::client::session::{Session, text};
 
 /// A resource that is there.
 pub(crate) struct Existing {
     pub(crate) id: String,
+    pub(crate) name: String,
     /// As the API shows it.
     pub(crate) wire: Value,
     /// In the form of the files.
     pub(crate) form: Value,
+}
+
+/// What is read of a resource to call it by its name.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Known {
+    id: String,
+    #[serde(alias = "username", alias = "objectKey")]
+    name: String,
+    #[serde(default)]
+    workspace_id: String,
+    #[serde(default)]
+    node_pools: Vec<Called>,
 }
 
 /// Names by id.
@@ -32,16 +49,14 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    fn read(wires: &[(Kind, Value)]) -> Self {
+    fn read(wires: &[(Kind, Known, Value)]) -> Self {
         let mut all = Self::default();
-        for (kind, wire) in wires {
-            all.names.insert(text(&wire["id"]).to_owned(), text(&wire[name_field(*kind)]).to_owned());
+        for (kind, known, _) in wires {
+            all.names.insert(known.id.clone(), known.name.clone());
             if *kind == Kind::Deployment {
-                all.workspaces.insert(text(&wire["id"]).to_owned(), text(&wire["workspaceId"]).to_owned());
+                all.workspaces.insert(known.id.clone(), known.workspace_id.clone());
             }
-            for pool in wire["nodePools"].as_array().into_iter().flatten() {
-                all.names.insert(text(&pool["id"]).to_owned(), text(&pool["name"]).to_owned());
-            }
+            all.names.extend(known.node_pools.iter().map(|pool| (pool.id.to_string(), pool.name.clone())));
         }
         all
     }
@@ -68,14 +83,6 @@ impl Names {
     }
 }
 
-const fn name_field(kind: Kind) -> &'static str {
-    match kind {
-        Kind::User => "username",
-        Kind::EnvironmentObject => "objectKey",
-        _ => "name",
-    }
-}
-
 /// What is there.
 pub(crate) struct State {
     existing: BTreeMap<Key, Existing>,
@@ -95,18 +102,20 @@ impl State {
             let mut pages = session.client.pages(list(session, *kind).await?, None);
             while let Some(page) = pages.next().await? {
                 for wire in page {
-                    let is_full = in_full(*kind, text(&wire[name_field(*kind)]));
-                    wires.push((*kind, if is_full { complete(session, *kind, wire).await? } else { wire }));
+                    let known: Known = read(&wire)?;
+                    let is_full = in_full(*kind, &known.name);
+                    let wire = if is_full { complete(session, *kind, &known.id, wire).await? } else { wire };
+                    wires.push((*kind, known, wire));
                 }
             }
         }
         let names = Names::read(&wires);
         let (mut existing, mut ids) = (BTreeMap::new(), HashMap::new());
-        for (kind, wire) in wires {
+        for (kind, Known { id, name, .. }, wire) in wires {
             let fields = kinds::form(kind, &names, &wire);
-            let (key, id) = (Key::of(kind, &fields), text(&wire["id"]).to_owned());
+            let key = Key::of(kind, &fields);
             ids.insert(id.clone(), key.clone());
-            existing.insert(key, Existing { id, wire, form: Value::Object(fields) });
+            existing.insert(key, Existing { id, name, wire, form: Value::Object(fields) });
         }
         Ok(Self { existing, ids, names })
     }
@@ -131,7 +140,7 @@ impl State {
     /// The names of everything of a kind.
     pub(super) fn names_of(&self, kind: Kind) -> Vec<String> {
         let named = self.existing.iter().filter(|(key, _)| key.kind == kind);
-        named.map(|(_, existing)| text(&existing.wire[name_field(kind)]).to_owned()).collect()
+        named.map(|(_, existing)| existing.name.clone()).collect()
     }
 
     /// A resource as it is now, with its `ETag`.
@@ -149,22 +158,23 @@ impl State {
             wire["members"] = members.clone();
         }
         let form = Value::Object(kinds::form(key.kind, &self.names, &wire));
-        Ok((Existing { id: known.id.clone(), wire, form }, fetched.etag))
+        let (id, name) = (known.id.clone(), known.name.clone());
+        Ok((Existing { id, name, wire, form }, fetched.etag))
     }
 
     /// What is chosen in the form of a file, in order: everything, or what has one of these ids. Each id comes with the
     /// variables that its secrets are known by.
-    pub(crate) fn exported(&self, chosen: Option<&HashMap<&str, &Value>>) -> Value {
-        let named = chosen.into_iter().flatten().flat_map(|(_, variables)| variables.as_object());
-        let used = named.flat_map(|variables| variables.values()).map(|name| text(name).to_owned()).collect();
-        let mut exporting = Exporting { used };
+    pub(crate) fn exported(&self, chosen: Option<&HashMap<String, Variables>>) -> Value {
+        let named = chosen.into_iter().flat_map(HashMap::values).flat_map(Variables::values);
+        let mut exporting = Exporting { used: named.cloned().collect() };
+        let nothing = Variables::new();
         let mut sections = serde_json::Map::new();
         for kind in Kind::ALL {
             let mut items = Vec::new();
             for existing in self.existing.iter().filter(|(key, _)| key.kind == kind).map(|(_, it)| it) {
                 let variables = match chosen {
-                    Some(chosen) => chosen.get(existing.id.as_str()).copied(),
-                    None => Some(&Value::Null),
+                    Some(chosen) => chosen.get(&existing.id),
+                    None => Some(&nothing),
                 };
                 let Some(variables) = variables else { continue };
                 items.push(exporting.write(&without_empty(&existing.form), variables, ""));
@@ -211,23 +221,17 @@ async fn list(session: &Session, kind: Kind) -> Outcome<Call> {
 }
 
 /// What a list leaves out: the permissions of a role, the members of a team.
-async fn complete(session: &Session, kind: Kind, mut wire: Value) -> Outcome<Value> {
-    let organization_id = session.organization().await?;
-    fn id<T: TypedId>(wire: &Value) -> Outcome<T> {
-        text(&wire["id"]).parse().map_err(|_| Failed::because("the server's answer has no id"))
-    }
+async fn complete(session: &Session, kind: Kind, id: &str, wire: Value) -> Outcome<Value> {
     match kind {
-        Kind::Role => session.get::<roles::Get>(&OfRole { organization_id, role_id: id(&wire)? }).await,
+        Kind::Role => {
+            let path = session.named::<roles::Get>(id).await?;
+            Ok(session.get::<roles::Get>(&path).await?.raw)
+        }
         Kind::Team => {
-            let path = OfTeam { organization_id, team_id: id(&wire)? };
-            let mut members = Vec::new();
-            let mut pages = session.client.pages(Call::to::<teams::ListMembers>(&path), None);
-            while let Some(page) = pages.next().await? {
-                members.extend(page);
-            }
-            wire = session.get::<teams::Get>(&path).await?;
-            wire["members"] = members.into();
-            Ok(wire)
+            let path = session.named::<teams::Get>(id).await?;
+            let members: Vec<Value> = session.all::<teams::ListMembers, _>(&path, &Nothing, None).await?;
+            let team = session.get::<teams::Get>(&path).await?.raw;
+            Ok(merged(team, json!({ "members": members })))
         }
         _ => Ok(wire),
     }

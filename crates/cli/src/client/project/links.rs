@@ -3,21 +3,22 @@
 //! Links are only ever added. Who may deploy but not read the workspace's objects is asked for nothing, as long as the deployment is
 //! given everything already.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use podium_api::enums::EnvironmentObjectType;
-use podium_api::environment_objects as api;
+use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType, LinkScope};
+use podium_api::environment_objects::links::{
+    ExcludeLinkEnvironmentObjectRequest as To, UpdateEnvironmentObjectLinkRequest,
+};
+use podium_api::environment_objects::{self as api, ListEnvironmentObjects, UpdateEnvironmentObjectRequest};
 use podium_api::path::{OfDeployment, OfEnvironmentObject};
-use podium_client::Call;
+use podium_api::{DeploymentId, EnvironmentObjectId};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
-use crate::client::edit::pick;
+use super::settings::Current;
+use crate::client::answer::{Answer, Word};
 use crate::client::ending::Outcome;
-use crate::client::fields::given;
-use crate::client::names::{MOST_NAMES, most_alike};
-use crate::client::session::{Session, text};
+use crate::client::names::most_alike;
+use crate::client::session::Session;
 
 /// `KEY`, or `TYPE/KEY` where objects of several types have the same key.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -61,8 +62,8 @@ impl fmt::Display for Link {
 }
 
 impl Link {
-    fn names(&self, kind: &str, key: &str) -> bool {
-        self.key == key && self.kind.is_none_or(|wanted| wanted.as_str() == kind)
+    fn names(&self, object: &Object) -> bool {
+        self.key == object.object_key && self.kind.is_none_or(|wanted| object.object_type.is(wanted))
     }
 }
 
@@ -72,11 +73,27 @@ pub(super) struct Unlinked {
     pub(super) name: String,
 }
 
+/// An object, as lists show it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Object {
+    id: Option<EnvironmentObjectId>,
+    object_key: String,
+    object_type: Word<EnvironmentObjectType>,
+    scope: Word<EnvironmentObjectScope>,
+    #[serde(default)]
+    auto_link_deployments: bool,
+    #[serde(default)]
+    links: Vec<To>,
+    #[serde(default)]
+    exclude_links: Vec<To>,
+}
+
 /// The objects that a deployment is not given yet; what cannot be found is added to the problems.
 pub(super) async fn lacking(
     session: &Session,
     links: &[Link],
-    deployment: &Value,
+    deployment: &Current,
     problems: &mut Vec<String>,
 ) -> Outcome<Vec<Unlinked>> {
     let mut lacking: Vec<Unlinked> = Vec::new();
@@ -84,40 +101,45 @@ pub(super) async fn lacking(
         return Ok(lacking);
     }
     let organization = session.in_organization().await?;
-    let list = |params: Value| Call::to::<api::List>(&organization).query_params(&given(params));
-    let has = match deployment.get("id") {
-        Some(id) => keys(session, list(json!({ "deploymentId": id, "resolveLinked": true }))?, None).await?,
-        None => BTreeSet::new(),
+    let of_deployment = ListEnvironmentObjects {
+        deployment_id: deployment.id.map(Into::into),
+        resolve_linked: Some(true),
+        ..Default::default()
     };
-    let workspace = deployment.get("workspaceId");
+    let has: Vec<Object> = match deployment.id {
+        Some(_) => session.all::<api::List, _>(&organization, &of_deployment, None).await?,
+        None => Vec::new(),
+    };
     let mut known = None;
     for link in links {
-        if has.iter().any(|(kind, key)| link.names(kind, key)) {
+        if has.iter().any(|object| link.names(object)) {
             continue;
         }
-        let Some(workspace) = workspace else {
+        let Some(workspace) = deployment.workspace_id else {
             problems.push(format!("links: {link} cannot be linked: the workspace does not exist yet"));
             continue;
         };
-        let params = json!({ "workspaceId": workspace, "objectKey": link.key, "objectType": link.kind });
-        let mut pages = session.client.pages(list(params)?, None);
-        let mut found = Vec::new();
-        while let Some(page) = pages.next().await? {
-            found.extend(page.into_iter().filter(|object| object["scope"] == "WORKSPACE"));
-        }
+        let of_workspace =
+            || ListEnvironmentObjects { workspace_id: Some(workspace.into()), ..Default::default() };
+        let (object_key, object_type) = (Some(link.key.clone()), link.kind);
+        let query = ListEnvironmentObjects { object_key, object_type, ..of_workspace() };
+        let mut found: Vec<Object> = session.all::<api::List, _>(&organization, &query, None).await?;
+        found.retain(|object| object.scope.is(EnvironmentObjectScope::Workspace));
         match found.as_slice() {
             [only] => {
-                if let Some(unlinked) = unlinked(session, link, only, deployment).await? {
-                    lacking.push(unlinked);
+                let reaches = |list: &[To]| list.iter().any(|to| Some(to.scope_entity_id) == deployment.id);
+                let is_for_all = only.auto_link_deployments && !reaches(&only.exclude_links);
+                if let (false, Some(id)) = (is_for_all || reaches(&only.links), only.id) {
+                    let organization_id = organization.organization_id;
+                    let path = OfEnvironmentObject { organization_id, environment_object_id: id };
+                    lacking.push(Unlinked { path, name: link.to_string() });
                 }
             }
             [] => {
                 if known.is_none() {
-                    let call = list(json!({ "workspaceId": workspace }))?;
-                    known = Some(keys(session, call, Some(MOST_NAMES)).await?);
+                    known = Some(session.names_of::<api::Get>(&organization, &of_workspace()).await?);
                 }
-                let names: Vec<String> = known.iter().flatten().map(|(_, key)| key.clone()).collect();
-                problems.push(match most_alike(&names, &link.key) {
+                problems.push(match most_alike(known.as_deref().unwrap_or_default(), &link.key) {
                     Some(name) => format!("links: no environment object has the key {link}: did you mean {name}?"),
                     None => format!(
                         "links: no environment object that you may see has the key {link}: create it with podium env create, or \
@@ -126,8 +148,7 @@ pub(super) async fn lacking(
                 });
             }
             several => {
-                let names =
-                    several.iter().map(|object| format!("{}/{}", text(&object["objectType"]), link.key));
+                let names = several.iter().map(|object| format!("{}/{}", object.object_type, link.key));
                 let names = names.collect::<Vec<_>>().join(" or ");
                 problems.push(format!("links: {link} is the key of several objects: write {names}"));
             }
@@ -136,64 +157,45 @@ pub(super) async fn lacking(
     Ok(lacking)
 }
 
-/// An object of the workspace, unless it reaches the deployment already.
-async fn unlinked(
-    session: &Session,
-    link: &Link,
-    object: &Value,
-    deployment: &Value,
-) -> Outcome<Option<Unlinked>> {
-    let is_here = |list: &str| {
-        let ids = object[list].as_array().into_iter().flatten().map(|entry| entry.get("scopeEntityId"));
-        deployment.get("id").is_some_and(|id| ids.into_iter().any(|known| known == Some(id)))
-    };
-    let is_for_all = object["autoLinkDeployments"] == json!(true) && !is_here("excludeLinks");
-    if is_for_all || is_here("links") {
-        return Ok(None);
-    }
-    let path = session.object(&json!({}), text(&object["id"])).await?;
-    Ok(Some(Unlinked { path, name: link.to_string() }))
-}
-
-/// Types and keys of a list.
-async fn keys(session: &Session, call: Call, most: Option<u64>) -> Outcome<BTreeSet<(String, String)>> {
-    let mut pages = session.client.pages(call, most);
-    let mut keys = BTreeSet::new();
-    while let Some(page) = pages.next().await? {
-        let pair = |item: &Value| (text(&item["objectType"]).to_owned(), text(&item["objectKey"]).to_owned());
-        keys.extend(page.iter().map(pair));
-    }
-    Ok(keys)
-}
-
 /// Gives an object to a deployment.
 pub(super) async fn add(session: &Session, object: &Unlinked, deployment: &OfDeployment) -> Outcome {
-    let id = deployment.deployment_id.to_string();
-    let edit = |current: &Value| Ok(with_link(current, &id));
-    session.edit::<api::Get, api::Update>(&object.path, edit).await.map(drop)
+    let id = deployment.deployment_id;
+    let edit = |now: &Answer<api::EnvironmentObject>| Ok(with_link(now.part()?, id));
+    session.edit_part::<api::Get, api::Update, _>(&object.path, edit).await.map(drop)
+}
+
+/// The links of an object.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Links {
+    links: Vec<To>,
+    exclude_links: Vec<To>,
 }
 
 /// The change that adds a link: the others stay, and a link that is sent without overrides keeps those that it has.
-fn with_link(object: &Value, id: &str) -> Value {
-    let own = json!({ "scope": "DEPLOYMENT", "scopeEntityId": id });
-    let others = |list: &str| -> Vec<Value> {
-        let entries = object[list].as_array().into_iter().flatten();
-        let others = entries.filter(|entry| text(&entry["scopeEntityId"]) != id);
-        others.map(|entry| Value::Object(pick(entry, &["scope", "scopeEntityId"]))).collect()
-    };
-    let mut links = others("links");
-    links.push(own);
-    let mut change = json!({ "links": links });
-    let excluded = others("excludeLinks");
-    if object["excludeLinks"].as_array().is_some_and(|all| all.len() > excluded.len()) {
-        change["excludeLinks"] = excluded.into();
+fn with_link(Links { mut links, exclude_links }: Links, id: DeploymentId) -> UpdateEnvironmentObjectRequest {
+    links.retain(|to| to.scope_entity_id != id);
+    links.push(To { scope: LinkScope::Deployment, scope_entity_id: id });
+    let all = links.into_iter().map(|To { scope, scope_entity_id }| UpdateEnvironmentObjectLinkRequest {
+        scope,
+        scope_entity_id,
+        overrides: None,
+    });
+    let is_excluded = exclude_links.iter().any(|to| to.scope_entity_id == id);
+    let others = exclude_links.into_iter().filter(|to| to.scope_entity_id != id);
+    UpdateEnvironmentObjectRequest {
+        links: Some(all.collect()),
+        exclude_links: is_excluded.then(|| others.collect()),
+        ..Default::default()
     }
-    change
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::client::answer::read;
 
     #[test]
     fn a_type_can_stand_before_the_key() {
@@ -211,17 +213,34 @@ mod tests {
         assert!(Link::try_from("CONNECTION/".to_owned()).is_err());
         let link = Link::try_from("connection/a".to_owned()).unwrap();
         assert_eq!(link.to_string(), "CONNECTION/a");
-        assert!(link.names("CONNECTION", "a") && !link.names("AIRFLOW_VARIABLE", "a"));
+        let object = |kind| Object {
+            id: None,
+            object_key: "a".into(),
+            object_type: Word::Known(kind),
+            scope: Word::Known(EnvironmentObjectScope::Workspace),
+            auto_link_deployments: false,
+            links: Vec::new(),
+            exclude_links: Vec::new(),
+        };
+        assert!(link.names(&object(EnvironmentObjectType::Connection)));
+        assert!(!link.names(&object(EnvironmentObjectType::AirflowVariable)));
     }
 
     #[test]
     fn a_link_is_added_next_to_the_others() {
-        let entry = |id: &str| json!({ "scope": "DEPLOYMENT", "scopeEntityId": id });
-        let other = json!({ "scope": "DEPLOYMENT", "scopeEntityId": "a", "setFields": ["host"], "connectionOverrides": { "host": "h" } });
-        let object = json!({ "links": [other], "excludeLinks": [entry("b")] });
-        assert_eq!(with_link(&object, "c"), json!({ "links": [entry("a"), entry("c")] }));
-        assert_eq!(with_link(&object, "a"), json!({ "links": [entry("a")] }), "it is there already");
-        let lifted = json!({ "links": [entry("a"), entry("b")], "excludeLinks": [] });
-        assert_eq!(with_link(&object, "b"), lifted, "no deployment is both linked and excluded");
+        let id = |letter: char| format!("c00000000000000000000000{letter}");
+        let entry = |letter: char| json!({ "scope": "DEPLOYMENT", "scopeEntityId": id(letter) });
+        let mut other = entry('a');
+        other["setFields"] = json!(["host"]);
+        other["connectionOverrides"] = json!({ "host": "h" });
+        let with_link = |object: &Value, letter| {
+            let id: DeploymentId = id(letter).parse().unwrap();
+            json!(super::with_link(read(object).unwrap(), id))
+        };
+        let object = json!({ "links": [other], "excludeLinks": [entry('b')] });
+        assert_eq!(with_link(&object, 'c'), json!({ "links": [entry('a'), entry('c')] }));
+        assert_eq!(with_link(&object, 'a'), json!({ "links": [entry('a')] }), "it is there already");
+        let lifted = json!({ "links": [entry('a'), entry('b')], "excludeLinks": [] });
+        assert_eq!(with_link(&object, 'b'), lifted, "no deployment is both linked and excluded");
     }
 }

@@ -7,50 +7,76 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use podium_api::path::OfDeployment;
-use podium_api::{clusters, deployments, options, workspaces};
-use podium_client::Call;
-use serde_json::{Map, Value, json};
+use podium_api::deployments::{
+    self, CreateDeploymentRequest, DeploymentEnvironmentVariableRequest as Variable, WorkerQueueRequest,
+};
+use podium_api::enums::ErrorCode;
+use podium_api::options::{self, GetDeploymentOptions};
+use podium_api::path::{OfCluster, OfDeployment, OfWorkspace};
+use podium_api::{ClusterId, DeploymentId, NodePoolId, Nothing, WorkspaceId, clusters, workspaces};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::links::{self, Unlinked};
 use super::{FILE, Project, VariableName, dotenv};
-use crate::client::commands::deployments::update_body;
+use crate::client::answer::read;
+use crate::client::commands::deployments::Kept;
 use crate::client::declared::compare::has;
-use crate::client::declared::kinds::queue_request;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::fields::given;
+use crate::client::follow::Deployed;
+use crate::client::names::Called;
 use crate::client::progress::beside;
-use crate::client::session::{Session, text};
+use crate::client::session::Session;
 
 /// How many runtimes are named to choose from.
 const MOST_RUNTIMES: usize = 5;
 
+/// What the file is compared with: a deployment, or one that is to be made.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Current {
+    pub(super) id: Option<DeploymentId>,
+    pub(super) workspace_id: Option<WorkspaceId>,
+    name: String,
+    cluster_id: Option<ClusterId>,
+    platform_runtime_version: String,
+    worker_queues: Value,
+    environment_variables: Vec<Variable>,
+}
+
 /// What a deployment lacks.
 struct Lacking {
     runtime: Option<String>,
-    queues: Option<Value>,
-    /// Secrets, as requests take them.
-    variables: Vec<Value>,
+    queues: Option<Vec<WorkerQueueRequest>>,
+    /// Secrets.
+    variables: Vec<Variable>,
     links: Vec<Unlinked>,
 }
 
 impl Project {
-    /// The fields of a new deployment, or all reasons why it cannot be as the file says. Without a workspace there is none yet.
+    /// A new deployment, or all reasons why it cannot be as the file says.
     pub(crate) async fn creation(
         &self,
         session: &Session,
         folder: &Path,
-        workspace_id: Option<&str>,
-    ) -> Outcome<Map<String, Value>> {
-        let new = given(json!({ "workspaceId": workspace_id }));
+        name: &str,
+        workspace_id: WorkspaceId,
+    ) -> Outcome<CreateDeploymentRequest> {
+        let new = Current { workspace_id: Some(workspace_id), ..Current::default() };
         let lacking = self.lacking(session, folder, &new).await?;
-        let mut fields = Map::new();
-        fields.extend(lacking.runtime.map(|runtime| ("platformRuntimeVersion".into(), runtime.into())));
-        fields.extend(lacking.queues.map(|queues| ("workerQueues".into(), queues)));
-        if !lacking.variables.is_empty() {
-            fields.insert("environmentVariables".into(), lacking.variables.into());
-        }
-        Ok(fields)
+        let named: CreateDeploymentRequest = read(&json!({ "name": name, "workspaceId": workspace_id }))?;
+        Ok(CreateDeploymentRequest {
+            platform_runtime_version: lacking.runtime,
+            worker_queues: lacking.queues,
+            environment_variables: Some(lacking.variables).filter(|all| !all.is_empty()),
+            ..named
+        })
+    }
+
+    /// Says all reasons why a deployment cannot be made whose workspace is not there yet.
+    pub(crate) async fn can_be_created(&self, session: &Session, folder: &Path) -> Outcome {
+        self.lacking(session, folder, &Current::default()).await.map(drop)
     }
 
     /// Changes a deployment to what the file says; gives the runtime that the next deploy has to move it to.
@@ -64,20 +90,20 @@ impl Project {
         if runtime.is_none() && queues.is_none() && variables.is_none() && links.is_none() {
             return Ok(None);
         }
-        let current = session.get::<deployments::Get>(path).await?;
+        let current: Current = session.get::<deployments::Get>(path).await?.part()?;
         let lacking = self.lacking(session, folder, &current).await?;
-        let name = one_line(text(&current["name"]));
+        let name = one_line(&current.name);
         let own = lacking.own();
         if !own.is_empty() {
-            let edit = |current: &Value| Ok(lacking.body(current));
-            let changed = session.edit::<deployments::Get, deployments::Update>(path, edit).await;
+            let edit = |now: &Deployed| Ok(lacking.body(now.part()?));
+            let changed = session.edit_part::<deployments::Get, deployments::Update, _>(path, edit).await;
             say(&name, &own, changed.map(drop))?;
         }
         for link in &lacking.links {
             say(&name, &format!("link {}", link.name), links::add(session, link, path).await)?;
         }
         if let Some(runtime) = &lacking.runtime {
-            let before = one_line(text(&current["platformRuntimeVersion"]));
+            let before = one_line(&current.platform_runtime_version);
             beside(|| {
                 eprintln!("This deploy moves {name} to runtime {runtime} (from {before}), as {FILE} says.");
             });
@@ -92,9 +118,9 @@ impl Project {
         folder: &Path,
         path: &OfDeployment,
     ) -> Outcome<Vec<String>> {
-        let current = session.get::<deployments::Get>(path).await?;
+        let current: Current = session.get::<deployments::Get>(path).await?.part()?;
         let lacking = self.lacking(session, folder, &current).await?;
-        let before = text(&current["platformRuntimeVersion"]);
+        let before = &current.platform_runtime_version;
         let runtime = lacking.runtime.iter().map(|runtime| format!("runtime {before} -> {runtime}"));
         let links = lacking.links.iter().map(|link| format!("link {}", link.name));
         let own = Some(lacking.own()).filter(|own| !own.is_empty());
@@ -102,10 +128,10 @@ impl Project {
     }
 
     /// What a deployment lacks; one that is not there yet has no id.
-    async fn lacking(&self, session: &Session, folder: &Path, current: &Value) -> Outcome<Lacking> {
+    async fn lacking(&self, session: &Session, folder: &Path, current: &Current) -> Outcome<Lacking> {
         let (mut problems, mut unknown) = (Vec::new(), Vec::new());
         // A new deployment is linked later, by the first deploy.
-        let is_linked_later = self.is_being_written && current.get("id").is_none();
+        let is_linked_later = self.is_being_written && current.id.is_none();
         let links = self.links.as_deref().filter(|_| !is_linked_later).unwrap_or_default();
         let lacking = Lacking {
             runtime: self.runtime(session, current, &mut problems).await?,
@@ -128,16 +154,17 @@ impl Project {
     async fn runtime(
         &self,
         session: &Session,
-        current: &Value,
+        current: &Current,
         problems: &mut Vec<String>,
     ) -> Outcome<Option<String>> {
-        let before = text(&current["platformRuntimeVersion"]);
+        let before = current.platform_runtime_version.as_str();
         let Some(wanted) = self.runtime.as_ref().filter(|wanted| *wanted != before) else { return Ok(None) };
-        let call = Call::to::<options::ForDeployments>(&session.in_organization().await?)
-            .query_params(&given(json!({ "deploymentId": current.get("id") })))?;
-        let options: Value = session.client.send(call).await?.body;
-        let releases = options["runtimeReleases"].as_array().into_iter().flatten();
-        let offered: Vec<&str> = releases.map(|release| text(&release["version"])).collect();
+        let deployment_id = current.id.map(Into::into);
+        let query = GetDeploymentOptions { deployment_id, ..GetDeploymentOptions::default() };
+        let organization = session.in_organization().await?;
+        let options: Runtimes =
+            session.ask::<options::ForDeployments>(&organization, &query).await?.part()?;
+        let offered: Vec<&str> = options.runtime_releases.iter().map(|it| it.version.as_str()).collect();
         if offered.contains(&wanted.as_str()) {
             return Ok(Some(wanted.clone()));
         }
@@ -158,51 +185,55 @@ impl Project {
     async fn queues(
         &self,
         session: &Session,
-        current: &Value,
+        current: &Current,
         problems: &mut Vec<String>,
-    ) -> Outcome<Option<Value>> {
+    ) -> Outcome<Option<Vec<WorkerQueueRequest>>> {
         let Some(queues) = &self.queues else { return Ok(None) };
-        let mut pools = Value::Null;
+        let mut pools = Vec::new();
         if queues.iter().any(|queue| queue.node_pool.is_some())
-            && let Some(id) = cluster_of(session, current).await?
+            && let Some(path) = cluster_of(session, current).await?
         {
-            pools = session.get::<clusters::Get>(&session.cluster(&id).await?).await?["nodePools"].take();
+            pools = session.get::<clusters::Get>(&path).await?.part::<Pools>()?.node_pools;
         }
         let mut requests = Vec::new();
         for (index, queue) in queues.iter().enumerate() {
-            let declared = serde_json::to_value(queue).map_err(|error| Failed::because(error.to_string()))?;
-            let mut request = queue_request(&declared);
+            let mut node_pool_id = None;
             if let Some(name) = &queue.node_pool {
-                let pool = pools
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .find(|pool| text(&pool["name"]).eq_ignore_ascii_case(name));
-                match pool {
-                    Some(pool) => drop(request.insert("nodePoolId".into(), pool["id"].clone())),
+                match pools.iter().find(|pool| pool.name.eq_ignore_ascii_case(name)) {
+                    Some(pool) => node_pool_id = Some(NodePoolId::from_raw(pool.id)),
                     None => problems.push(format!(
                         "queues[{index}].nodePool: the deployment's cluster has no node pool {name}: see podium cluster get"
                     )),
                 }
             }
-            requests.push(Value::Object(request));
+            requests.push(WorkerQueueRequest {
+                id: None,
+                name: queue.name.clone(),
+                is_default: queue.name == "default",
+                platform_machine: queue.platform_machine,
+                node_pool_id,
+                min_worker_count: queue.min_worker_count,
+                max_worker_count: queue.max_worker_count,
+                worker_concurrency: queue.worker_concurrency,
+                pod_ephemeral_storage: queue.pod_ephemeral_storage.clone(),
+            });
         }
-        let requests = Value::Array(requests);
-        let is_same = has("workerQueues", &requests, current.get("workerQueues"));
+        let is_same = has("workerQueues", &json!(requests), Some(&current.worker_queues));
         Ok(Some(requests).filter(|_| !is_same))
     }
 
     /// The variables that are not set yet, with their values.
-    fn variables(&self, folder: &Path, current: &Value, problems: &mut Vec<String>) -> Vec<Value> {
+    fn variables(&self, folder: &Path, current: &Current, problems: &mut Vec<String>) -> Vec<Variable> {
         let mut values = Values { folder, of_file: None };
-        let mut found: Vec<Value> = Vec::new();
+        let mut found: Vec<Variable> = Vec::new();
         for VariableName(name) in self.variables.iter().flatten() {
-            let is_named = |variable: &Value| text(&variable["key"]) == name;
-            if is_set(current, name) || found.iter().any(is_named) {
+            if current.environment_variables.iter().chain(&found).any(|variable| variable.key == *name) {
                 continue;
             }
             match values.of(name) {
-                Ok(value) => found.push(json!({ "key": name, "value": value, "isSecret": true })),
+                Ok(value) => {
+                    found.push(Variable { key: name.clone(), value: Some(value), is_secret: true });
+                }
                 Err(failed) => problems.push(failed.reason()),
             }
         }
@@ -211,31 +242,49 @@ impl Project {
     }
 }
 
-/// The cluster of a deployment: where it is, or where a new one will be, if that is certain.
-async fn cluster_of(session: &Session, current: &Value) -> Outcome<Option<String>> {
-    if let Some(id) = current["clusterId"].as_str() {
-        return Ok(Some(id.to_owned()));
-    }
-    let Some(workspace) = current["workspaceId"].as_str() else { return Ok(None) };
-    let workspace = session.get::<workspaces::Get>(&session.workspace(workspace).await?).await?;
-    if let Some(id) = workspace["defaultClusterId"].as_str() {
-        return Ok(Some(id.to_owned()));
-    }
-    if workspace["defaultCloudProvider"].is_string() {
-        return Ok(None);
-    }
-    let call = Call::to::<clusters::List>(&session.in_organization().await?);
-    let found = session.client.pages(call, Some(2)).next().await?.unwrap_or_default();
-    match found.as_slice() {
-        [only] => Ok(Some(text(&only["id"]).to_owned())),
-        _ => Ok(None),
-    }
+/// The versions of the runtimes that can be chosen.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Runtimes {
+    runtime_releases: Vec<Runtime>,
 }
 
-/// Whether a deployment has a variable of this name.
-fn is_set(current: &Value, name: &str) -> bool {
-    let mut variables = current["environmentVariables"].as_array().into_iter().flatten();
-    variables.any(|variable| text(&variable["key"]) == name)
+#[derive(Deserialize)]
+struct Runtime {
+    version: String,
+}
+
+/// The node pools of a cluster.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Pools {
+    node_pools: Vec<Called>,
+}
+
+/// Where new deployments of a workspace are.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Defaults {
+    default_cluster_id: Option<ClusterId>,
+    default_cloud_provider: Option<String>,
+}
+
+/// The cluster of a deployment: where it is, or where a new one will be, if that is certain.
+async fn cluster_of(session: &Session, current: &Current) -> Outcome<Option<OfCluster>> {
+    let organization = session.in_organization().await?;
+    let organization_id = organization.organization_id;
+    let of = |cluster_id| Some(OfCluster { organization_id, cluster_id });
+    if let Some(id) = current.cluster_id {
+        return Ok(of(id));
+    }
+    let Some(workspace_id) = current.workspace_id else { return Ok(None) };
+    let path = OfWorkspace { organization_id, workspace_id };
+    let defaults: Defaults = session.get::<workspaces::Get>(&path).await?.part()?;
+    if defaults.default_cluster_id.is_some() || defaults.default_cloud_provider.is_some() {
+        return Ok(defaults.default_cluster_id.and_then(of));
+    }
+    let found: Vec<Called> = session.all::<clusters::List, _>(&organization, &Nothing, Some(2)).await?;
+    Ok(if let [only] = found.as_slice() { of(ClusterId::from_raw(only.id)) } else { None })
 }
 
 /// Where values of variables come from: the environment of the command, or else `.env`.
@@ -273,16 +322,17 @@ impl Lacking {
     /// What changes of the deployment itself, in words.
     fn own(&self) -> String {
         let queues = self.queues.iter().map(|_| "queues".to_owned());
-        let variables = self.variables.iter().map(|variable| format!("variable {}", text(&variable["key"])));
+        let variables = self.variables.iter().map(|variable| format!("variable {}", variable.key));
         queues.chain(variables).collect::<Vec<_>>().join(", ")
     }
 
     /// The body of an update. A variable that somebody set meanwhile is kept.
-    fn body(&self, current: &Value) -> Value {
+    fn body(&self, now: Kept) -> Value {
         let change = given(json!({ "workerQueues": self.queues }));
-        let is_new = |variable: &&Value| !is_set(current, text(&variable["key"]));
-        let set: Vec<Value> = self.variables.iter().filter(is_new).cloned().collect();
-        update_body(current, &change, &set)
+        let is_new =
+            |variable: &&Variable| !now.environment_variables.iter().any(|it| it.key == variable.key);
+        let set: Vec<Variable> = self.variables.iter().filter(is_new).cloned().collect();
+        now.changed(&change, &set, &[])
     }
 }
 
@@ -293,7 +343,7 @@ fn say(name: &str, what: &str, done: Outcome) -> Outcome {
             beside(|| eprintln!("Changed {name} as {FILE} says: {}.", one_line(what)));
             Ok(())
         }
-        Err(failed) if failed.status() == Some(403) => {
+        Err(failed) if failed.code() == Some(ErrorCode::Forbidden) => {
             let message = format!("{name} differs from {FILE} ({what}), and you may not change that");
             Err(Failed::new(Exit::Refused, message).details([failed.reason()]).hint(format!(
                 "Nothing was deployed. Ask somebody who may change it to run podium deploy once, or remove it from {FILE}."
@@ -305,8 +355,8 @@ fn say(name: &str, what: &str, done: Outcome) -> Outcome {
 
 /// Says what the API's fields are called in the file.
 pub(crate) fn translated(failed: Failed) -> Failed {
-    match failed.status() {
-        Some(400) => failed.hint(format!(
+    match failed.code() {
+        Some(ErrorCode::Invalid) => failed.hint(format!(
             "In {FILE}, workerQueues are `queues`, environmentVariables `variables`, and platformRuntimeVersion is `runtime`."
         )),
         _ => failed,
@@ -339,34 +389,35 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(".env"), "B_OF_TEST=hidden\n").unwrap();
         let project = project("variables: [A_OF_TEST, B_OF_TEST, C_OF_TEST, B_OF_TEST]\n");
-        let current = json!({ "environmentVariables": [{ "key": "A_OF_TEST", "isSecret": true }] });
+        let set = |key: &str| Variable { key: key.into(), value: Some("hidden".into()), is_secret: true };
+        let current = Current { environment_variables: vec![set("A_OF_TEST")], ..Current::default() };
         let mut problems = Vec::new();
         let found = project.variables(folder.path(), &current, &mut problems);
-        assert_eq!(found, [json!({ "key": "B_OF_TEST", "value": "hidden", "isSecret": true })]);
+        assert_eq!(json!(found), json!([set("B_OF_TEST")]));
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].starts_with("variables: C_OF_TEST has no value"), "{problems:?}");
         std::fs::write(folder.path().join(".env"), "hidden\n").unwrap();
         let mut problems = Vec::new();
-        project.variables(folder.path(), &json!({}), &mut problems);
+        project.variables(folder.path(), &Current::default(), &mut problems);
         assert!(problems.len() == 1 && problems[0].ends_with("/.env:1: write KEY=VALUE"), "{problems:?}");
     }
 
     #[test]
     fn a_variable_that_was_set_meanwhile_is_kept() {
-        let set = |key: &str| json!({ "key": key, "value": "mine", "isSecret": true });
+        let set = |key: &str| Variable { key: key.into(), value: Some("mine".into()), is_secret: true };
+        let queue = json!({
+            "name": "default", "isDefault": true, "minWorkerCount": 0, "maxWorkerCount": 1, "workerConcurrency": 1,
+        });
         let lacking = Lacking {
             runtime: None,
-            queues: Some(json!([{ "name": "default" }])),
+            queues: Some(vec![read(&queue).unwrap()]),
             variables: vec![set("A"), set("B")],
             links: Vec::new(),
         };
         assert_eq!(lacking.own(), "queues, variable A, variable B");
         let current = json!({ "name": "x", "environmentVariables": [{ "key": "A", "isSecret": true }, { "key": "Z", "value": "z", "isSecret": false }] });
-        let body = lacking.body(&current);
+        let body = lacking.body(read(&current).unwrap());
         let expected = json!([{ "key": "A", "isSecret": true }, { "key": "Z", "value": "z", "isSecret": false }, set("B")]);
-        assert_eq!(
-            (&body["environmentVariables"], &body["workerQueues"]),
-            (&expected, &json!([{ "name": "default" }]))
-        );
+        assert_eq!((&body["environmentVariables"], &body["workerQueues"]), (&expected, &json!([queue])));
     }
 }

@@ -84,6 +84,7 @@ on_one_engine! {
           "message": "name must not be empty; description must be a string, is a number; cicdEnforcedDefault must be true or false, is a string; 3 more fields are wrong",
           "requestId": "…",
           "statusCode": 400,
+          "code": "invalid",
           "fieldErrors": [
             {
               "field": "name",

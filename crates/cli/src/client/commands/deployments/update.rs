@@ -1,18 +1,25 @@
 //! `podium deployment update`: the API takes a whole deployment, so what is not named is sent back as it was read.
 
 use clap::Args;
-use podium_api::deployments as api;
+use podium_api::WorkspaceId;
+use podium_api::deployments::{
+    self as api, DeploymentEnvironmentVariableRequest as Variable, InstanceSpecRequest,
+};
+use podium_api::enums::DeploymentType;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{One, VIEW, WHAT};
-use crate::client::edit::{Edited, pick};
+use super::{One, WHAT, followed};
+use crate::client::answer::Word;
+use crate::client::edit::Edited;
 use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::{Extra, merged};
-use crate::client::session::{Session, text};
+use crate::client::fields::{Extra, merged, object};
+use crate::client::follow::Deployed;
+use crate::client::session::Session;
 
 /// What to change.
 #[derive(Args)]
-pub(super) struct Update {
+pub(crate) struct Update {
     #[command(flatten)]
     one: One,
     /// New name of the deployment.
@@ -56,21 +63,15 @@ impl Update {
             return Err(Failed::usage("nothing to change: see podium deployment update --help"));
         }
         let edited = update(session, &self.one, &change, &set, &self.remove_variable).await?;
-        let changed = edited.told(&format!("deployment {}", self.one.deployment));
-        if !session.wait.is_wanted() {
-            return session.show(&changed, &VIEW);
-        }
-        let path = session.deployment(text(&changed["id"]), None).await?;
-        let settled = session.settle(&path).await?;
-        session.show(&settled, &VIEW)
+        followed(session, edited.told(&format!("deployment {}", self.one.deployment))).await
     }
 
-    fn variables(&self) -> Outcome<Vec<Value>> {
+    fn variables(&self) -> Outcome<Vec<Variable>> {
         let mut all = Vec::new();
         for text in &self.variable {
             let wrong = || Failed::usage(format!("{text:?} has no value: write --variable NAME=VALUE"));
             let (key, value) = text.split_once('=').ok_or_else(wrong)?;
-            all.push(json!({ "key": key, "value": value, "isSecret": false }));
+            all.push(Variable { key: key.into(), value: Some(value.into()), is_secret: false });
         }
         for key in &self.secret {
             let missing = |_| {
@@ -78,8 +79,8 @@ impl Update {
                     "Set it for this command: {key}=... podium deployment update ... --secret {key}"
                 ))
             };
-            let value = std::env::var(key).map_err(missing)?;
-            all.push(json!({ "key": key, "value": value, "isSecret": true }));
+            let value = Some(std::env::var(key).map_err(missing)?);
+            all.push(Variable { key: key.clone(), value, is_secret: true });
         }
         Ok(all)
     }
@@ -90,60 +91,68 @@ pub(super) async fn update(
     session: &Session,
     one: &One,
     change: &Value,
-    set: &[Value],
+    set: &[Variable],
     removed: &[String],
 ) -> Outcome<Edited> {
     let path = one.find(session).await?;
-    let edit = |current: &Value| Ok(changed(current, change, set, removed));
-    session.edit::<api::Get, api::Update>(&path, edit).await
+    let edit = |now: &Deployed| Ok(now.part::<Kept>()?.changed(change, set, removed));
+    session.edit_part::<api::Get, api::Update, _>(&path, edit).await
 }
 
-/// The body of an update that changes some fields, and sets some variables.
-pub(crate) fn update_body(current: &Value, change: &Value, set: &[Value]) -> Value {
-    changed(current, change, set, &[])
+/// What an update takes of a deployment as it is.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Kept {
+    #[serde(rename = "type")]
+    kind: Option<Word<DeploymentType>>,
+    name: String,
+    workspace_id: Option<WorkspaceId>,
+    description: Option<String>,
+    executor: Option<String>,
+    is_cicd_enforced: Option<bool>,
+    is_dag_deploy_enabled: Option<bool>,
+    scheduler_size: Option<String>,
+    is_high_availability: Option<bool>,
+    scheduler: Option<InstanceSpecRequest>,
+    #[serde(skip_serializing)]
+    scheduler_au: Option<u32>,
+    #[serde(skip_serializing)]
+    scheduler_replicas: Option<u32>,
+    #[serde(default)]
+    pub(crate) environment_variables: Vec<Variable>,
 }
 
-/// The body of an update.
-fn changed(current: &Value, change: &Value, set: &[Value], removed: &[String]) -> Value {
-    let mut kept = pick(
-        current,
-        &["type", "name", "workspaceId", "description", "executor", "isCicdEnforced", "isDagDeployEnabled"],
-    );
-    if text(&current["type"]) == "HYBRID" {
-        let scheduler = json!({ "au": current["schedulerAu"], "replicas": current["schedulerReplicas"] });
-        kept.insert("scheduler".into(), scheduler);
-    } else {
-        kept.extend(pick(current, &["schedulerSize", "isHighAvailability"]));
-    }
-    kept.insert("environmentVariables".into(), variables(&current["environmentVariables"], set, removed));
-    merged(kept, change.clone())
-}
-
-/// The variables as they were, with the changes made. A secret without a value keeps the stored one.
-fn variables(current: &Value, set: &[Value], removed: &[String]) -> Value {
-    let is_kept = |variable: &&Value| {
-        let key = text(&variable["key"]);
-        !removed.iter().any(|name| name == key) && !set.iter().any(|new| text(&new["key"]) == key)
-    };
-    let as_request = |variable: &Value| {
-        let mut request = pick(variable, &["key", "isSecret"]);
-        if variable["isSecret"] != json!(true) {
-            request.insert("value".into(), variable["value"].clone());
+impl Kept {
+    /// The body of an update that changes some fields, and sets and removes some variables.
+    pub(crate) fn changed(mut self, change: &Value, set: &[Variable], removed: &[String]) -> Value {
+        if self.kind.as_ref().is_some_and(|kind| kind.is(DeploymentType::Hybrid)) {
+            let (au, replicas) = (self.scheduler_au, self.scheduler_replicas);
+            self.scheduler = Some(InstanceSpecRequest { au, replicas });
+            self.scheduler_size = None;
+            self.is_high_availability = None;
         }
-        Value::Object(request)
-    };
-    let kept = current.as_array().into_iter().flatten().filter(is_kept).map(as_request);
-    kept.chain(set.iter().cloned()).collect()
+        let variables = &mut self.environment_variables;
+        variables.retain(|it| !removed.contains(&it.key) && !set.iter().any(|new| new.key == it.key));
+        // A secret without a value keeps the stored one.
+        variables.iter_mut().filter(|it| it.is_secret).for_each(|it| it.value = None);
+        variables.extend_from_slice(set);
+        merged(object(&self), change.clone())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn changed(now: Value, change: &Value, set: &[Variable], removed: &[String]) -> Value {
+        serde_json::from_value::<Kept>(now).unwrap().changed(change, set, removed)
+    }
+
     #[test]
     fn what_is_not_named_is_sent_back() {
+        let id = "c00000000000000000000000a";
         let current = json!({
-            "id": "x", "type": "STANDARD", "name": "a", "workspaceId": "w", "executor": "CELERY",
+            "id": "x", "type": "STANDARD", "name": "a", "workspaceId": id, "executor": "CELERY",
             "isCicdEnforced": false, "isDagDeployEnabled": true, "schedulerSize": "SMALL",
             "isHighAvailability": false, "status": "HEALTHY",
             "environmentVariables": [
@@ -153,10 +162,10 @@ mod tests {
                 { "key": "D", "value": "4", "isSecret": false },
             ],
         });
-        let set = [json!({ "key": "C", "value": "5", "isSecret": false })];
-        let body = changed(&current, &json!({ "schedulerSize": "LARGE" }), &set, &["D".into()]);
+        let set = [Variable { key: "C".into(), value: Some("5".into()), is_secret: false }];
+        let body = changed(current, &json!({ "schedulerSize": "LARGE" }), &set, &["D".into()]);
         let expected = json!({
-            "type": "STANDARD", "name": "a", "workspaceId": "w", "executor": "CELERY",
+            "type": "STANDARD", "name": "a", "workspaceId": id, "executor": "CELERY",
             "isCicdEnforced": false, "isDagDeployEnabled": true, "schedulerSize": "LARGE",
             "isHighAvailability": false,
             "environmentVariables": [
@@ -170,9 +179,10 @@ mod tests {
 
     #[test]
     fn a_hybrid_one_has_a_scheduler_of_its_own() {
-        let current =
-            json!({ "type": "HYBRID", "schedulerAu": 5, "schedulerReplicas": 2, "schedulerSize": "SMALL" });
-        let body = changed(&current, &json!({}), &[], &[]);
+        let current = json!({
+            "type": "HYBRID", "name": "a", "schedulerAu": 5, "schedulerReplicas": 2, "schedulerSize": "SMALL",
+        });
+        let body = changed(current, &json!({}), &[], &[]);
         assert_eq!(body["scheduler"], json!({ "au": 5, "replicas": 2 }));
         assert_eq!(body.get("schedulerSize"), None);
     }

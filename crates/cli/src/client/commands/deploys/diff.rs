@@ -6,29 +6,24 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
 
+use podium_api::enums::DeployStatus;
 use podium_api::path::OfDeployment;
-use podium_api::{deploy_files, deploys};
-use podium_client::Call;
+use podium_api::{Nothing, deploy_files, deploys};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::archive::File;
-use super::of_deploy;
 use super::report::line;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::output::{View, column};
-use crate::client::session::{Session, text};
+use super::{Deploy, of_deploy};
+use crate::client::ending::Outcome;
+use crate::client::output::View;
+use crate::client::session::Session;
 use dags::Affected;
 
-const VIEW: View = View {
-    name: "deployId",
-    columns: &[
-        column("DEPLOY", "deployId"),
-        column("ADDED", "files.added"),
-        column("CHANGED", "files.changed"),
-        column("REMOVED", "files.removed"),
-    ],
-};
+const VIEW: View = View::plain(
+    "deployId",
+    "DEPLOY deployId, ADDED files.added, CHANGED files.changed, REMOVED files.removed",
+);
 /// How many deploys are looked at for the one that is current.
 const MOST_DEPLOYS: u64 = 1_000;
 /// How long a deploy waits to learn what it changes.
@@ -127,25 +122,17 @@ async fn compare(session: &Session, path: OfDeployment, files: &[File]) -> Outco
 
 /// The files of the newest deploy with DAGs that was put into effect.
 async fn current(session: &Session, path: OfDeployment) -> Outcome<Option<Deployed>> {
-    let is_current = |deploy: &Value| {
-        text(&deploy["status"]) == "DEPLOYED" && !text(&deploy["dagTarballVersion"]).is_empty()
+    let is_current = |deploy: &Deploy| {
+        let has_dags = deploy.dag_tarball_version.as_ref().is_some_and(|version| !version.is_empty());
+        deploy.status.is(DeployStatus::Deployed) && has_dags
     };
-    let mut pages = session.client.pages(Call::to::<deploys::List>(&path), Some(MOST_DEPLOYS));
-    while let Some(page) = pages.next().await? {
-        let Some(deploy) = page.iter().find(|deploy| is_current(deploy)) else { continue };
-        let deploy_id = text(&deploy["id"]).to_owned();
-        let listed = session.get::<deploy_files::List>(&of_deploy(path, &deploy_id)?).await?;
-        let Some(files) = listed["files"].as_array() else {
-            return Err(Failed::because("the server's answer has no files"));
-        };
-        let file = |file: &Value| {
-            let (path, sha256) = (text(&file["path"]).to_owned(), text(&file["sha256"]).to_owned());
-            (path, (file["size"].as_u64().unwrap_or_default(), sha256))
-        };
-        let total = listed["totalCount"].as_u64().unwrap_or_default();
-        return Ok(Some(Deployed { deploy_id, files: files.iter().map(file).collect(), total }));
-    }
-    Ok(None)
+    let most = Some(MOST_DEPLOYS);
+    let found = session.first::<deploys::List, _>(&path, &Nothing, most, 1, is_current).await?;
+    let Some(deploy) = found.first() else { return Ok(None) };
+    let deploy_id = deploy.id.to_string();
+    let listed = session.get::<deploy_files::List>(&of_deploy(path, &deploy_id)?).await?.body()?;
+    let files = listed.files.into_iter().map(|file| (file.path, (file.size, file.sha256))).collect();
+    Ok(Some(Deployed { deploy_id, files, total: listed.total_count }))
 }
 
 /// Compares files with those of a deploy. Links are compared only with files, because deploys do not list them.

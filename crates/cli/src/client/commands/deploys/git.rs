@@ -5,9 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::{Value, json};
-
-use crate::client::fields::given;
+use podium_api::deploys::CreateDeployGitRequest;
+use podium_api::enums::GitProvider;
 
 /// Why there is no commit to name.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ impl std::fmt::Display for NoCommit {
 }
 
 /// The commit of a folder, as the API takes it.
-pub(super) fn describe(folder: &Path) -> Result<Value, NoCommit> {
+pub(super) fn describe(folder: &Path) -> Result<CreateDeployGitRequest, NoCommit> {
     let commit = git(folder, &["rev-parse", "HEAD"]).ok_or(NoCommit::NotInGit)?;
     // Of submodules only the commit counts: their settings are not looked at.
     let status = ["status", "--porcelain", "--ignore-submodules=dirty", "--", "."];
@@ -40,14 +39,20 @@ pub(super) fn describe(folder: &Path) -> Result<Value, NoCommit> {
     let branch = git(folder, &["symbolic-ref", "--short", "HEAD"]);
     let author = git(folder, &["log", "-1", "--format=%an"]);
     let path = git(folder, &["rev-parse", "--show-prefix"]).map(|path| path.trim_end_matches('/').to_owned());
-    Ok(given(json!({
-        "provider": "GENERIC",
-        "commitSha": commit,
-        "remoteUrl": without_password(&remote),
-        "branch": branch,
-        "authorName": author,
-        "path": path.filter(|path| !path.is_empty()),
-    })))
+    Ok(CreateDeployGitRequest {
+        provider: GitProvider::Generic,
+        commit_sha: commit,
+        account: None,
+        repo: None,
+        branch,
+        path: path.filter(|path| !path.is_empty()),
+        remote_url: Some(without_password(&remote)),
+        commit_url: None,
+        before_commit_sha: None,
+        author_name: author,
+        author_username: None,
+        author_url: None,
+    })
 }
 
 /// Settings of a repository that make git run a program while it is read, and what turns each off.
@@ -114,20 +119,20 @@ mod tests {
     fn a_clean_work_tree_names_its_commit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        assert_eq!(describe(path), Err(NoCommit::NotInGit));
+        assert_eq!(describe(path).err(), Some(NoCommit::NotInGit));
         std::fs::create_dir(path.join("project")).unwrap();
         std::fs::write(path.join("project/a.py"), "").unwrap();
         for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "First"]] {
             run(path, arguments);
         }
-        assert_eq!(describe(path), Err(NoCommit::NoRemote));
+        assert_eq!(describe(path).err(), Some(NoCommit::NoRemote));
         run(path, &["remote", "add", "origin", "https://ci:secret@git.example.com/a/b.git"]);
         let found = describe(&path.join("project")).unwrap();
-        assert_eq!(found["remoteUrl"], "https://git.example.com/a/b.git");
-        assert_eq!((&found["branch"], &found["path"]), (&json!("main"), &json!("project")));
-        assert_eq!((&found["authorName"], found["commitSha"].as_str().unwrap().len()), (&json!("Ada"), 40));
+        assert_eq!(found.remote_url.as_deref(), Some("https://git.example.com/a/b.git"));
+        assert_eq!((found.branch.as_deref(), found.path.as_deref()), (Some("main"), Some("project")));
+        assert_eq!((found.author_name.as_deref(), found.commit_sha.len()), (Some("Ada"), 40));
         std::fs::write(path.join("project/b.py"), "").unwrap();
-        assert_eq!(describe(path), Err(NoCommit::Changed));
+        assert_eq!(describe(path).err(), Some(NoCommit::Changed));
     }
 
     #[test]
@@ -155,7 +160,8 @@ mod tests {
         std::fs::File::open(path.join("a.py"))
             .and_then(|file| file.set_modified(std::time::SystemTime::UNIX_EPOCH))
             .unwrap();
-        assert_eq!(describe(path).unwrap()["remoteUrl"], "https://git.example.com/a/b.git");
+        let found = describe(path).unwrap();
+        assert_eq!(found.remote_url.as_deref(), Some("https://git.example.com/a/b.git"));
         assert!(!trace.exists(), "a program of the folder was run");
     }
 

@@ -6,16 +6,19 @@ use std::sync::Arc;
 
 use clap::Args;
 use indicatif::ProgressBar;
+use podium_api::enums::{DeployType, DeploymentStatus, ErrorCode};
 use podium_api::path::OfDeployment;
+use podium_api::union::OneOf;
 use podium_api::{deployments, deploys as api};
-use serde_json::{Value, json};
 
-use super::{Which, archive, diff, follow, git, is_folder, of_deploy, unable};
+use super::{Deploy, Which, archive, diff, follow, git, is_folder, of_deploy, unable};
+use crate::client::answer::Answer;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::fields::{given, merged};
+use crate::client::follow::Now;
+use crate::client::names::Called;
 use crate::client::progress::moving;
 use crate::client::project::{FILE, Project, settings};
-use crate::client::session::{Session, Setup, text};
+use crate::client::session::{Session, Setup};
 use crate::terminal;
 use crate::typed;
 
@@ -87,11 +90,13 @@ impl New {
             session.agree(&format!("Replace every file of the only deployment with those in {folder}?"))?;
         }
         let runtime = Project::read(&self.folder)?.apply(&session, &self.folder, &path).await?;
-        let described = json!({
-            "description": self.description, "git": git, "platformRuntimeVersion": runtime,
-        });
-        let modes = Modes { strict: self.is_strict(), wake: self.wake };
-        let finalized = hand_over(&session, path, &files, described, modes).await?;
+        let new = api::CreateDeployRequest {
+            description: self.description.clone(),
+            git,
+            wake: self.wake.then_some(true),
+            ..new_deploy(runtime)
+        };
+        let finalized = hand_over(&session, path, &files, &new, self.is_strict()).await?;
         follow(&session, path, &finalized).await
     }
 
@@ -108,9 +113,9 @@ impl New {
     /// Shows what would change, and stops.
     async fn plan(&self, session: &Session, files: &[archive::File]) -> Outcome {
         let path = self.deployment(session).await?;
-        let deployment = session.get::<deployments::Get>(&path).await?;
-        if text(&deployment["status"]) == "HIBERNATING" && !self.wake {
-            let message = format!("{} hibernates, and would refuse the deploy", text(&deployment["name"]));
+        let now: Now = session.get::<deployments::Get>(&path).await?.part()?;
+        if now.status.is(DeploymentStatus::Hibernating) && !self.wake {
+            let message = format!("{} hibernates, and would refuse the deploy", now.name);
             return Err(Failed::because(message).hint(how_to_wake()));
         }
         let settings = Project::read(&self.folder)?.planned(session, &self.folder, &path).await?;
@@ -131,7 +136,7 @@ impl New {
         let project = Project::read(&self.folder)?;
         let Some(name) = self.which.deployment.clone().or(project.deployment.clone()) else { return found };
         if !self.create {
-            return found.map_err(|failed| match failed.reason().starts_with("there is no deployment") {
+            return found.map_err(|failed| match failed.is_missing("deployment") {
                 true => {
                     let again = typed::again_with("--create");
                     failed.or_hint(&format!("To create it: {again}. Its name is in {FILE}."))
@@ -141,13 +146,12 @@ impl New {
         }
         let workspace = self.which.flags.workspace.clone().or(project.workspace.clone());
         let workspace_id = session.chosen_workspace(workspace.as_deref()).await?;
-        let settings = project.creation(session, &self.folder, Some(&workspace_id)).await?;
-        let body = merged(settings, json!({ "name": name, "workspaceId": workspace_id }));
+        let body = project.creation(session, &self.folder, &name, workspace_id).await?;
         let path = session.in_organization().await?;
-        match session.post::<deployments::Create>(&path, &body).await {
+        match session.post::<deployments::Create>(&path, &OneOf(body)).await {
             Ok(made) => {
                 eprintln!("Created deployment {name}.");
-                session.deployment(text(&made["id"]), None).await
+                session.deployment(made.part::<Called>()?.id.as_str(), None).await
             }
             // Somebody else has created it meanwhile.
             Err(failed) if failed.exit == Exit::Conflict => self.which.find(session, &self.folder).await,
@@ -164,9 +168,8 @@ pub(crate) async fn send(
     runtime: Option<String>,
 ) -> Outcome<String> {
     let files = archive::files(folder)?;
-    let described = json!({ "platformRuntimeVersion": runtime });
-    let finalized = hand_over(session, path, &files, described, Modes::default()).await?;
-    Ok(text(&finalized["id"]).to_owned())
+    let finalized = hand_over(session, path, &files, &new_deploy(runtime), false).await?;
+    Ok(finalized.part::<Deploy>()?.id.to_string())
 }
 
 /// What to do about a deployment that hibernates.
@@ -174,13 +177,17 @@ fn how_to_wake() -> String {
     format!("To wake it for this deploy: {}", typed::again_with("--wake"))
 }
 
-/// How a deploy is made.
-#[derive(Clone, Copy, Default)]
-struct Modes {
-    /// Whether it fails if a file cannot be imported.
-    strict: bool,
-    /// Whether it wakes a hibernating deployment.
-    wake: bool,
+/// A deploy of code; another runtime counts as an image.
+fn new_deploy(runtime: Option<String>) -> api::CreateDeployRequest {
+    api::CreateDeployRequest {
+        kind: if runtime.is_some() { DeployType::ImageAndDag } else { DeployType::DagOnly },
+        description: None,
+        bundle_type: None,
+        bundle_mount_path: None,
+        platform_runtime_version: runtime,
+        git: None,
+        wake: None,
+    }
 }
 
 /// Packs files, uploads them and finalizes the deploy.
@@ -188,32 +195,25 @@ async fn hand_over(
     session: &Session,
     path: OfDeployment,
     files: &[archive::File],
-    described: Value,
-    modes: Modes,
-) -> Outcome<Value> {
+    new: &api::CreateDeployRequest,
+    strict: bool,
+) -> Outcome<Answer<api::Deploy>> {
     let mut packed = tempfile::NamedTempFile::new()?;
     archive::pack(files, packed.as_file_mut())?;
     let size = packed.as_file().metadata()?.len();
     eprintln!("Packed {}, {size} bytes.", podium_api::counted(files.len() as u64, "file"));
-    let mut body = given(described);
-    // Another runtime counts as an image.
-    let moves = body.get("platformRuntimeVersion").is_some();
-    body["type"] = if moves { "IMAGE_AND_DAG" } else { "DAG_ONLY" }.into();
-    if modes.wake {
-        body["wake"] = true.into();
-    }
-    let deploy = session.post::<api::Create>(&path, &body).await.map_err(|failed| {
-        match failed.reason().contains("hibernat") {
-            true => failed.hint(how_to_wake()),
-            false => failed,
-        }
+    let deploy = session.post::<api::Create>(&path, new).await.map_err(|failed| match failed.code() {
+        Some(ErrorCode::Hibernating) => failed.hint(how_to_wake()),
+        _ => failed,
     })?;
-    let version = upload(session, text(&deploy["dagsUploadUrl"]), packed.path(), size).await?;
-    let of = of_deploy(path, text(&deploy["id"]))?;
-    let strict = modes.strict.then_some(true);
-    session
-        .post::<api::Finalize>(&of, &given(json!({ "dagTarballVersion": version, "strict": strict })))
-        .await
+    let deploy: Deploy = deploy.part()?;
+    let url = deploy.dags_upload_url.unwrap_or_default();
+    let body = api::FinalizeDeployRequest {
+        dag_tarball_version: Some(upload(session, &url, packed.path(), size).await?),
+        bundle_tarball_version: None,
+        strict: strict.then_some(true),
+    };
+    session.post::<api::Finalize>(&of_deploy(path, deploy.id.as_str())?, &body).await
 }
 
 /// Uploads an archive and shows how far it is.

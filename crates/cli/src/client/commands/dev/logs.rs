@@ -7,51 +7,36 @@ use podium_api::deployment_logs as api;
 use podium_api::enums::LogSource;
 use podium_api::path::OfDeployment;
 use podium_client::Call;
-use serde_json::{Value, json};
 
-use crate::client::commands::deployment_logs::line_of;
-use crate::client::ending::{Exit, Failed, Outcome};
+use crate::client::answer::read;
+use crate::client::commands::deployment_logs::Line;
+use crate::client::ending::Outcome;
 use crate::client::output::is_styled;
-use crate::client::progress::{beside, pause};
-use crate::client::session::{Session, text};
+use crate::client::progress::beside;
+use crate::client::session::Session;
+use crate::client::streams::Stream;
 
 /// How often a broken stream is opened again before it is given up.
 const MOST_CUTS: usize = 30;
 
 /// Shows lines as they are written; a broken stream goes on where it broke.
 pub(super) async fn show(session: &Session, path: &OfDeployment, is_everything: bool) -> Outcome {
-    let (is_styled, mut last, mut cuts) = (is_styled(), None, 0);
-    let params = json!({ "sources": LogSource::ALL });
+    let query = api::FollowDeploymentLogs { sources: LogSource::ALL.to_vec(), ..Default::default() };
+    let call = Call::to::<api::Follow>(path).query_params(&query)?;
+    let (is_styled, mut stream) = (is_styled(), Stream::new(session, call, MOST_CUTS));
     loop {
-        let call = Call::to::<api::Follow>(path).query_params(&params)?.after_event(last.clone());
-        match session.client.events(&call).await {
-            Ok(mut stream) => {
-                while let Ok(Some(event)) = stream.next().await {
-                    cuts = 0;
-                    last = event.id.or(last);
-                    let line = serde_json::from_str::<Value>(&event.data).unwrap_or_default();
-                    if is_everything || is_of_interest(text(&line["source"]), text(&line["raw"])) {
-                        beside(|| writeln!(std::io::stdout(), "{}", line_of(&line, is_styled)))?;
-                    }
-                }
-            }
-            Err(error) => {
-                let failed = Failed::from(error);
-                if failed.exit != Exit::Unreachable || cuts >= MOST_CUTS {
-                    return Err(failed);
-                }
-            }
+        let line: Line = read(&stream.next().await?)?;
+        if is_everything || is_of_interest(line.source.known(), &line.raw) {
+            beside(|| writeln!(std::io::stdout(), "{}", line.shown(is_styled)))?;
         }
-        pause(cuts).await;
-        cuts += 1;
     }
 }
 
 /// Whether a line is shown to whoever writes DAGs: what tasks say, and what is not well.
-fn is_of_interest(source: &str, raw: &str) -> bool {
+fn is_of_interest(source: Option<&LogSource>, raw: &str) -> bool {
     let (level, rest) = raw.split_once(' ').unwrap_or((raw, ""));
     match source {
-        "worker" => !rest.starts_with("::group::") && !rest.starts_with("::endgroup::"),
+        Some(LogSource::Worker) => !rest.starts_with("::group::") && !rest.starts_with("::endgroup::"),
         _ => !matches!(level, "INFO" | "DEBUG"),
     }
 }
@@ -74,7 +59,7 @@ mod tests {
             ("triggerer", "Traceback (most recent call last):", true),
         ];
         for (source, raw, expected) in table {
-            assert_eq!(is_of_interest(source, raw), expected, "{source} {raw}");
+            assert_eq!(is_of_interest(source.parse().ok().as_ref(), raw), expected, "{source} {raw}");
         }
     }
 }

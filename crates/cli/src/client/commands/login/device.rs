@@ -2,24 +2,36 @@
 
 use std::time::{Duration, Instant};
 
+use podium_api::Nothing;
+use podium_api::auth::Session;
 use podium_api::device_sign_ins::{self as api, StartedDeviceSignIn};
+use podium_api::enums::DeviceSignInStatus;
+use podium_api::enums::ErrorCode::{self, Internal, TooManyRequests, Unavailable};
 use podium_client::{Call, Client, Error};
-use serde_json::{Value, json};
+use serde::Deserialize;
 
+use crate::client::answer::Word;
 use crate::client::browser;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::session::text;
 
 /// How long is waited, whatever the server says.
 const LONGEST: Duration = Duration::from_mins(15);
 
+/// How far the sign-in has come.
+#[derive(Deserialize)]
+struct Progress {
+    status: Word<DeviceSignInStatus>,
+    session: Option<Session>,
+}
+
 /// Signs in with a browser, here or elsewhere; none if the server does not do that.
 pub(super) async fn session_token(client: &Client, opens_browser: bool) -> Outcome<Option<String>> {
-    let body = json!({ "clientName": machine() });
-    let started = client.send::<StartedDeviceSignIn>(Call::to::<api::Start>(&()).body(&body)?).await;
-    let started = match started {
+    let body = api::StartDeviceSignInRequest { client_name: Some(machine()) };
+    let started = match client.call::<api::Start>(&(), &Nothing, &body).await {
         Ok(started) => started.body,
-        Err(error) if matches!(error.status(), Some(403 | 404)) => return Ok(None),
+        Err(error) if matches!(error.code(), Some(ErrorCode::Forbidden | ErrorCode::NotFound)) => {
+            return Ok(None);
+        }
         Err(error) => return Err(error.into()),
     };
     let (url, code) = (one_line(&started.verification_url), one_line(&started.user_code));
@@ -39,21 +51,21 @@ async fn wait(client: &Client, started: &StartedDeviceSignIn) -> Outcome<String>
     let pause = Duration::from_secs(started.interval_seconds.clamp(1, 60).into());
     let expired =
         || Failed::new(Exit::Refused, "nobody approved the sign-in in time").hint("Run podium login again.");
-    let body = json!({ "deviceCode": started.device_code });
+    let body = api::FinishDeviceSignInRequest { device_code: started.device_code.clone() };
     while Instant::now() < deadline {
         tokio::time::sleep(pause).await;
-        let asked = client.send::<Value>(Call::to::<api::Finish>(&()).body(&body)?).await;
+        let asked = client.send::<Progress>(Call::to::<api::Finish>(&()).body(&body)?).await;
         let progress = match asked {
             Ok(progress) => progress.body,
-            Err(error) if error.status() == Some(404) => return Err(expired()),
+            Err(error) if error.code() == Some(ErrorCode::NotFound) => return Err(expired()),
             Err(Error::Unreachable { .. }) => continue,
-            Err(error) if matches!(error.status(), Some(429 | 500..=504)) => continue,
+            Err(error) if matches!(error.code(), Some(TooManyRequests | Internal | Unavailable)) => continue,
             Err(error) => return Err(error.into()),
         };
         // A newer server may know more words: whatever is neither is not decided yet.
-        match (text(&progress["status"]), progress["session"]["token"].as_str()) {
-            ("APPROVED", Some(token)) => return Ok(token.to_owned()),
-            ("DENIED", _) => {
+        match (progress.status.known(), progress.session) {
+            (Some(DeviceSignInStatus::Approved), Some(session)) => return Ok(session.token),
+            (Some(DeviceSignInStatus::Denied), _) => {
                 return Err(
                     Failed::new(Exit::Refused, "the sign-in was denied").hint("To try again: podium login")
                 );

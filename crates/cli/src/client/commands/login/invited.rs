@@ -2,12 +2,10 @@
 
 use std::io::IsTerminal as _;
 
-use podium_api::auth as api;
-use podium_client::{Call, Client};
-use serde_json::{Value, json};
+use podium_api::{Nothing, auth as api};
+use podium_client::Client;
 
 use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::session::text;
 use crate::terminal;
 
 /// What an invite's link is made of.
@@ -66,9 +64,10 @@ impl Link {
                 "Without a terminal, standard input holds the link, your name and a new password, a line each.",
             ));
         }
-        let body = json!({ "token": self.secret, "fullName": full_name, "password": password });
-        match client.send::<Value>(Call::to::<api::AcceptInvite>(&()).body(&body)?).await {
-            Ok(accepted) => Ok(text(&accepted.body["session"]["token"]).to_owned()),
+        let (full_name, password) = (Some(full_name), Some(password));
+        let body = api::AcceptInviteRequest { token: self.secret.clone(), full_name, password };
+        match client.call::<api::AcceptInvite>(&(), &Nothing, &body).await {
+            Ok(accepted) => Ok(accepted.body.session.map(|session| session.token).unwrap_or_default()),
             Err(error) => {
                 let failed = Failed::from(error);
                 Err(match failed.exit {

@@ -3,14 +3,19 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::Args;
-use podium_api::path::{OfDeployment, OfToken, OfWorkspace};
-use podium_api::{OrganizationId, TokenId, deployments, tokens, users, workspaces};
+use podium_api::enums::{ErrorCode, TokenEntity};
+use podium_api::path::{OfDeployment, OfToken, OfWorkspace, PathParams as _};
+use podium_api::{Id, OrganizationId, TokenId, TypedId as _, deployments, tokens, users, workspaces};
 use podium_client::{Call, Client};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::client::answer::{Word, read};
 use crate::client::ending::{Outcome, one_line};
-use crate::client::output::{Output, View, column};
-use crate::client::session::{Session, Setup, text};
+use crate::client::fields::merged;
+use crate::client::names::Called;
+use crate::client::output::{Output, View};
+use crate::client::session::{Session, Setup};
 
 /// Show the user or token that you are signed in as, and where.
 #[derive(Args)]
@@ -23,29 +28,16 @@ pub(crate) struct Whoami {
     setup: Setup,
 }
 
-const VIEW: View = View {
-    name: "username",
-    columns: &[
-        column("USER", "username"),
-        column("NAME", "fullName"),
-        column("STATUS", "status"),
-        column("ORGANIZATION", "organizationId"),
-        column("ID", "id"),
-    ],
-};
+const VIEW: View = View::plain(
+    "username",
+    "USER username, NAME fullName, STATUS status, ORGANIZATION organizationId, ID id",
+);
 
 /// What is shown of an API token.
-const TOKEN: View = View {
-    name: "name",
-    columns: &[
-        column("TOKEN", "name"),
-        column("SCOPE", "scope"),
-        column("ROLES", "roles"),
-        column("EXPIRES", "endAt"),
-        column("ORGANIZATION", "organizationId"),
-        column("ID", "id"),
-    ],
-};
+const TOKEN: View = View::plain(
+    "name",
+    "TOKEN name, SCOPE scope, ROLES roles, EXPIRES endAt, ORGANIZATION organizationId, ID id",
+);
 
 /// Who a caller is that is no user, where nothing else is known.
 pub(super) const API_TOKEN: &str = "an API token";
@@ -55,55 +47,64 @@ impl Whoami {
         let session = self.setup.open()?;
         let user = match session.get::<users::GetSelf>(&()).await {
             // An API token is no user.
-            Err(failed) if failed.status() == Some(403) => return show_token(&session).await,
+            Err(failed) if failed.code() == Some(ErrorCode::Forbidden) => return show_token(&session).await,
             found => found?,
         };
         if let Some(socket) = session.client.socket() {
             eprintln!("You are the operator of this server, through {}.", socket.display());
         }
-        session.show(&user, &VIEW)
+        session.show(&user.raw, &VIEW)
     }
 }
 
 /// Shows the API token that the session calls with: its name, what it belongs to, and its roles.
 async fn show_token(session: &Session) -> Outcome {
     let organization_id = session.organization().await?;
-    let Some(mut token) = own_token(&session.client, organization_id).await? else {
+    let Some(token) = own_token(&session.client, organization_id).await? else {
         return session.show(&json!({ "username": API_TOKEN, "organizationId": organization_id }), &VIEW);
     };
-    token["organizationId"] = json!(organization_id);
+    let mut more = json!({ "organizationId": organization_id });
     if matches!(session.format.output(), Output::Table | Output::Wide) {
         let mut roles = Vec::new();
-        for role in token["roles"].as_array().into_iter().flatten() {
+        for role in read::<Token>(&token)?.roles {
             roles.push(described(session, organization_id, role).await);
         }
-        token["roles"] = roles.join(", ").into();
+        more = merged(more, json!({ "roles": roles.join(", ") }));
     }
-    session.show(&token, &TOKEN)
+    session.show(&merged(token, more), &TOKEN)
+}
+
+/// The roles of a token.
+#[derive(Deserialize)]
+struct Token {
+    #[serde(default)]
+    roles: Vec<Role>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Role {
+    role: String,
+    entity_type: Word<TokenEntity>,
+    entity_id: String,
 }
 
 /// A role and what it is held on, by name where the token may read that.
-async fn described(session: &Session, organization_id: OrganizationId, role: &Value) -> String {
-    let (name, id) = (text(&role["role"]), text(&role["entityId"]));
-    let found = match text(&role["entityType"]) {
-        "WORKSPACE" => match id.parse() {
-            Ok(workspace_id) => {
-                session.get::<workspaces::Get>(&OfWorkspace { organization_id, workspace_id }).await.ok()
-            }
-            Err(_) => None,
-        },
-        "DEPLOYMENT" => match id.parse() {
-            Ok(deployment_id) => {
-                session.get::<deployments::Get>(&OfDeployment { organization_id, deployment_id }).await.ok()
-            }
-            Err(_) => None,
-        },
-        "ORGANIZATION" => return name.to_owned(),
+async fn described(session: &Session, organization_id: OrganizationId, held: Role) -> String {
+    let Role { role, entity_type, entity_id } = held;
+    let id = entity_id.parse::<Id>().ok().map(|id| [organization_id.raw(), id]);
+    let found: Option<Called> = match (entity_type.known(), id) {
+        (Some(TokenEntity::Organization), _) => return role,
+        (Some(TokenEntity::Workspace), Some(ids)) => {
+            session.get::<workspaces::Get>(&OfWorkspace::from_ids(&ids)).await.and_then(|it| it.part()).ok()
+        }
+        (Some(TokenEntity::Deployment), Some(ids)) => {
+            session.get::<deployments::Get>(&OfDeployment::from_ids(&ids)).await.and_then(|it| it.part()).ok()
+        }
         _ => None,
     };
-    let kind = text(&role["entityType"]).to_lowercase();
-    let on = found.as_ref().map_or(id, |found| text(&found["name"]));
-    one_line(&format!("{name} on {kind} {on}"))
+    let on = found.map_or(entity_id, |found| found.name);
+    one_line(&format!("{role} on {} {on}", entity_type.to_string().to_lowercase()))
 }
 
 /// The API token that a client calls with; none if the server does not let it read itself.
@@ -112,16 +113,22 @@ pub(super) async fn own_token(client: &Client, organization_id: OrganizationId) 
     let path = OfToken { organization_id, token_id };
     match client.send::<Value>(Call::to::<tokens::Get>(&path)).await {
         Ok(token) => Ok(Some(token.body)),
-        Err(error) if matches!(error.status(), Some(403 | 404)) => Ok(None),
+        Err(error) if matches!(error.code(), Some(ErrorCode::Forbidden | ErrorCode::NotFound)) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Claims {
+    api_token_id: TokenId,
 }
 
 /// The id that a token says it has. Only the server can tell whether that is so.
 fn id_in(token: &str) -> Option<TokenId> {
     let claims = token.split('.').nth(1)?;
-    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
-    text(&claims["apiTokenId"]).parse().ok()
+    let claims: Claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
+    Some(claims.api_token_id)
 }
 
 #[cfg(test)]

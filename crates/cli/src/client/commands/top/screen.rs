@@ -136,8 +136,9 @@ mod tests {
     use ratatui::backend::TestBackend;
     use serde_json::json;
 
-    use super::super::state::Key;
+    use super::super::state::{Key, Processes, UnderWay};
     use super::*;
+    use crate::client::answer::read;
 
     fn drawn(top: &Top, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -155,17 +156,18 @@ mod tests {
                 "statusReason": reason, "platformRuntimeVersion": "3.0-1",
             })
         };
-        let operation = json!({ "kind": "DEPLOY", "state": "RUNNING", "target": { "id": "c-hourly" } });
-        let processes = [json!({ "deploymentId": "c-nightly", "memoryBytes": 1_572_864 })];
+        let operations = json!([{ "kind": "DEPLOY", "state": "RUNNING", "target": { "id": "c-hourly" } }]);
+        let operations: Vec<UnderWay> = read(&operations).unwrap();
+        let processes = json!([{ "deploymentId": "c-nightly", "memoryBytes": 1_572_864 }]);
+        let processes: Vec<Processes> = read(&processes).unwrap();
         let rows = [
             deployment("nightly", "HEALTHY", ""),
             deployment("hourly", "DEPLOYING", ""),
             deployment("daily", "UNHEALTHY", "No space left"),
         ];
         let mut top = Top::default();
-        top.refresh(
-            rows.iter().map(|row| Row::of(row, std::slice::from_ref(&operation), &processes)).collect(),
-        );
+        let row = |row: &_| Row::of(read(row).unwrap(), &operations, &processes);
+        top.refresh(rows.iter().map(row).collect());
         top
     }
 
@@ -189,10 +191,11 @@ mod tests {
     #[test]
     fn problems_and_trouble_have_lines_of_their_own() {
         let mut top = top();
-        top.note(&json!({
+        let event = json!({
             "time": "12:00", "type": "podium.deployment.unhealthy",
             "data": { "resource": { "name": "daily" }, "statusReason": "No space left" },
-        }));
+        });
+        top.note(&read(&event).unwrap());
         top.trouble = Some("the server cannot be reached".into());
         let lines = drawn(&top, 90, 9);
         assert_eq!(

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use podium_api::enums::EventType;
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::client::commands::deployments::size;
+use crate::client::commands::events::Happened;
 use crate::client::ending::one_line;
-use crate::client::session::text;
 
 /// How many recent problems are kept.
 const MOST_PROBLEMS: usize = 50;
@@ -27,6 +27,42 @@ pub(super) struct Row {
     pub(super) memory: String,
     /// What is being done to it.
     pub(super) operation: String,
+}
+
+/// What is read of a deployment; words of a newer server are shown as they are.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Seen {
+    id: String,
+    name: String,
+    #[serde(default)]
+    workspace_name: String,
+    status: String,
+    #[serde(default)]
+    status_reason: String,
+    #[serde(default)]
+    platform_runtime_version: String,
+}
+
+/// What is read of an operation.
+#[derive(Debug, Deserialize)]
+pub(super) struct UnderWay {
+    kind: String,
+    state: String,
+    target: Target,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    id: String,
+}
+
+/// What is read of the processes of a deployment.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Processes {
+    deployment_id: String,
+    memory_bytes: Option<u64>,
 }
 
 /// Something that went wrong.
@@ -85,25 +121,21 @@ pub(super) struct Top {
 }
 
 impl Row {
-    pub(super) fn of(deployment: &Value, operations: &[Value], processes: &[Value]) -> Self {
-        let field = |name: &str| one_line(text(&deployment[name]));
-        let id = field("id");
-        let is_of = |operation: &&Value| text(&operation["target"]["id"]) == id;
-        let operation = operations.iter().find(is_of).map(|operation| {
-            let words = format!("{} {}", text(&operation["kind"]), text(&operation["state"]));
-            one_line(&words.to_lowercase().replace('_', " "))
+    pub(super) fn of(seen: Seen, operations: &[UnderWay], processes: &[Processes]) -> Self {
+        let operation = operations.iter().find(|operation| operation.target.id == seen.id);
+        let operation = operation.map(|UnderWay { kind, state, .. }| {
+            one_line(&format!("{kind} {state}").to_lowercase().replace('_', " "))
         });
-        let is_of = |processes: &&Value| text(&processes["deploymentId"]) == id;
-        let memory = processes.iter().find(is_of).and_then(|processes| processes["memoryBytes"].as_u64());
+        let memory = processes.iter().find(|processes| processes.deployment_id == seen.id);
         Self {
-            name: field("name"),
-            workspace: field("workspaceName"),
-            status: field("status"),
-            reason: field("statusReason"),
-            runtime: field("platformRuntimeVersion"),
-            memory: memory.map(size).unwrap_or_default(),
+            name: one_line(&seen.name),
+            workspace: one_line(&seen.workspace_name),
+            status: one_line(&seen.status),
+            reason: one_line(&seen.status_reason),
+            runtime: one_line(&seen.platform_runtime_version),
+            memory: memory.and_then(|processes| processes.memory_bytes).map(size).unwrap_or_default(),
             operation: operation.unwrap_or_default(),
-            id,
+            id: one_line(&seen.id),
         }
     }
 
@@ -124,41 +156,39 @@ impl Top {
     }
 
     /// Counts an event, if it says that a DAG run has ended.
-    pub(super) fn count(&mut self, event: &Value) {
-        let kind = text(&event["type"]);
-        let has_failed = kind == EventType::DagRunFailed.as_str();
-        if has_failed || kind == EventType::DagRunSucceeded.as_str() {
-            let id = text(&event["data"]["deploymentId"]).to_owned();
-            let (succeeded, failed) = self.runs.entry(id).or_default();
+    pub(super) fn count(&mut self, event: &Happened) {
+        let has_failed = event.kind.is(EventType::DagRunFailed);
+        if has_failed || event.kind.is(EventType::DagRunSucceeded) {
+            let (succeeded, failed) = self.runs.entry(event.data.deployment_id.clone()).or_default();
             *(if has_failed { failed } else { succeeded }) += 1;
         }
     }
 
     /// Notes an event, if it says that something went wrong or that a DAG run has ended.
-    pub(super) fn note(&mut self, event: &Value) {
-        let (kind, data) = (text(&event["type"]), &event["data"]);
-        let has_failed = kind == EventType::DagRunFailed.as_str();
+    pub(super) fn note(&mut self, event: &Happened) {
         self.count(event);
-        let is_problem =
-            [EventType::DeploymentUnhealthy, EventType::OperationFailed, EventType::DeployFailed]
-                .iter()
-                .any(|problem| problem.as_str() == kind);
-        if !is_problem && !has_failed {
-            return;
-        }
-        let what = match text(&data["statusReason"]) {
-            "" if has_failed => format!("run of {} failed", text(&data["dagRun"]["dagId"])),
-            "" => {
-                kind.rsplit('.').take(2).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join(" ")
-            }
-            reason => reason.to_owned(),
+        let (kind, data) = (&event.kind, &event.data);
+        let what = match (data.status_reason.as_str(), kind.known(), &data.dag_run) {
+            ("", Some(EventType::DagRunFailed), Some(run)) => format!("run of {} failed", run.dag_id),
+            ("", ..) => kind.to_string().split('.').skip(1).collect::<Vec<_>>().join(" "),
+            (reason, ..) => reason.to_owned(),
         };
-        self.problems.push_front(Problem {
-            time: one_line(text(&event["time"])),
-            name: one_line(text(&data["resource"]["name"])),
-            what: one_line(&what),
-        });
-        self.problems.truncate(MOST_PROBLEMS);
+        let is_problem = matches!(
+            kind.known(),
+            Some(
+                EventType::DagRunFailed
+                    | EventType::DeploymentUnhealthy
+                    | EventType::OperationFailed
+                    | EventType::DeployFailed
+            )
+        );
+        if is_problem {
+            let name = data.resource.name.as_deref().unwrap_or_default();
+            let problem =
+                Problem { time: one_line(&event.time), name: one_line(name), what: one_line(&what) };
+            self.problems.push_front(problem);
+            self.problems.truncate(MOST_PROBLEMS);
+        }
     }
 
     /// How the DAG runs of a deployment ended.
@@ -230,15 +260,21 @@ impl Top {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::client::answer::read;
+
+    fn row(deployment: Value, operations: Value, processes: Value) -> Row {
+        let operations: Vec<UnderWay> = read(&operations).unwrap();
+        Row::of(read(&deployment).unwrap(), &operations, &read::<Vec<_>>(&processes).unwrap())
+    }
 
     pub(crate) fn rows(names: &[&str]) -> Vec<Row> {
-        let row = |name: &&str| {
-            Row::of(&json!({ "id": format!("c-{name}"), "name": name, "status": "HEALTHY" }), &[], &[])
+        let one = |name: &&str| {
+            row(json!({ "id": format!("c-{name}"), "name": name, "status": "HEALTHY" }), json!([]), json!([]))
         };
-        names.iter().map(row).collect()
+        names.iter().map(one).collect()
     }
 
     fn selected(top: &Top) -> &str {
@@ -290,7 +326,10 @@ mod tests {
     #[test]
     fn problems_are_kept_and_nothing_else() {
         let mut top = Top::default();
-        let event = |kind: &str, reason: &str| json!({ "time": "t", "type": kind, "data": { "resource": { "name": "nightly" }, "statusReason": reason } });
+        let event = |kind: &str, reason: &str| {
+            let data = json!({ "resource": { "name": "nightly" }, "statusReason": reason });
+            read::<Happened>(&json!({ "time": "t", "type": kind, "data": data })).unwrap()
+        };
         top.note(&event("podium.deployment.healthy", ""));
         top.note(&event("podium.deployment.unhealthy", "Out of\ndisk\u{1b}[2J"));
         top.note(&event("podium.operation.failed", ""));
@@ -304,10 +343,10 @@ mod tests {
     fn runs_are_counted_and_those_that_fail_are_problems() {
         let mut top = Top::default();
         let event = |kind: &str| {
-            json!({
-                "time": "t", "type": kind,
-                "data": { "deploymentId": "c1", "resource": { "name": "nightly" }, "dagRun": { "dagId": "sales" } },
-            })
+            let data = json!({
+                "deploymentId": "c1", "resource": { "name": "nightly" }, "dagRun": { "dagId": "sales" },
+            });
+            read::<Happened>(&json!({ "time": "t", "type": kind, "data": data })).unwrap()
         };
         top.note(&event("podium.dag_run.succeeded"));
         assert_eq!((top.runs("c1").as_str(), top.runs("c2").as_str(), top.problems.len()), ("1 ok", "", 0));
@@ -322,13 +361,14 @@ mod tests {
     fn a_row_names_the_operation_that_is_under_way() {
         let deployment =
             json!({ "id": "c1", "name": "n", "status": "DEPLOYING", "platformRuntimeVersion": "3.0-1" });
-        let operations = [
-            json!({ "kind": "DEPLOY", "state": "RUNNING", "target": { "id": "c2" } }),
-            json!({ "kind": "UPDATE_DEPLOYMENT", "state": "PENDING", "target": { "id": "c1" } }),
-        ];
-        assert_eq!(Row::of(&deployment, &operations, &[]).operation, "update deployment pending");
-        let processes = [json!({ "deploymentId": "c1", "processes": [], "memoryBytes": 1_572_864 })];
-        let row = Row::of(&deployment, &[], &processes);
+        let operations = json!([
+            { "kind": "DEPLOY", "state": "RUNNING", "target": { "id": "c2" } },
+            { "kind": "UPDATE_DEPLOYMENT", "state": "PENDING", "target": { "id": "c1" } },
+        ]);
+        let under_way = row(deployment.clone(), operations, json!([]));
+        assert_eq!(under_way.operation, "update deployment pending");
+        let processes = json!([{ "deploymentId": "c1", "processes": [], "memoryBytes": 1_572_864 }]);
+        let row = row(deployment, json!([]), processes);
         assert_eq!((row.operation.as_str(), row.memory.as_str()), ("", "1.50 MiB"));
     }
 }

@@ -1,18 +1,11 @@
 //! Deployments.
 
-use serde_json::{Value, json};
-
-use super::fields;
-use crate::client::commands::deployments::update_body;
-use crate::client::declared::files::Entry;
-use crate::client::declared::keys::{Fields, Kind};
-use crate::client::declared::planner::{Difference, Planner, Standing};
+use super::{
+    Difference, Entry, Failed, Fields, Kind, Names, Outcome, Planner, Standing, Value, fields, given, json,
+    pick, read, text,
+};
+use crate::client::commands::deployments::Kept;
 use crate::client::declared::references::{is_kept, secret, variable_name};
-use crate::client::declared::state::Names;
-use crate::client::edit::pick;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::given;
-use crate::client::session::text;
 
 /// What never changes.
 const FIXED: &[&str] = &["type", "cluster", "cloudProvider", "region"];
@@ -91,7 +84,6 @@ pub(super) fn form(names: &Names, wire: &Value) -> Fields {
 
 pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
     match standing {
-        Standing::Same => Ok(()),
         Standing::New(declared) => {
             let declared = Value::Object(declared);
             let mut body =
@@ -132,7 +124,7 @@ pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing)
                 let held = Value::Object(pick(held, &["isHibernating", "overrideUntil"]));
                 scaling["hibernationSpec"]["override"] = held;
             }
-            let body = update_body(&found.existing.wire, &Value::Object(change), &[]);
+            let body = read::<Kept>(&found.existing.wire)?.changed(&Value::Object(change), &[], &[]);
             planner.push(planner.change(entry, &found, "", body));
             Ok(())
         }
@@ -144,7 +136,7 @@ fn is_changed(found: &Difference, name: &str) -> bool {
 }
 
 /// A declared queue as requests take it, but for its node pool.
-pub(crate) fn queue_request(queue: &Value) -> Fields {
+fn queue_request(queue: &Value) -> Fields {
     let mut request = pick(queue, OF_A_QUEUE);
     request.insert("isDefault".into(), (text(&queue["name"]) == "default").into());
     request

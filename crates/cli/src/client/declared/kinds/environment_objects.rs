@@ -1,16 +1,9 @@
 //! Environment objects: connections, variables and metrics exports.
 
-use serde_json::{Value, json};
-
-use crate::client::declared::files::Entry;
-use crate::client::declared::keys::{Fields, Kind};
-use crate::client::declared::planner::{Difference, Planner, Standing};
+use super::{
+    Difference, Entry, Fields, Kind, Names, Outcome, Planner, Standing, Value, given, json, pick, text,
+};
 use crate::client::declared::references::{is_kept, secret, variable_name};
-use crate::client::declared::state::Names;
-use crate::client::edit::pick;
-use crate::client::ending::Outcome;
-use crate::client::fields::given;
-use crate::client::session::text;
 
 /// What an object holds, by type.
 const BODIES: &[(&str, &str)] = &[
@@ -81,7 +74,6 @@ fn with_secrets(values: &Value, set: &Value, words: &[&str], is_secret: bool) ->
 
 pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
     match standing {
-        Standing::Same => Ok(()),
         Standing::New(declared) => {
             let declared = Value::Object(declared);
             let (scope, id) = match declared.get("deployment") {

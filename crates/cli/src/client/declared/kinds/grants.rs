@@ -1,13 +1,6 @@
 //! Roles of users, teams and tokens: one list in the files, several on the wire.
 
-use serde_json::{Value, json};
-
-use crate::client::declared::keys::Kind;
-use crate::client::declared::planner::Planner;
-use crate::client::declared::state::Names;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::given;
-use crate::client::session::text;
+use super::{Failed, Kind, Names, Outcome, Planner, Value, given, json, text};
 
 /// The roles of a user or a team beyond that in the organization, in order.
 pub(super) fn of_subject(names: &Names, wire: &Value) -> Value {

@@ -1,16 +1,9 @@
 //! Teams, their members and their roles.
 
-use serde_json::{Value, json};
-
-use super::grants;
+use super::{
+    Difference, Entry, Fields, Kind, Names, Outcome, Planner, Standing, Value, grants, json, pick, text,
+};
 use crate::client::declared::calls::Planned;
-use crate::client::declared::files::Entry;
-use crate::client::declared::keys::{Fields, Kind};
-use crate::client::declared::planner::{Difference, Planner, Standing};
-use crate::client::declared::state::Names;
-use crate::client::edit::pick;
-use crate::client::ending::Outcome;
-use crate::client::session::text;
 
 pub(super) fn form(names: &Names, wire: &Value) -> Fields {
     let mut form = pick(wire, &["name", "description", "organizationRole"]);
@@ -25,7 +18,6 @@ pub(super) fn form(names: &Names, wire: &Value) -> Fields {
 
 pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
     match standing {
-        Standing::Same => Ok(()),
         Standing::New(declared) => {
             let declared = Value::Object(declared);
             let mut body = pick(&declared, &["name", "description", "organizationRole"]);

@@ -1,17 +1,9 @@
 //! API tokens.
 
-use serde_json::{Value, json};
-
-use super::fields;
-use super::grants;
-use crate::client::declared::files::Entry;
-use crate::client::declared::keys::{Fields, Kind};
-use crate::client::declared::planner::{Planner, Standing};
-use crate::client::declared::state::Names;
-use crate::client::edit::pick;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::given;
-use crate::client::session::text;
+use super::{
+    Entry, Failed, Fields, Kind, Names, Outcome, Planner, Standing, Value, fields, given, grants, json, pick,
+    text,
+};
 
 pub(super) fn form(names: &Names, wire: &Value) -> Fields {
     let mut form = pick(wire, &["name"]);
@@ -38,7 +30,6 @@ pub(super) fn form(names: &Names, wire: &Value) -> Fields {
 
 pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
     match standing {
-        Standing::Same => Ok(()),
         Standing::New(declared) => {
             let declared = Value::Object(declared);
             let Some(role) = declared.get("role") else {

@@ -1,13 +1,6 @@
 //! Users: one who is not there yet is invited.
 
-use serde_json::{Value, json};
-
-use super::grants;
-use crate::client::declared::files::Entry;
-use crate::client::declared::keys::Fields;
-use crate::client::declared::planner::{Planner, Standing};
-use crate::client::declared::state::Names;
-use crate::client::ending::Outcome;
+use super::{Entry, Fields, Names, Outcome, Planner, Standing, Value, grants, json};
 
 const INVITES: &str = "invites";
 
@@ -21,7 +14,6 @@ pub(super) fn form(names: &Names, wire: &Value) -> Fields {
 
 pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
     match standing {
-        Standing::Same => Ok(()),
         Standing::New(declared) => {
             let role = declared.get("organizationRole").cloned().unwrap_or("ORGANIZATION_MEMBER".into());
             let body = json!({ "inviteeEmail": declared["email"], "role": role });

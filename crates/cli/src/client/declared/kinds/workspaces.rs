@@ -1,15 +1,6 @@
 //! Workspaces.
 
-use serde_json::{Value, json};
-
-use super::fields;
-use crate::client::declared::files::Entry;
-use crate::client::declared::keys::{Fields, Kind};
-use crate::client::declared::planner::{Planner, Standing};
-use crate::client::declared::state::Names;
-use crate::client::edit::pick;
-use crate::client::ending::Outcome;
-use crate::client::session::text;
+use super::{Entry, Fields, Kind, Names, Outcome, Planner, Standing, Value, fields, json, pick, text};
 
 const PLAIN: &[&str] = &["description", "cicdEnforcedDefault", "defaultCloudProvider", "defaultRegion"];
 
@@ -22,7 +13,6 @@ pub(super) fn form(names: &Names, wire: &Value) -> Fields {
 
 pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
     match standing {
-        Standing::Same => Ok(()),
         Standing::New(declared) => {
             let declared = Value::Object(declared);
             let mut body = pick(&declared, &["name"]);

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::Differences;
-use crate::client::airflow::Airflow;
+use crate::client::airflow::{Airflow, Dag};
+use crate::client::answer::read;
 use crate::client::ending::{Failed, Outcome};
-use crate::client::session::{Session, text};
+use crate::client::session::Session;
 
 /// How many DAGs are looked at.
 const MOST_DAGS: u64 = 5_000;
@@ -46,13 +47,13 @@ pub(super) async fn affected<T>(
         let collect = |page: &[Value]| {
             looked_at += page.len() as u64;
             for dag in page {
-                let Some(file) = file_of(dag, deployed) else { continue };
+                let dag: Dag = read(dag)?;
+                let Some(file) = file_of(&dag, deployed) else { continue };
                 let is_in = |names: &[String]| names.binary_search(&file).is_ok();
-                let id = text(&dag["dag_id"]).to_owned();
                 if is_in(&differences.changed) {
-                    affected.changed.push(id);
+                    affected.changed.push(dag.dag_id);
                 } else if is_in(&differences.removed) {
-                    affected.removed.push(id);
+                    affected.removed.push(dag.dag_id);
                 }
             }
             Ok(())
@@ -81,19 +82,19 @@ fn folder_of<T>(deployed: &BTreeMap<String, T>) -> &'static str {
 
 /// The deployed file that a DAG is in. Airflow 3 has its path below the DAGs; Airflow 2 has the path on the machine, which
 /// ends with it.
-fn file_of<T>(dag: &Value, deployed: &BTreeMap<String, T>) -> Option<String> {
+fn file_of<T>(dag: &Dag, deployed: &BTreeMap<String, T>) -> Option<String> {
     let folder = folder_of(deployed);
     let find = |path: &str| {
         let names = [format!("{folder}{path}"), path.to_owned()];
         names.into_iter().find(|name| deployed.contains_key(name))
     };
-    match text(&dag["relative_fileloc"]) {
-        "" => {
-            let path = text(&dag["fileloc"]);
+    match dag.relative_fileloc.as_deref().filter(|path| !path.is_empty()) {
+        Some(path) => find(path),
+        None => {
+            let path = dag.fileloc.as_deref().unwrap_or_default();
             let ends = path.match_indices('/').map(|(at, _)| &path[at + 1..]);
             std::iter::once(path).chain(ends).find_map(find)
         }
-        path => find(path),
     }
 }
 
@@ -122,7 +123,7 @@ mod tests {
         ];
         for (deployed, field, path, expected) in table {
             let dag = json!({ field: path });
-            assert_eq!(file_of(&dag, deployed).as_deref(), expected, "{dag}");
+            assert_eq!(file_of(&read(&dag).unwrap(), deployed).as_deref(), expected, "{dag}");
         }
     }
 }
