@@ -44,6 +44,7 @@ endpoints! {
 
 wire! {
     /// Which roles to list.
+    #[derive(Default)]
     pub struct ListRoles {
         /// Also list the built-in roles.
         pub include_default_roles: Option<bool>,

@@ -94,7 +94,6 @@ wire! {
     /// New roles of a user; an absent or `null` list keeps the stored one, an empty list clears it.
     #[derive(Default)]
     #[serde(default)]
-    #[derive(Default)]
     pub struct UpdateUserRolesRequest {
         /// The role in the organization. If it is `null` and the only field of the body, the user leaves the organization.
         #[serde(skip_serializing_if = "Patch::is_keep")]

@@ -77,7 +77,6 @@ wire! {
 
     /// A new workspace.
     #[derive(Default)]
-    #[derive(Default)]
     pub struct CreateWorkspaceRequest {
         /// Its name, unique in the organization.
         #[schemars(length(min = 1, max = 50))]

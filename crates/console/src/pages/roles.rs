@@ -4,8 +4,7 @@ use askama::Template;
 use podium_api::enums::CustomRoleScope;
 use podium_api::page::{MAX_LIMIT, Page};
 use podium_api::roles::{
-    self, CreateCustomRoleRequest, DefaultRole, ListRoles, Role, RoleSorts, RolesPaginated,
-    UpdateCustomRoleRequest,
+    self, CreateCustomRoleRequest, DefaultRole, ListRoles, Role, RolesPaginated, UpdateCustomRoleRequest,
 };
 use podium_api::{RoleId, authorization};
 
@@ -80,7 +79,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 }
 
 /// The custom roles of a page, and all that are built in.
-async fn read(visit: &OrganizationVisit<'_>, page: Page<RoleSorts>) -> Result<RolesPaginated> {
+async fn read(visit: &OrganizationVisit<'_>, page: Page<ListRoles>) -> Result<RolesPaginated> {
     let query = ListRoles { include_default_roles: Some(true), page, ..ListRoles::default() };
     visit.calls().find::<roles::List>(visit.here(), query).await
 }
