@@ -115,15 +115,13 @@ on_both_engines! {
                 team.stamp.version += 1;
                 let mut deployment = deployments::get(tx, &own, id)?.expect("the deployment");
                 deployment.stamp.version += 1;
-                let stamp = team.stamp.clone();
                 let workspace = workspaces::get(tx, &own, workspace_id)?.expect("the workspace");
-                let stamp = podium_store::Stamp { version: workspace.version + 1, ..stamp };
                 let mut organization = organizations::get(tx, &own)?.expect("the organization");
                 organization.stamp.version += 1;
                 Ok([
                     teams::update(tx, &scope, &team, "team"),
                     deployments::update(tx, &scope, &deployment, &deployment.name),
-                    workspaces::update(tx, &scope, &workspace.body, "data", &stamp),
+                    workspaces::update(tx, &scope, &workspace.body, "data", workspace.version),
                     organizations::update(tx, &scope, &organization, "org"),
                     deployments::count_move(tx, &scope, id, workspace_id, other_id),
                 ])
