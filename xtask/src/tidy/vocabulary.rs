@@ -33,7 +33,7 @@ const RUN_ELSEWHERE: &str = ": cargo xtask ";
 /// Reports manifests that list database drivers and HTTP libraries, for tests too, outside the crates that wrap them. What no
 /// manifest lists, no source can name.
 pub(super) fn drivers_and_frameworks_stay_home(tree: &Tree, report: &mut Report) {
-    for file in tree.manifests().filter(|file| file.krate().is_some()) {
+    for file in tree.manifests() {
         for (index, _) in file.text.lines().enumerate().filter(|(_, line)| line.contains("package =")) {
             report.violation(&file.path, index + 1, "gives a dependency another name; use its own");
         }
