@@ -82,6 +82,7 @@ pub(crate) struct Page {
 /// What people are told of an event.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Happened {
+    #[serde(default)]
     pub(crate) time: String,
     #[serde(rename = "type")]
     pub(crate) kind: Word<EventType>,
@@ -97,12 +98,13 @@ pub(crate) struct Told {
     pub(crate) deployment_id: String,
     #[serde(default)]
     pub(crate) status_reason: String,
+    #[serde(default)]
     pub(crate) resource: Name,
     actor: Option<Name>,
     pub(crate) dag_run: Option<DagRun>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Name {
     pub(crate) name: Option<String>,
 }
