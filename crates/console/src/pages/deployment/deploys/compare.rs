@@ -128,7 +128,7 @@ pub(super) fn choices(
 
 /// Compares two deploys, which the query names.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, deployment_id: DeploymentId) -> Result {
-    let (deployment, head) = Head::read(visit, deployment_id, "deploys").await?;
+    let (_, head) = Head::read(visit, deployment_id, "deploys").await?;
     let (from, to) = (visit.query().get("from"), visit.query().get("to"));
     let query = ListDeploys { page: Page::first(CHOICES) };
     let found = visit.calls().find::<deploys::List>(visit.deployment(deployment_id), query).await?;
