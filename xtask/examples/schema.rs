@@ -7,7 +7,6 @@
 
 use podium_db::{Options, Target};
 
-#[expect(clippy::disallowed_methods, reason = "the schema is what opening a database makes")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::temp_dir().join(format!("podium-schema-{}", std::process::id()));
@@ -17,6 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     printed
 }
 
+#[expect(clippy::disallowed_methods, reason = "the schema is what opening a database makes")]
 async fn print(file: std::path::PathBuf) -> Result<(), Box<dyn std::error::Error>> {
     let (db, _) = podium_store::open(Options::new(Target::Sqlite(file))).await?;
     let tables = db.schema().await?;

@@ -46,15 +46,15 @@ impl<T> Answer<T> {
 
 /// Reads a part of what a server has answered.
 pub(crate) fn read<P: DeserializeOwned>(raw: &Value) -> Outcome<P> {
-    P::deserialize(raw).map_err(not_expected)
+    P::deserialize(raw).map_err(|error| not_expected(&error))
 }
 
 /// A resource that a server has answered.
 pub(crate) fn value_of<T: DeserializeOwned>(shown: Shown<T>) -> Outcome<T> {
-    shown.into_value().map_err(not_expected)
+    shown.into_value().map_err(|error| not_expected(&error))
 }
 
-fn not_expected(error: serde_json::Error) -> Failed {
+fn not_expected(error: &serde_json::Error) -> Failed {
     Failed::because(format!("the server's answer is not as expected: {error}"))
 }
 
@@ -68,7 +68,7 @@ pub(crate) enum Word<E> {
     Novel(String),
 }
 
-impl<E: PartialEq> Word<E> {
+impl<E: Copy + PartialEq> Word<E> {
     /// Whether it is this one.
     pub(crate) fn is(&self, word: E) -> bool {
         matches!(self, Self::Known(known) if *known == word)

@@ -352,6 +352,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "it is written where it is given")]
     fn operation(more: Value) -> Operation {
         let mut operation = json!({
             "id": "c00000000000000000000000a", "kind": "DEPLOY", "cause": "CALL", "state": "PENDING", "steps": [],

@@ -137,7 +137,7 @@ pub(crate) async fn fail_over(visit: &OrganizationVisit<'_>, cluster_id: Cluster
         is_failed_over: Some(!of.is_failed_over),
         ..UpdateClusterRequest::default()
     };
-    let call = planned::<clusters::Update>(path, OneOf(body), Some(version))?;
+    let call = planned::<clusters::Update>(&path, OneOf(body), Some(version))?;
     let back = visit.link(&format!("/clusters/{cluster_id}"));
     plans::show(visit, call, "Move the cluster", (&back, &format!("{back}?done=applied"))).await
 }

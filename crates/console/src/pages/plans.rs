@@ -49,7 +49,7 @@ pub(crate) struct Ways<'a> {
 
 /// A call as part of a plan.
 pub(crate) fn planned<E: Endpoint>(
-    path: E::Path,
+    path: &E::Path,
     body: E::Body,
     if_match: Option<String>,
 ) -> Result<PlannedCall> {

@@ -82,14 +82,16 @@ impl Logs {
         }
         let found = self.search(&session, &path).await?;
         printer.print(&found)?;
-        while self.follow {
+        if !self.follow {
+            return Ok(());
+        }
+        loop {
             let line = stream.next().await?;
             // Others were written between the opening of the stream and the search.
             if !found.contains(&line) {
                 printer.print(&[line])?;
             }
         }
-        Ok(())
     }
 
     fn sources(&self) -> Vec<LogSource> {

@@ -123,7 +123,7 @@ async fn read_all(
     // An older server has no list of them, and nothing else depends on it.
     let processes = session.all::<deployment_processes::List, Processes>(path, &sorted, Some(MOST)).await;
     let processes = processes.unwrap_or_default();
-    let with_row = |raw: Value| Ok((Row::of(read(&raw)?, &running, &processes), raw));
+    let with_row = |raw: Value| Ok((Row::of(&read(&raw)?, &running, &processes), raw));
     let rows = found.into_iter().map(with_row).map(|made| made.map(|(row, raw)| (raw, row)));
     Ok((rows.collect::<Outcome<_>>()?, is_cut))
 }

@@ -183,7 +183,7 @@ pub(crate) async fn roll_back(
     deploy_id: DeployId,
 ) -> Result {
     let path: OfDeploy = (visit.organization_id, id, deploy_id).into();
-    let call = planned::<deploys::Rollback>(path, DeployRollbackRequest { description: None }, None)?;
+    let call = planned::<deploys::Rollback>(&path, DeployRollbackRequest { description: None }, None)?;
     let back = visit.link(&format!("/deployments/{id}/deploys/{deploy_id}"));
     let then = visit.link(&format!("/deployments/{id}?done=rolled-back"));
     plans::show(visit, call, "Roll back", (&back, &then)).await

@@ -111,7 +111,7 @@ pub(super) async fn plan_change(
     (body, version): (UpdateDeploymentRequest, String),
     ways: (&str, &str),
 ) -> Result {
-    let call = planned::<deployments::Update>(visit.deployment(id), OneOf(body), Some(version))?;
+    let call = planned::<deployments::Update>(&visit.deployment(id), OneOf(body), Some(version))?;
     plans::show(visit, call, "Apply the change", ways).await
 }
 

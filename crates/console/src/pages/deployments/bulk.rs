@@ -66,11 +66,11 @@ pub(crate) async fn plan(visit: &OrganizationVisit<'_>) -> Result {
 
 fn call(action: &str, path: OfDeployment) -> Result<PlannedCall> {
     if action == "delete" {
-        return planned::<deployments::Delete>(path, Nothing, None);
+        return planned::<deployments::Delete>(&path, Nothing, None);
     }
     let body = OverrideDeploymentHibernationBody {
         is_hibernating: Patch::Set(action == "hibernate"),
         override_until: None,
     };
-    planned::<deployments::OverrideHibernation>(path, body, None)
+    planned::<deployments::OverrideHibernation>(&path, body, None)
 }

@@ -166,7 +166,7 @@ mod tests {
             deployment("daily", "UNHEALTHY", "No space left"),
         ];
         let mut top = Top::default();
-        let row = |row: &_| Row::of(read(row).unwrap(), &operations, &processes);
+        let row = |row: &_| Row::of(&read(row).unwrap(), &operations, &processes);
         top.refresh(rows.iter().map(row).collect());
         top
     }

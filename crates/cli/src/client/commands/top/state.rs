@@ -121,7 +121,7 @@ pub(super) struct Top {
 }
 
 impl Row {
-    pub(super) fn of(seen: Seen, operations: &[UnderWay], processes: &[Processes]) -> Self {
+    pub(super) fn of(seen: &Seen, operations: &[UnderWay], processes: &[Processes]) -> Self {
         let operation = operations.iter().find(|operation| operation.target.id == seen.id);
         let operation = operation.map(|UnderWay { kind, state, .. }| {
             one_line(&format!("{kind} {state}").to_lowercase().replace('_', " "))
@@ -265,9 +265,10 @@ mod tests {
     use super::*;
     use crate::client::answer::read;
 
+    #[expect(clippy::needless_pass_by_value, reason = "it is written where it is given")]
     fn row(deployment: Value, operations: Value, processes: Value) -> Row {
         let operations: Vec<UnderWay> = read(&operations).unwrap();
-        Row::of(read(&deployment).unwrap(), &operations, &read::<Vec<_>>(&processes).unwrap())
+        Row::of(&read(&deployment).unwrap(), &operations, &read::<Vec<_>>(&processes).unwrap())
     }
 
     pub(crate) fn rows(names: &[&str]) -> Vec<Row> {
