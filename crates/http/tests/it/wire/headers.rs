@@ -129,7 +129,7 @@ on_one_engine! {
         let eve = app.member("eve").await;
         let forbidden = app.get(&eve, &app.path("/audit-logs")).await;
         for (answer, status, fields) in
-            [(nobody, 401, 3), (nowhere, 404, 3), (wrong, 400, 4), (forbidden, 403, 3)]
+            [(nobody, 401, 4), (nowhere, 404, 4), (wrong, 400, 5), (forbidden, 403, 4)]
         {
             answer.refused(status);
             assert_eq!(answer.header("content-type"), "application/json");

@@ -72,7 +72,7 @@ on_both_engines! {
             let message = answer.refused(500);
             assert_eq!(message, "Internal server error: please report the requestId.");
             assert_eq!(answer.header("content-type"), "application/json");
-            assert_eq!(answer.json().as_object().unwrap().len(), 3);
+            assert_eq!(answer.json().as_object().unwrap().len(), 4);
         }
     }
 
