@@ -17,7 +17,7 @@ endpoints! {
 }
 
 wire! {
-    /// A batch of lines. An agent sends one after the other, and the same one again until it is answered.
+    /// A batch of lines. An agent sends one batch after the other, and repeats a batch until it is answered.
     pub struct SendAgentLogsRequest {
         /// The agent's own name, unlike that of other agents of the deployment.
         #[schemars(length(min = 1, max = 128))]
@@ -37,7 +37,7 @@ wire! {
         pub timestamp: Timestamp,
         /// Which component wrote it; tasks are `worker`.
         pub source: LogSource,
-        /// What was written.
+        /// The text of the line.
         #[schemars(length(max = 65_536))]
         pub text: String,
     }

@@ -56,7 +56,7 @@ wire! {
         pub description: String,
         /// Its organization.
         pub organization_id: OrganizationId,
-        /// What it watches for.
+        /// The kind of problem that it watches for.
         pub kind: AlertKind,
         /// How long a deployment may be unhealthy, or a DAG run may take, in minutes.
         pub after_minutes: Option<u32>,
@@ -64,9 +64,9 @@ wire! {
         pub days_before: Option<u32>,
         /// Only runs of this DAG.
         pub dag_id: Option<String>,
-        /// Only in these workspaces, and on the deployments below; with neither, everywhere.
+        /// Watches only these workspaces, and the deployments below; without either, everything.
         pub workspace_ids: Vec<WorkspaceId>,
-        /// Only on these deployments, and in the workspaces above; with neither, everywhere.
+        /// Watches only these deployments, and the workspaces above; without either, everything.
         pub deployment_ids: Vec<DeploymentId>,
         /// The webhooks that get its events. With none, all that ask for such events get them.
         pub webhook_ids: Vec<WebhookId>,
@@ -92,7 +92,7 @@ wire! {
         /// Its description.
         #[schemars(length(max = 500))]
         pub description: Option<String>,
-        /// What to watch for.
+        /// The kind of problem to watch for.
         pub kind: AlertKind,
         /// How long a deployment may be unhealthy (5 minutes where it is left out, 0 for not at all), or how long a DAG run may
         /// take.
@@ -104,10 +104,10 @@ wire! {
         /// Only runs of this DAG.
         #[schemars(length(min = 1, max = 250))]
         pub dag_id: Option<String>,
-        /// Only in these workspaces, and on the deployments below.
+        /// Watches only these workspaces, and the deployments below.
         #[schemars(length(max = 100))]
         pub workspace_ids: Option<Vec<WorkspaceId>>,
-        /// Only on these deployments, and in the workspaces above.
+        /// Watches only these deployments, and the workspaces above.
         #[schemars(length(max = 100))]
         pub deployment_ids: Option<Vec<DeploymentId>>,
         /// Webhooks that get its events, whatever else they ask for; no others do.
@@ -116,11 +116,11 @@ wire! {
         /// Who gets its mails. The server needs a mail server for that.
         #[schemars(length(max = 10), inner(length(min = 1, max = 254)))]
         pub mail_addresses: Option<Vec<String>>,
-        /// Whether it watches; it does where it is left out.
+        /// Whether it watches; the default is yes.
         pub is_enabled: Option<bool>,
     }
 
-    /// Changes to an alert. What is left out stays as it is; what an alert watches for cannot be changed.
+    /// Changes to an alert. Fields that are left out stay as they are; the kind of an alert cannot be changed.
     pub struct UpdateAlertRequest {
         /// Its name, unique in the organization.
         #[schemars(length(min = 1, max = 128))]
@@ -137,10 +137,10 @@ wire! {
         /// Only runs of this DAG; an empty text means all.
         #[schemars(length(max = 250))]
         pub dag_id: Option<String>,
-        /// Only in these workspaces, and on the deployments below.
+        /// Watches only these workspaces, and the deployments below.
         #[schemars(length(max = 100))]
         pub workspace_ids: Option<Vec<WorkspaceId>>,
-        /// Only on these deployments, and in the workspaces above.
+        /// Watches only these deployments, and the workspaces above.
         #[schemars(length(max = 100))]
         pub deployment_ids: Option<Vec<DeploymentId>>,
         /// Webhooks that get its events, whatever else they ask for; no others do.
@@ -149,7 +149,7 @@ wire! {
         /// Who gets its mails.
         #[schemars(length(max = 10), inner(length(min = 1, max = 254)))]
         pub mail_addresses: Option<Vec<String>>,
-        /// Whether it watches. One that is switched off closes what it has found, without a notice.
+        /// Whether it watches. An alert that is switched off closes its open firings, without a notice.
         pub is_enabled: Option<bool>,
     }
 
@@ -159,7 +159,7 @@ wire! {
         /// The page.
         #[serde(flatten)]
         pub page: Page<ListAlertFirings>,
-        /// Only those in this state.
+        /// Only firings in this state.
         pub state: Option<AlertFiringState>,
     }
     sorts ListAlertFirings ["since"];
@@ -178,9 +178,9 @@ wire! {
         pub alert_id: AlertId,
         /// Whether it goes on.
         pub state: AlertFiringState,
-        /// What it is about.
+        /// The deployment, DAG or token that has the problem.
         pub subject: AlertSubject,
-        /// Since when.
+        /// When the problem began.
         pub since: Timestamp,
         /// Until when, if it is over.
         pub until: Option<Timestamp>,
@@ -197,7 +197,7 @@ wire! {
     /// What a firing is about.
     #[derive(PartialEq, Eq)]
     pub struct AlertSubject {
-        /// What it is.
+        /// The type of the subject.
         pub r#type: AlertSubjectType,
         /// The id of the deployment or token; for a DAG, that of its deployment.
         pub id: Id,

@@ -50,7 +50,7 @@ wire! {
         pub token: String,
         /// When it expires.
         pub expires_at: Timestamp,
-        /// Whose it is.
+        /// The user who signed in.
         pub user_id: UserId,
     }
 

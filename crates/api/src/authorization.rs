@@ -17,7 +17,7 @@ wire! {
     /// Which groups to list.
     #[derive(Default)]
     pub struct ListPermissionGroups {
-        /// Only those of one scope; DEPLOYMENT and DAG have any.
+        /// Only groups of one scope; DEPLOYMENT and DAG have any.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub scope_type: Option<RoleScope>,
     }
@@ -38,7 +38,7 @@ wire! {
     pub struct PermissionEntry {
         /// The last part of the permission's name.
         pub action: String,
-        /// What it allows.
+        /// What the permission allows.
         pub description: String,
     }
 }

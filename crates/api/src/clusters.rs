@@ -45,10 +45,10 @@ endpoints! {
 wire! {
     /// Which clusters to list.
     sorted["name", "createdAt", "updatedAt"] pub struct ListClusters {
-        /// Only those with one of these names.
+        /// Only clusters with one of these names.
         #[serde(default)]
         pub names: Vec<String>,
-        /// Only those of this provider.
+        /// Only clusters of this provider.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub provider: Option<CloudProvider>,
     }
@@ -122,15 +122,15 @@ wire! {
         pub is_dr_enabled: bool,
         /// The standby region; empty if there is none.
         pub dr_region: String,
-        /// The range of the network there.
+        /// The range of the network in the standby region.
         pub dr_vpc_subnet_range: Option<String>,
-        /// The range of pods there; GCP only.
+        /// The range of pods in the standby region; GCP only.
         pub dr_pod_subnet_range: Option<String>,
-        /// The range of services there; GCP only.
+        /// The range of services in the standby region; GCP only.
         pub dr_service_subnet_range: Option<String>,
-        /// The range of the service peering there; GCP only.
+        /// The range of the service peering in the standby region; GCP only.
         pub dr_service_peering_range: Option<String>,
-        /// Another range of the network there; AWS only.
+        /// Another range of the network in the standby region; AWS only.
         pub dr_secondary_vpc_cidr: Option<String>,
         /// Whether copies reach the standby region within a guaranteed time.
         pub enable_replication_time_control: bool,
@@ -177,7 +177,7 @@ wire! {
     pub struct ClusterHealthStatus {
         /// In one word.
         pub value: HealthValue,
-        /// What is wrong.
+        /// The problems of the cluster.
         pub details: Vec<ClusterHealthStatusDetail>,
     }
 }
@@ -199,7 +199,7 @@ wire! {
         pub description: String,
         /// How bad it is.
         pub severity: String,
-        /// What it is wrong with.
+        /// The component that has the problem.
         pub component: Option<String>,
     }
 

@@ -22,14 +22,14 @@ pub use environment_objects::{
 };
 
 wire! {
-    /// What an organization consists of. What the file does not name is left as it is.
+    /// What an organization consists of. Fields that the file does not name stay as they are.
     #[derive(Default)]
     declared pub struct Declarations {
         /// The schema of the file, for editors.
         #[serde(rename = "$schema")]
         pub schema: Option<String>,
-        /// The set that owns what the file declares. `podium apply --prune` deletes what the set owns and the file declares no
-        /// more.
+        /// The set that owns what the file declares. `podium apply --prune` deletes what the set owns and the file no longer
+        /// declares.
         pub set: Option<String>,
         /// Workspaces.
         #[serde(default)]

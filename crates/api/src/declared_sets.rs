@@ -41,7 +41,7 @@ endpoints! {
 wire! {
     /// Which sets to list.
     sorted["name", "createdAt", "updatedAt"] pub struct ListDeclaredSets {
-        /// Only those with one of these names.
+        /// Only sets with one of these names.
         #[serde(default)]
         pub names: Vec<String>,
     }
@@ -68,7 +68,7 @@ wire! {
     /// A resource that a set owns.
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     pub struct DeclaredMember {
-        /// What it is.
+        /// The kind of the resource.
         pub kind: DeclaredKind,
         /// Its id.
         pub id: Id,
@@ -88,7 +88,7 @@ wire! {
         /// Its name, unique in the organization.
         #[schemars(length(min = 1, max = 128))]
         pub name: String,
-        /// What it owns.
+        /// The resources that it owns.
         #[schemars(length(max = 5000))]
         pub members: Vec<DeclaredMember>,
     }

@@ -26,15 +26,15 @@ wire! {
         pub deploy_id: DeployId,
         /// How far its rollout has come.
         pub state: DeployReportState,
-        /// Why it failed.
+        /// Why the deploy failed.
         pub reason: Option<String>,
         /// When its rollout ended.
         pub finished_at: Option<Timestamp>,
         /// The rollback that it was current before, if it was rolled back from.
         pub rolled_back_by_id: Option<DeployId>,
-        /// The files of its DAGs that differ from those that ran before.
+        /// The files of its DAGs that differ from the files that ran before.
         pub files: Option<ReportedChanges>,
-        /// The DAGs that differ from those before, according to Airflow.
+        /// The DAGs that differ from the DAGs before, according to Airflow.
         pub dags: Option<ReportedChanges>,
         /// The files that Airflow could not import; at most 50.
         pub import_errors: Vec<ReportedImportError>,
@@ -70,17 +70,17 @@ wire! {
     /// What differs: at most 200 names of each kind, and how many there are.
     #[derive(Default, PartialEq, Eq)]
     pub struct ReportedChanges {
-        /// What is new.
+        /// Names that are new.
         pub added: Vec<String>,
-        /// What has changed.
+        /// Names whose content has changed.
         pub changed: Vec<String>,
-        /// What is gone.
+        /// Names that are gone.
         pub removed: Vec<String>,
-        /// How many are new.
+        /// Number of new names.
         pub added_count: u64,
-        /// How many have changed.
+        /// Number of changed names.
         pub changed_count: u64,
-        /// How many are gone.
+        /// Number of names that are gone.
         pub removed_count: u64,
     }
 
@@ -93,7 +93,7 @@ wire! {
         pub line: Option<u32>,
         /// The error.
         pub message: String,
-        /// Where it was raised.
+        /// The traceback of the error.
         pub traceback: String,
         /// The DAGs that the file had before, if the deploy failed because of them; at most 20.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

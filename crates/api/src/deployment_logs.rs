@@ -92,7 +92,7 @@ wire! {
         pub max_num_results: u64,
         /// The search that this is another page of.
         pub search_id: Option<String>,
-        /// What the lines must say: all of its words, words that begin like those with a `*` at their end, and everything
+        /// What the lines must say: all of these words, words that begin like a word with a `*` at its end, and everything
         /// in double quotes, without regard to case.
         pub search_text: Option<String>,
         /// The window: from when. Goes with `endDate`.
@@ -157,7 +157,7 @@ wire! {
     /// How many lines were written in a part of the window, by the words in them that show how serious they are.
     #[derive(Copy, PartialEq, Eq)]
     pub struct DeploymentLogCount {
-        /// When it begins.
+        /// When the part of the window begins.
         pub start_date: Timestamp,
         /// Lines that look like errors.
         #[schemars(range(min = 0))]
@@ -193,7 +193,7 @@ wire! {
     /// A line of a log.
     #[derive(PartialEq, Eq)]
     pub struct DeploymentLogEntry {
-        /// What was written.
+        /// The text of the line.
         pub raw: String,
         /// The author.
         pub source: LogSource,

@@ -17,10 +17,10 @@ endpoints! {
 wire! {
     /// Of which deployments to list the processes.
     sorted["name", "createdAt", "updatedAt"] pub struct ListDeploymentProcesses {
-        /// Only of these.
+        /// Only processes of these deployments.
         #[serde(default)]
         pub deployment_ids: Vec<Named<DeploymentId>>,
-        /// Only of those of these workspaces.
+        /// Only processes of deployments in these workspaces.
         #[serde(default)]
         pub workspace_ids: Vec<Named<WorkspaceId>>,
     }
@@ -59,11 +59,11 @@ wire! {
         pub name: String,
         /// Whether it works.
         pub is_up: bool,
-        /// Why it does not work.
+        /// Why the process does not work.
         pub reason: Option<String>,
         /// How often it was restarted after it failed.
         pub restarts: u64,
-        /// The memory of the process and those that it has started.
+        /// The memory of the process and of its child processes.
         pub memory_bytes: Option<u64>,
         /// When it was started.
         pub started_at: Option<Timestamp>,

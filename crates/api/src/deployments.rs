@@ -76,13 +76,13 @@ wire! {
 
     /// Which deployments to list.
     clamped sorted["name", "createdAt", "updatedAt"] pub struct ListDeployments {
-        /// Only these.
+        /// Only the deployments with these ids.
         #[serde(default)]
         pub deployment_ids: Vec<Named<DeploymentId>>,
-        /// Only those with one of these names.
+        /// Only deployments with one of these names.
         #[serde(default)]
         pub names: Vec<String>,
-        /// Only those of these workspaces.
+        /// Only deployments of these workspaces.
         #[serde(default)]
         pub workspace_ids: Vec<Named<WorkspaceId>>,
     }
@@ -128,13 +128,13 @@ wire! {
         pub airflow_version: String,
         /// The runtime that it is to run.
         pub platform_runtime_version: String,
-        /// The same, for older clients.
+        /// The same as `platformRuntimeVersion`, for older clients.
         pub runtime_version: String,
         /// Where its images are stored.
         pub image_repository: String,
         /// The image that it is to run.
         pub image_tag: String,
-        /// The same, for older clients.
+        /// The same as `imageTag`, for older clients.
         pub image_version: Option<String>,
         /// The DAGs that run.
         pub dag_tarball_version: Option<String>,
@@ -186,26 +186,26 @@ wire! {
         pub remote_execution: Option<DeploymentRemoteExecution>,
         /// The cloud identity of its workloads.
         pub effective_workload_identity: Option<String>,
-        /// The range after a failover.
+        /// The cloud identity of its workloads after a failover.
         #[serde(rename = "effectiveDRWorkloadIdentity")]
         pub effective_dr_workload_identity: Option<String>,
         /// Seconds for which a change waits for running tasks before it restarts what runs them, where that is set.
         pub drain_grace_seconds: Option<u32>,
         /// Whether a deploy fails if a file of its DAGs cannot be imported, unless the live version has that error, too.
         pub is_strict_deploy_enabled: Option<bool>,
-        /// For how many days DAG runs, their tasks and the logs of these are kept, where that is set; 0 means for good.
+        /// For how many days DAG runs, their tasks and their logs are kept, where that is set; 0 means for good.
         pub history_retention_days: Option<u32>,
-        /// When what is older is removed, where that is set.
+        /// When older runs are removed, where that is set.
         pub clean_up_cron: Option<String>,
         /// Addresses that it calls from.
         #[serde(rename = "externalIPs")]
         pub external_ips: Option<Vec<String>>,
-        /// The range after a failover.
+        /// Addresses that it calls from after a failover.
         #[serde(rename = "drExternalIPs")]
         pub dr_external_ips: Option<Vec<String>>,
         /// The identity provider of its workloads.
         pub oidc_issuer_url: Option<String>,
-        /// The range after a failover.
+        /// The identity provider of its workloads after a failover.
         pub dr_oidc_issuer_url: Option<String>,
         /// Where people see it in the console.
         pub ui_url: String,

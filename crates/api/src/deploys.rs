@@ -107,9 +107,9 @@ wire! {
     /// A bundle of files that is mounted next to the DAGs.
     #[derive(PartialEq, Eq)]
     pub struct Bundle {
-        /// What it is.
+        /// The type of the bundle.
         pub bundle_type: String,
-        /// Where it is mounted.
+        /// Where the bundle is mounted.
         pub mount_path: String,
         /// The deploy that brought it.
         pub deploy_id: DeployId,
@@ -189,7 +189,7 @@ wire! {
         pub description: Option<String>,
     }
 
-    /// What was uploaded for a deploy.
+    /// The archive that was uploaded for a deploy.
     pub struct FinalizeDeployRequest {
         /// The version of the uploaded DAGs; empty in an IMAGE_ONLY deploy keeps the DAGs.
         #[schemars(length(max = 64))]

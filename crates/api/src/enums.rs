@@ -432,7 +432,7 @@ wire_enum! {
         DagRunTooSlow = "DAG_RUN_TOO_SLOW",
         TokenExpiring = "TOKEN_EXPIRING",
     }
-    /// Whether what an alert has found goes on.
+    /// Whether the problem of a firing goes on.
     AlertFiringState { Firing = "FIRING", Resolved = "RESOLVED" }
     /// What an alert has found something about.
     AlertSubjectType { Deployment = "DEPLOYMENT", Dag = "DAG", Token = "TOKEN" }

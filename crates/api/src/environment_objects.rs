@@ -65,13 +65,13 @@ endpoints! {
 wire! {
     /// Which environment objects to list.
     clamped sorted["objectType", "objectKey", "createdAt", "updatedAt"] pub struct ListEnvironmentObjects {
-        /// Only those of this workspace.
+        /// Only objects of this workspace.
         pub workspace_id: Option<Named<WorkspaceId>>,
-        /// Only those of this deployment; with `resolveLinked` also those that are linked to it.
+        /// Only objects of this deployment; with `resolveLinked` also objects that are linked to it.
         pub deployment_id: Option<Named<DeploymentId>>,
-        /// Only those of this type.
+        /// Only objects of this type.
         pub object_type: Option<EnvironmentObjectType>,
-        /// Only those with this key.
+        /// Only objects with this key.
         pub object_key: Option<String>,
         /// Show secrets. Requires the right to change the objects shown, and a server that allows it.
         pub show_secrets: Option<bool>,
@@ -80,15 +80,15 @@ wire! {
         pub resolve_linked: Option<bool>,
     }
 
-    /// An environment object. Secrets are empty; `setFields` lists those that are set.
+    /// An environment object. Secrets are empty; `setFields` names the fields that have a value.
     pub struct EnvironmentObject {
         /// Its id; none where it is shown as a deployment is given it.
         pub id: Option<EnvironmentObjectId>,
         /// Its key, unique for its type in what it belongs to.
         pub object_key: String,
-        /// What it is.
+        /// The type of the object.
         pub object_type: EnvironmentObjectType,
-        /// What it belongs to.
+        /// Whether it belongs to a workspace or a deployment.
         pub scope: EnvironmentObjectScope,
         /// The workspace or deployment that it belongs to.
         pub scope_entity_id: EntityId,
@@ -140,9 +140,9 @@ wire! {
     pub struct CreateEnvironmentObjectRequest {
         /// Its key, unique for its type in what it belongs to.
         pub object_key: String,
-        /// What it is.
+        /// The type of the object.
         pub object_type: EnvironmentObjectType,
-        /// What it belongs to.
+        /// Whether it belongs to a workspace or a deployment.
         pub scope: EnvironmentObjectScope,
         /// The workspace or deployment that it belongs to.
         pub scope_entity_id: EntityId,
@@ -175,10 +175,10 @@ wire! {
         pub description: Option<String>,
         /// Whether it applies to every deployment of its workspace that is not excluded.
         pub auto_link_deployments: Option<bool>,
-        /// The deployments that it is linked to; those that are not named are linked no more.
+        /// The deployments that it is linked to, all of them: links to other deployments are removed.
         #[schemars(length(max = 1000))]
         pub links: Option<Vec<UpdateEnvironmentObjectLinkRequest>>,
-        /// The excluded deployments; those not listed are no longer excluded.
+        /// The excluded deployments, all of them: other deployments are no longer excluded.
         #[schemars(length(max = 1000))]
         pub exclude_links: Option<Vec<ExcludeLinkEnvironmentObjectRequest>>,
         /// The connection.

@@ -76,7 +76,7 @@ pub struct FieldError {
     pub field: String,
     /// A code that a program can act on, such as `required` or `maxLength`.
     pub code: String,
-    /// What was wrong, and what is expected.
+    /// What is wrong with the value, and what is expected.
     pub message: String,
 }
 

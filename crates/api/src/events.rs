@@ -82,10 +82,10 @@ wire! {
     pub struct EventPage {
         /// The events.
         pub events: Vec<Event>,
-        /// Where the next page begins; the same call with it later returns what has happened meanwhile.
+        /// Where the next page begins; the same call with this cursor later returns the events since then.
         pub next_cursor: String,
         /// Whether there may be more already. A page with few events, or none, can have more after it: the server looks through
-        /// a bounded number of events for those that the caller asked for and may see.
+        /// a bounded number of events for events that the caller asked for and may see.
         pub has_more: bool,
     }
 
@@ -94,15 +94,15 @@ wire! {
     pub struct Event {
         /// The version of CloudEvents: `1.0`.
         pub specversion: String,
-        /// Identifies the event among those of its source. It is also a cursor: what follows it is what happened after it.
+        /// Identifies the event among the events of its source. It is also a cursor: the events after it happened later.
         pub id: String,
         /// The organization, as a URL.
         pub source: String,
-        /// What happened.
+        /// The type of the event.
         pub r#type: EventType,
         /// What it happened to: the kind of resource and its id, such as `deployment/cm5x1z…`.
         pub subject: String,
-        /// When.
+        /// When it happened.
         pub time: Timestamp,
         /// The media type of `data`: `application/json`.
         pub datacontenttype: String,
@@ -119,13 +119,13 @@ wire! {
         pub workspace_id: Option<WorkspaceId>,
         /// The deployment, where it happened in one.
         pub deployment_id: Option<DeploymentId>,
-        /// What it happened to.
+        /// The resource that it happened to.
         pub resource: EventResource,
         /// Who did it; absent where Podium itself did, for example because the status of a deployment changed.
         pub actor: Option<EventActor>,
         /// The status of the resource after the event, where it has one.
         pub status: Option<String>,
-        /// The reason for that status, where there is one.
+        /// The reason for the status, if any.
         pub status_reason: Option<String>,
         /// True where the environment of the deployment says so: it runs code of its authors, and Podium cannot check it.
         pub claimed: Option<bool>,
@@ -142,7 +142,7 @@ wire! {
     /// What an alert has found in one place, or what is over there.
     #[derive(PartialEq, Eq)]
     pub struct EventAlert {
-        /// What it watches for.
+        /// The kind of problem that it watches for.
         pub kind: AlertKind,
         /// Some of it: at most 20.
         pub firings: Vec<EventAlertFiring>,
@@ -156,11 +156,11 @@ wire! {
     /// Something that an alert has found.
     #[derive(PartialEq, Eq)]
     pub struct EventAlertFiring {
-        /// Its id: the same in the event that tells that it is over.
+        /// Its id: the same in the event which says that the firing is over.
         pub id: AlertFiringId,
-        /// What it is about.
+        /// The deployment, DAG or token that has the problem.
         pub subject: AlertSubject,
-        /// Since when.
+        /// When the problem began.
         pub since: Timestamp,
         /// Until when, if it is over.
         pub until: Option<Timestamp>,

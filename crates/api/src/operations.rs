@@ -39,19 +39,19 @@ endpoints! {
 wire! {
     /// Which operations to list.
     sorted["createdAt"] pub struct ListOperations {
-        /// Only those of these deployments and clusters.
+        /// Only operations of these deployments and clusters.
         #[serde(default)]
         #[schemars(length(max = 100))]
         pub target_ids: Vec<Named<Id>>,
-        /// Only those of these kinds.
+        /// Only operations of these kinds.
         #[serde(default)]
         pub kinds: Vec<OperationKind>,
-        /// Only those in these states.
+        /// Only operations in these states.
         #[serde(default)]
         pub states: Vec<OperationState>,
-        /// Only those that this user or API token started; `self` is the caller.
+        /// Only operations that this user or API token started; `self` is the caller.
         pub subject_id: Option<Named<SubjectId>>,
-        /// Only those that were created at or after this time.
+        /// Only operations that were created at or after this time.
         pub since: Option<Timestamp>,
     }
 
@@ -83,15 +83,15 @@ wire! {
     pub struct Operation {
         /// Its id.
         pub id: OperationId,
-        /// What it does.
+        /// The kind of change.
         pub kind: OperationKind,
-        /// What it changes.
+        /// The resource that it changes.
         pub target: OperationTarget,
         /// Who started it; absent if the server did.
         pub subject: Option<SubjectProfile>,
-        /// Why it was started.
+        /// Why the operation was started.
         pub cause: OperationCause,
-        /// How far it has come.
+        /// The state of the operation.
         pub state: OperationState,
         /// The steps that it has taken, in the order in which they first began.
         pub steps: Vec<OperationStep>,
@@ -99,7 +99,7 @@ wire! {
         pub progress: Option<OperationProgress>,
         /// Why it failed, if it did.
         pub failure: Option<OperationFailure>,
-        /// What came of it, where there is something to say.
+        /// The result of the operation, where there is something to say.
         pub summary: Option<String>,
         /// When somebody ended its wait for running tasks.
         pub forced_at: Option<Timestamp>,
@@ -120,7 +120,7 @@ wire! {
     /// What an operation changes.
     #[derive(PartialEq, Eq)]
     pub struct OperationTarget {
-        /// What it is.
+        /// The type of the target.
         #[serde(rename = "type")]
         pub target_type: OperationTargetType,
         /// Its id.
@@ -165,7 +165,7 @@ wire! {
     pub struct OperationFailure {
         /// The reason.
         pub reason: String,
-        /// What to do about it.
+        /// What to do about the failure.
         pub hint: String,
     }
 }

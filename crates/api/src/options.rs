@@ -23,7 +23,7 @@ endpoints! {
 wire! {
     /// Which options of clusters to read.
     pub struct GetClusterOptions {
-        /// Only those of one provider.
+        /// Only options of one provider.
         pub provider: Option<CloudProvider>,
         /// The type of the cluster.
         pub r#type: ClusterType,
@@ -38,7 +38,7 @@ wire! {
         pub deployment_type: Option<DeploymentType>,
         /// The executor that is thought of; it narrows nothing.
         pub executor: Option<Executor>,
-        /// The provider that is thought of; machines are the same at every one.
+        /// The intended provider; machines are the same at every provider.
         pub cloud_provider: Option<CloudProvider>,
     }
 
@@ -79,7 +79,7 @@ wire! {
     pub struct ProviderRegion {
         /// Its name at the provider.
         pub name: String,
-        /// Where it is.
+        /// Where the region is.
         pub location: String,
         /// Whether it takes no new clusters.
         pub limited: bool,
@@ -94,7 +94,7 @@ wire! {
         pub name: String,
         /// How many processors it has.
         pub cpu: u32,
-        /// How much memory it has.
+        /// Memory.
         pub memory: String,
     }
 
@@ -136,7 +136,7 @@ wire! {
     pub struct SchedulerMachine {
         /// Its name.
         pub name: SchedulerSize,
-        /// What it has.
+        /// Processors and memory of the machine.
         pub spec: MachineSpec,
     }
 
@@ -144,7 +144,7 @@ wire! {
     pub struct WorkerMachine {
         /// Its name.
         pub name: WorkerMachineName,
-        /// What it has.
+        /// Processors and memory of the machine.
         pub spec: MachineSpec,
         /// How many tasks it runs at once.
         pub concurrency: Range,
@@ -211,7 +211,7 @@ wire! {
 
     /// An identity that a deployment could take on.
     pub struct WorkloadIdentityOption {
-        /// What people call it.
+        /// The name that people know it by.
         pub label: String,
         /// Its name at the provider.
         pub role: String,

@@ -37,11 +37,11 @@ endpoints! {
 wire! {
     /// Which organizations to list.
     sorted["name", "createdAt", "updatedAt"] pub struct ListOrganizations {
-        /// Only those with this plan.
+        /// Only organizations with this plan.
         pub product_plan: Option<ProductPlanFilter>,
-        /// Only those with a plan of this product.
+        /// Only organizations with a plan of this product.
         pub platform_product: Option<PlatformProduct>,
-        /// Only those whose deployments run there.
+        /// Only organizations whose deployments run on this product.
         pub product: Option<Product>,
     }
 

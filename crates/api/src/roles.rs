@@ -48,7 +48,7 @@ wire! {
     pub struct ListRoles {
         /// Also list the built-in roles.
         pub include_default_roles: Option<bool>,
-        /// Only those of these scopes.
+        /// Only roles of these scopes.
         #[serde(default)]
         pub scope_types: Vec<RoleScope>,
         /// The page of custom roles.
@@ -59,7 +59,7 @@ wire! {
 
     /// Which templates to list.
     pub struct ListRoleTemplates {
-        /// Only those of these scopes.
+        /// Only templates of these scopes.
         #[serde(default)]
         pub scope_types: Vec<RoleScope>,
     }
@@ -72,7 +72,7 @@ wire! {
         pub name: String,
         /// Its description.
         pub description: Option<String>,
-        /// What it is held on.
+        /// The kind of resource that the role is held on.
         pub scope_type: RoleScope,
         /// The workspaces in which it can be assigned; an empty list means all.
         pub restricted_workspace_ids: Vec<WorkspaceId>,
@@ -86,7 +86,7 @@ wire! {
         pub name: String,
         /// Its description.
         pub description: Option<String>,
-        /// What it is held on.
+        /// The kind of resource that the role is held on.
         pub scope_type: RoleScope,
         /// The permissions that it gives.
         pub permissions: Vec<String>,
@@ -100,7 +100,7 @@ wire! {
         pub name: String,
         /// Its description.
         pub description: Option<String>,
-        /// What it is held on.
+        /// The kind of resource that the role is held on.
         pub scope_type: DefaultRoleScope,
         /// The permissions that it gives.
         pub permissions: Vec<String>,

@@ -10,7 +10,7 @@ wire! {
     pub struct SubjectProfile {
         /// The id of the user or token.
         pub id: SubjectId,
-        /// What it is.
+        /// Whether it is a user or an API token.
         pub subject_type: Option<SubjectType>,
         /// The user's name for signing in, an e-mail address.
         pub username: Option<String>,

@@ -60,12 +60,12 @@ endpoints! {
 wire! {
     /// Which teams to list.
     sorted["name", "description", "createdAt", "updatedAt"] pub struct ListTeams {
-        /// Only those with one of these names.
+        /// Only teams with one of these names.
         #[serde(default)]
         pub names: Vec<String>,
-        /// Only those that hold a role in this workspace.
+        /// Only teams that hold a role in this workspace.
         pub workspace_id: Option<Named<WorkspaceId>>,
-        /// Only those that hold a role on this deployment.
+        /// Only teams that hold a role on this deployment.
         pub deployment_id: Option<Named<DeploymentId>>,
     }
 

@@ -51,18 +51,18 @@ endpoints! {
 wire! {
     /// Which tokens to list.
     sorted["name", "description", "createdAt", "updatedAt", "tokenStartAt"] pub struct ListApiTokens {
-        /// Only those that hold a role in this workspace.
+        /// Only tokens that hold a role in this workspace.
         pub workspace_id: Option<Named<WorkspaceId>>,
-        /// Only those that hold a role on this deployment.
+        /// Only tokens that hold a role on this deployment.
         pub deployment_id: Option<Named<DeploymentId>>,
-        /// Only those that hold a role on this DAG.
+        /// Only tokens that hold a role on this DAG.
         pub dag_id: Option<String>,
-        /// Only those that hold a role on one of these DAG tags.
+        /// Only tokens that hold a role on one of these DAG tags.
         #[serde(default)]
         pub dag_tags: Vec<String>,
-        /// Only those of scope ORGANIZATION.
+        /// Only tokens of scope ORGANIZATION.
         pub include_only_organization_tokens: Option<bool>,
-        /// Only those of this kind.
+        /// Only tokens of this kind.
         pub kind: Option<TokenKind>,
     }
 
@@ -74,7 +74,7 @@ wire! {
         pub name: String,
         /// Its description.
         pub description: String,
-        /// What it belongs to.
+        /// Whether it belongs to the organization, a workspace or a deployment.
         pub scope: TokenScope,
         /// How it is meant to be used.
         pub kind: TokenKind,
@@ -100,7 +100,7 @@ wire! {
     /// A role of a token.
     #[derive(PartialEq, Eq)]
     pub struct ApiTokenRole {
-        /// What it is held on.
+        /// The kind of resource that the role is held on.
         pub entity_type: TokenEntity,
         /// The organization, workspace, deployment, DAG or tag.
         pub entity_id: String,
@@ -124,7 +124,7 @@ wire! {
         /// Its description.
         #[schemars(length(max = 500))]
         pub description: Option<String>,
-        /// What it belongs to.
+        /// Whether it belongs to the organization, a workspace or a deployment.
         pub scope: TokenScope,
         /// The workspace or deployment that it belongs to.
         pub entity_id: Option<EntityId>,

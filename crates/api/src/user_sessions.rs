@@ -34,10 +34,10 @@ wire! {
         pub id: SessionId,
         /// What has signed in.
         pub kind: SessionKind,
-        /// Whether it is the one that this request was made with.
+        /// Whether this request was made with the session.
         pub is_current: bool,
-        /// Whether the session that this request was made with ends with it: it is that one, or the token that the browser signed
-        /// in with.
+        /// Whether the session that this request was made with ends with it: it is the session itself, or the token that the
+        /// browser signed in with.
         pub ends_current: bool,
         /// What the machine of a terminal calls itself, where it was signed in with a browser.
         pub client_name: Option<String>,

@@ -39,13 +39,13 @@ endpoints! {
 wire! {
     /// Which users to list.
     sorted["id", "username", "fullName", "createdAt", "updatedAt"] pub struct ListUsers {
-        /// Only those that hold a role in this workspace.
+        /// Only users that hold a role in this workspace.
         pub workspace_id: Option<Named<WorkspaceId>>,
-        /// Only those that hold a role on this deployment.
+        /// Only users that hold a role on this deployment.
         pub deployment_id: Option<Named<DeploymentId>>,
-        /// Only those that hold a role on this DAG.
+        /// Only users that hold a role on this DAG.
         pub dag_id: Option<String>,
-        /// Only those that hold a role on one of these DAG tags.
+        /// Only users that hold a role on one of these DAG tags.
         #[serde(default)]
         pub dag_tags: Vec<String>,
     }
@@ -169,7 +169,7 @@ wire! {
     pub struct SelfUserRole {
         /// The role's name.
         pub role: String,
-        /// What it is held on.
+        /// The resource that the role is held on.
         pub scope: SelfUserRoleScope,
     }
 

@@ -83,9 +83,9 @@ wire! {
         pub url: String,
         /// Which types of events are sent; none means all.
         pub event_types: Vec<String>,
-        /// Only events of these workspaces, and of the deployments below; with neither, all.
+        /// Only events of these workspaces, and of the deployments below; without either, all events.
         pub workspace_ids: Vec<WorkspaceId>,
-        /// Only events of these deployments, and of the workspaces above; with neither, all.
+        /// Only events of these deployments, and of the workspaces above; without either, all events.
         pub deployment_ids: Vec<DeploymentId>,
         /// Whether events are sent.
         pub is_enabled: bool,
@@ -127,11 +127,11 @@ wire! {
         /// Only events of these deployments, and of the workspaces above.
         #[schemars(length(max = 100))]
         pub deployment_ids: Option<Vec<DeploymentId>>,
-        /// Whether to send events; they are where it is left out.
+        /// Whether to send events; the default is yes.
         pub is_enabled: Option<bool>,
     }
 
-    /// Changes to a webhook. What is left out stays as it is.
+    /// Changes to a webhook. Fields that are left out stay as they are.
     pub struct UpdateWebhookRequest {
         /// Its name, unique in the organization.
         #[schemars(length(min = 1, max = 128))]
@@ -152,7 +152,7 @@ wire! {
         /// Only events of these deployments, and of the workspaces above.
         #[schemars(length(max = 100))]
         pub deployment_ids: Option<Vec<DeploymentId>>,
-        /// Whether to send events. One that is switched on again gets what happens from then on.
+        /// Whether to send events. A webhook that is switched on again gets the events from then on.
         pub is_enabled: Option<bool>,
     }
 
@@ -165,7 +165,7 @@ wire! {
         #[serde(default = "default_limit")]
         #[schemars(range(min = 1, max = 100))]
         pub limit: u32,
-        /// Only those in this state.
+        /// Only deliveries in this state.
         pub state: Option<WebhookDeliveryState>,
     }
 }
@@ -195,7 +195,7 @@ wire! {
         pub state: WebhookDeliveryState,
         /// How often it was tried.
         pub attempts: u32,
-        /// When it is tried next.
+        /// When the delivery is tried next.
         pub next_attempt_at: Option<Timestamp>,
         /// When it was last tried.
         pub last_attempt_at: Option<Timestamp>,

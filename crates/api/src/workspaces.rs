@@ -39,10 +39,10 @@ endpoints! {
 wire! {
     /// Which workspaces to list.
     sorted["name", "createdAt", "updatedAt"] pub struct ListWorkspaces {
-        /// Only these.
+        /// Only the workspaces with these ids.
         #[serde(default)]
         pub workspace_ids: Vec<Named<WorkspaceId>>,
-        /// Only those with one of these names.
+        /// Only workspaces with one of these names.
         #[serde(default)]
         pub names: Vec<String>,
     }

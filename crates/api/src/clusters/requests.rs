@@ -106,16 +106,16 @@ wire! {
         /// The standby region, set when disaster recovery is switched on.
         #[schemars(length(max = 100))]
         pub dr_region: Option<String>,
-        /// The range of the network there.
+        /// The range of the network in the standby region.
         #[schemars(length(max = 100))]
         pub dr_vpc_subnet_range: Option<String>,
-        /// The range of pods there.
+        /// The range of pods in the standby region.
         #[schemars(length(max = 100))]
         pub dr_pod_subnet_range: Option<String>,
-        /// The range of services there.
+        /// The range of services in the standby region.
         #[schemars(length(max = 100))]
         pub dr_service_subnet_range: Option<String>,
-        /// The range of the service peering there.
+        /// The range of the service peering in the standby region.
         #[schemars(length(max = 100))]
         pub dr_service_peering_range: Option<String>,
         /// Whether copies reach the standby region within a guaranteed time.
@@ -124,7 +124,7 @@ wire! {
         pub is_failed_over: Option<bool>,
         /// Whether traffic leaves by a private network; AWS only.
         pub is_private_network_egress_enabled: Option<bool>,
-        /// All pools of nodes: those with a known id or name are changed, others added, missing ones removed.
+        /// All pools of nodes: pools with a known id or name are changed, other pools added, and missing pools removed.
         #[schemars(length(max = 1000))]
         pub node_pools: Option<Vec<UpdateNodePoolRequest>>,
         /// The workspaces whose deployments it accepts; an empty list means all.

@@ -34,15 +34,15 @@ wire! {
         pub is_private_network_egress_enabled: Option<bool>,
         /// The standby region.
         pub dr_region: Option<String>,
-        /// The range of the network there.
+        /// The range of the network in the standby region.
         pub dr_vpc_subnet_range: Option<String>,
-        /// The range of pods there.
+        /// The range of pods in the standby region.
         pub dr_pod_subnet_range: Option<String>,
-        /// The range of services there.
+        /// The range of services in the standby region.
         pub dr_service_subnet_range: Option<String>,
-        /// The range of the service peering there.
+        /// The range of the service peering in the standby region.
         pub dr_service_peering_range: Option<String>,
-        /// Another range of the network there; never changes.
+        /// Another range of the network in the standby region; never changes.
         pub dr_secondary_vpc_cidr: Option<String>,
         /// Whether copies reach the standby region within a guaranteed time.
         pub enable_replication_time_control: Option<bool>,

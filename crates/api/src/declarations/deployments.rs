@@ -60,9 +60,9 @@ wire! {
         pub drain_grace_seconds: Option<u32>,
         /// Whether a deploy fails if a file of its DAGs cannot be imported, unless the live version has that error, too.
         pub is_strict_deploy_enabled: Option<bool>,
-        /// For how many days DAG runs, their tasks and the logs of these are kept; 0 means for good.
+        /// For how many days DAG runs, their tasks and their logs are kept; 0 means for good.
         pub history_retention_days: Option<u32>,
-        /// When what is older is removed: a cron expression in UTC.
+        /// When older runs are removed: a cron expression in UTC.
         pub clean_up_cron: Option<String>,
     }
 
@@ -70,7 +70,7 @@ wire! {
     declared pub struct Scheduler {
         /// The size, in units of 0.1 CPU and 0.375 GiB.
         pub au: u32,
-        /// How many.
+        /// Number of schedulers.
         pub replicas: u32,
     }
 
@@ -122,7 +122,7 @@ wire! {
         pub hibernate_at_cron: String,
         /// When to wake, such as `0 6 * * 1-5`.
         pub wake_at_cron: String,
-        /// Whether it counts.
+        /// Whether the schedule is in force.
         pub is_enabled: bool,
     }
 

@@ -11,7 +11,7 @@ wire! {
     declared pub struct EnvironmentObject {
         /// Its key, unique for its type in what it belongs to.
         pub object_key: String,
-        /// What it is.
+        /// The type of the object.
         pub object_type: EnvironmentObjectType,
         /// The workspace that it belongs to, by name.
         pub workspace: String,

@@ -93,7 +93,7 @@ wire! {
         pub hibernate_at_cron: String,
         /// When to wake, such as `0 6 * * 1-5`.
         pub wake_at_cron: String,
-        /// Whether it counts.
+        /// Whether the schedule is in force.
         pub is_enabled: bool,
     }
 
@@ -108,11 +108,11 @@ wire! {
     pub struct DeploymentHibernationStatus {
         /// Whether it is to hibernate now.
         pub is_hibernating: bool,
-        /// When that changes.
+        /// When the deployment hibernates or wakes next.
         pub next_event_at: Option<Timestamp>,
-        /// What happens then.
+        /// Whether it hibernates or wakes then.
         pub next_event_type: Option<HibernationEvent>,
-        /// Why it hibernates, or why it does not.
+        /// Why the deployment hibernates, or why it does not.
         pub reason: Option<String>,
     }
 }

@@ -73,7 +73,7 @@ wire! {
         /// The cloud identity of its workloads.
         #[schemars(length(max = 500))]
         pub workload_identity: Option<String>,
-        /// The range after a failover.
+        /// The cloud identity of its workloads after a failover.
         #[schemars(length(max = 500))]
         pub dr_workload_identity: Option<String>,
         /// Seconds that a change waits for running tasks before it restarts the workers; ten minutes if it is not
@@ -82,10 +82,10 @@ wire! {
         pub drain_grace_seconds: Option<u32>,
         /// Whether a deploy fails if a file of its DAGs cannot be imported, unless the live version has that error, too.
         pub is_strict_deploy_enabled: Option<bool>,
-        /// For how many days DAG runs, their tasks and the logs of these are kept; 0, and nothing, mean for good.
+        /// For how many days DAG runs, their tasks and their logs are kept; 0, and nothing, mean for good.
         #[schemars(range(min = 0, max = 3650))]
         pub history_retention_days: Option<u32>,
-        /// When what is older is removed: a cron expression in UTC, every night at three if it is not set.
+        /// When older runs are removed: a cron expression in UTC, every night at three if it is not set.
         #[schemars(length(max = 100))]
         pub clean_up_cron: Option<String>,
     }
@@ -147,7 +147,7 @@ wire! {
         /// The cloud identity of its workloads.
         #[schemars(length(max = 500))]
         pub workload_identity: Option<String>,
-        /// The range after a failover.
+        /// The cloud identity of its workloads after a failover.
         #[schemars(length(max = 500))]
         pub dr_workload_identity: Option<String>,
         /// Seconds that a change waits for running tasks before it restarts the workers; ten minutes if it is not
@@ -156,10 +156,10 @@ wire! {
         pub drain_grace_seconds: Option<u32>,
         /// Whether a deploy fails if a file of its DAGs cannot be imported, unless the live version has that error, too.
         pub is_strict_deploy_enabled: Option<bool>,
-        /// For how many days DAG runs, their tasks and the logs of these are kept; 0, and nothing, mean for good.
+        /// For how many days DAG runs, their tasks and their logs are kept; 0, and nothing, mean for good.
         #[schemars(range(min = 0, max = 3650))]
         pub history_retention_days: Option<u32>,
-        /// When what is older is removed: a cron expression in UTC, every night at three if it is not set.
+        /// When older runs are removed: a cron expression in UTC, every night at three if it is not set.
         #[schemars(length(max = 100))]
         pub clean_up_cron: Option<String>,
     }
@@ -244,7 +244,7 @@ wire! {
         /// The size, in units of 0.1 CPU and 0.375 GiB.
         #[schemars(range(min = 5, max = 24))]
         pub au: Option<u32>,
-        /// How many.
+        /// Number of schedulers.
         #[schemars(range(min = 1, max = 4))]
         pub replicas: Option<u32>,
     }

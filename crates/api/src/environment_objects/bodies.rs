@@ -85,7 +85,7 @@ wire! {
         pub id: String,
         /// Its name.
         pub name: String,
-        /// What it is.
+        /// A description of the auth type.
         pub description: String,
         /// Airflow's type of the connections that it is for.
         pub airflow_type: String,
@@ -95,9 +95,9 @@ wire! {
         pub provider_package_name: String,
         /// A picture of the provider.
         pub provider_logo: Option<String>,
-        /// Where to read more.
+        /// The page of the guide about it.
         pub guide_path: Option<String>,
-        /// What it takes.
+        /// The parameters of the auth type.
         pub parameters: Vec<ConnectionAuthTypeParameter>,
     }
 
@@ -108,7 +108,7 @@ wire! {
         pub airflow_param_name: String,
         /// Its name for people.
         pub friendly_name: String,
-        /// What it is.
+        /// A description of the auth type.
         pub description: String,
         /// What its values are: `string`, `number`, `boolean` or `json`.
         pub data_type: String,
@@ -165,7 +165,7 @@ wire! {
         pub endpoint: String,
         /// How they are sent.
         pub exporter_type: ExporterType,
-        /// The rest.
+        /// How it authenticates, and its headers and labels.
         #[serde(flatten)]
         pub access: MetricsAccess,
     }
@@ -178,7 +178,7 @@ wire! {
         pub endpoint: Option<String>,
         /// How they are sent.
         pub exporter_type: Option<ExporterType>,
-        /// The rest.
+        /// How it authenticates, and its headers and labels.
         #[serde(flatten)]
         pub access: MetricsAccess,
     }
@@ -200,7 +200,7 @@ wire! {
         pub sig_v4_assume_arn: Option<String>,
         /// The region of the token service, for SIGV4.
         pub sig_v4_sts_region: Option<String>,
-        /// Headers to send along. Values are secrets, but those of headers that are known to be plain, such as `X-Scope-OrgID`,
+        /// Headers to send along. Values are secrets, except the values of headers that are known to be plain, such as `X-Scope-OrgID`,
         /// `User-Agent` or `Content-Type`.
         pub headers: Option<BTreeMap<String, Secret>>,
         /// Labels to add to every metric.
@@ -214,7 +214,7 @@ wire! {
         pub endpoint: String,
         /// How they are sent.
         pub exporter_type: ExporterType,
-        /// The rest; secrets are empty.
+        /// How it authenticates, and its headers and labels; secrets are empty.
         #[serde(flatten)]
         pub access: MetricsAccess,
     }

@@ -47,7 +47,7 @@ wire! {
         /// The values that differ.
         #[serde(flatten)]
         pub set: OverridesRequest,
-        /// Names of fields that are different no more, as in `setFields`.
+        /// Names of fields that are no longer overridden, as in `setFields`.
         #[serde(default)]
         #[schemars(length(max = 100))]
         pub unset_fields: Vec<String>,
