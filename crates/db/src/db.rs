@@ -1,9 +1,10 @@
 //! The database, the interface for the rest of the program.
 
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::conn::Conn;
+use crate::postgres::Mode;
+use crate::unit::{Outcome, Work, erased};
 use crate::{
     AdvisoryLock, Engine, Error, Fault, Guard, Options, Result, RowsRead, Sql, Target, Tx, joined, postgres,
     sqlite,
@@ -17,6 +18,13 @@ pub struct Db(Pool);
 enum Pool {
     Sqlite(Arc<sqlite::Pool>),
     Postgres(Arc<postgres::Pool>),
+}
+
+#[cfg(test)]
+impl From<Arc<sqlite::Pool>> for Db {
+    fn from(pool: Arc<sqlite::Pool>) -> Self {
+        Self(Pool::Sqlite(pool))
+    }
 }
 
 impl Db {
@@ -69,45 +77,33 @@ impl Db {
     pub async fn read<T: Send + 'static, E: Fault>(
         &self,
         guard: Option<Arc<Guard>>,
-        mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
+        unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        if let Some(joined) = joined::run(|tx| unit(tx)) {
-            return joined;
-        }
-        match &self.0 {
-            Pool::Sqlite(pool) => pool.read(unit).await,
-            Pool::Postgres(pool) => pool.run(postgres::Mode::Read, guard, move |tx: &Tx| unit(tx)).await,
-        }
+        let (work, slot) = erased(unit);
+        self.run_reading(Mode::Read, guard, work).await?;
+        slot.take()
     }
 
     /// Reads a short page of a list by an index, in one snapshot. On SQLite it runs inline: a hundred rows at most.
     pub async fn page<T: Send + 'static, E: Fault>(
         &self,
         guard: Option<Arc<Guard>>,
-        mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
+        unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        if let Some(joined) = joined::run(|tx| unit(tx)) {
-            return joined;
-        }
-        match &self.0 {
-            Pool::Sqlite(pool) => pool.page(unit).await,
-            Pool::Postgres(pool) => pool.run(postgres::Mode::Page, guard, move |tx: &Tx| unit(tx)).await,
-        }
+        let (work, slot) = erased(unit);
+        self.run_reading(Mode::Page, guard, work).await?;
+        slot.take()
     }
 
     /// Lists, counts, exports: everything in it sees one snapshot.
     pub async fn scan<T: Send + 'static, E: Fault>(
         &self,
         guard: Option<Arc<Guard>>,
-        mut unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
+        unit: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        if let Some(joined) = joined::run(|tx| unit(tx)) {
-            return joined;
-        }
-        match &self.0 {
-            Pool::Sqlite(pool) => pool.scan(unit).await,
-            Pool::Postgres(pool) => pool.run(postgres::Mode::Scan, guard, move |tx: &Tx| unit(tx)).await,
-        }
+        let (work, slot) = erased(unit);
+        self.run_reading(Mode::Scan, guard, work).await?;
+        slot.take()
     }
 
     /// A transaction. It may run more than once, so time comes from outside; a result means that it is committed.
@@ -125,15 +121,11 @@ impl Db {
         &self,
         guard: Option<Arc<Guard>>,
         locks: Vec<AdvisoryLock>,
-        mut unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
+        unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        if let Some(joined) = joined::run(|tx| unit(tx)) {
-            return joined;
-        }
-        match &self.0 {
-            Pool::Sqlite(pool) => pool.write(unit).await,
-            Pool::Postgres(pool) => pool.run_locked(postgres::Mode::Write, guard, locks, unit).await,
-        }
+        let (work, slot) = erased(unit);
+        self.run_writing(guard, locks, work).await?;
+        slot.take()
     }
 
     /// Runs a transaction and takes it back: returns what it would have returned, and changes nothing.
@@ -141,22 +133,44 @@ impl Db {
         &self,
         guard: Option<Arc<Guard>>,
         locks: Vec<AdvisoryLock>,
-        mut unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
+        unit: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        let outcome = Arc::new(Mutex::new(None));
-        let kept = Arc::clone(&outcome);
-        let ended: Result<Infallible, Rehearsal<E>> = self
-            .write_locked(guard, locks, move |tx| {
-                let result = unit(tx).map_err(Rehearsal::Failed)?;
-                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-                Err(Rehearsal::Over)
-            })
-            .await;
-        if let Err(Rehearsal::Failed(error)) = ended {
-            return Err(error);
+        let (mut work, slot) = erased(unit);
+        let taken_back = move |tx: &Tx| match work(tx) {
+            Outcome::Done => Outcome::Failed(None),
+            failed => failed,
+        };
+        self.run_writing(guard, locks, Box::new(taken_back)).await?;
+        slot.take()
+    }
+
+    async fn run_reading(&self, mode: Mode, guard: Option<Arc<Guard>>, mut work: Work<Conn>) -> Result<()> {
+        if let Some(joined) = joined::run(&mut |tx| work(tx)) {
+            return joined;
         }
-        let result = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-        result.ok_or_else(|| Error::other("a rehearsal ended without a result").into())
+        match (&self.0, mode) {
+            (Pool::Sqlite(pool), Mode::Read) => pool.read(work).await,
+            (Pool::Sqlite(pool), Mode::Page) => pool.page(work).await,
+            (Pool::Sqlite(pool), _) => pool.scan(work).await,
+            (Pool::Postgres(pool), mode) => {
+                pool.run(mode, guard, Vec::new(), Box::new(move |tx: &Tx| work(tx))).await
+            }
+        }
+    }
+
+    async fn run_writing(
+        &self,
+        guard: Option<Arc<Guard>>,
+        locks: Vec<AdvisoryLock>,
+        mut work: Work<Tx>,
+    ) -> Result<()> {
+        if let Some(joined) = joined::run(&mut work) {
+            return joined;
+        }
+        match &self.0 {
+            Pool::Sqlite(pool) => pool.write(work).await,
+            Pool::Postgres(pool) => pool.run(Mode::Write, guard, locks, work).await,
+        }
     }
 
     /// A number that changes with every commit, before the commit is acknowledged; `None` where others write too, and in
@@ -228,28 +242,5 @@ impl Db {
             Ok(failures.collect())
         })
         .await
-    }
-}
-
-/// Why a rehearsal ended.
-enum Rehearsal<E> {
-    /// The unit is done, and everything that it wrote is to be taken back.
-    Over,
-    /// The unit failed.
-    Failed(E),
-}
-
-impl<E: Fault> From<Error> for Rehearsal<E> {
-    fn from(error: Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl<E: Fault> Fault for Rehearsal<E> {
-    fn db(&self) -> Option<&Error> {
-        match self {
-            Self::Over => None,
-            Self::Failed(error) => error.db(),
-        }
     }
 }

@@ -11,8 +11,8 @@ use std::cell::RefCell;
 
 use scoped_tls::scoped_thread_local;
 
-use crate::unit::guarded;
-use crate::{Error, Fault, Result, Tx};
+use crate::unit::{Outcome, guarded};
+use crate::{Error, Result, Tx};
 
 scoped_thread_local!(static OUTER: Tx);
 
@@ -36,17 +36,16 @@ pub fn within<T>(tx: &Tx, work: impl FnOnce() -> T) -> Result<T> {
     }
 }
 
-/// Runs a unit in the outer transaction, if there is one.
-pub(crate) fn run<T, E: Fault>(mut unit: impl FnMut(&Tx) -> Result<T, E>) -> Option<Result<T, E>> {
+/// Runs a unit in the outer transaction, if there is one; returns whether its result counts.
+pub(crate) fn run(work: &mut dyn FnMut(&Tx) -> Outcome) -> Option<Result<()>> {
     if !is_joined() {
         return None;
     }
-    let result = OUTER.with(|tx| guarded(tx, || unit(tx)));
-    if let Err(error) = &result
-        && let Some(fault @ (Error::Lost | Error::Unavailable(_) | Error::Panicked(_) | Error::Other(_))) =
-            error.db()
+    let ran = OUTER.with(|tx| guarded(tx, &mut || work(tx)));
+    if let Ok(Outcome::Failed(Some(fault))) | Err(fault) = &ran
+        && matches!(fault, Error::Lost | Error::Unavailable(_) | Error::Panicked(_) | Error::Other(_))
     {
         FAULT.set(Some(fault.clone()));
     }
-    Some(result)
+    Some(ran.map(drop))
 }

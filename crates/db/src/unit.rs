@@ -1,4 +1,6 @@
 //! A unit of work with its types erased, so that threads can run it, retry it and return its result.
+//!
+//! Only the closure and the slot for its result are compiled for each unit, in whichever crate it is written.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,103 +12,95 @@ use crate::conn::Conn;
 use crate::{Change, Error, Fault, OnCommit, Result, Tx};
 
 /// How a run of a unit ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    Lost,
-    Failed,
+    /// With the error of the database, if that is why.
+    Failed(Option<Error>),
 }
+
+/// Runs a unit, and leaves its result where its caller finds it.
+pub(crate) type Work<C> = Box<dyn FnMut(&C) -> Outcome + Send>;
+
+/// Where a unit leaves its result.
+pub(crate) struct Slot<T, E>(Arc<Mutex<Option<Result<T, E>>>>);
+
+/// A unit whose types are erased, and where it leaves its result.
+pub(crate) fn erased<C, T: Send + 'static, E: Fault>(
+    mut unit: impl FnMut(&C) -> Result<T, E> + Send + 'static,
+) -> (Work<C>, Slot<T, E>) {
+    let slot = Arc::<Mutex<_>>::default();
+    let kept = Arc::clone(&slot);
+    let work = move |conn: &C| {
+        let result = unit(conn);
+        let outcome = match &result {
+            Ok(_) => Outcome::Done,
+            Err(error) => Outcome::Failed(error.db().cloned()),
+        };
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        outcome
+    };
+    (Box::new(work), Slot(slot))
+}
+
+impl<T, E: Fault> Slot<T, E> {
+    /// The result of the last run.
+    pub(crate) fn take(self) -> Result<T, E> {
+        let result = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        result.unwrap_or_else(|| Err(Error::other("a unit was answered before it ran").into()))
+    }
+}
+
+/// Tells the caller of a unit that its result is stored, or why there is none.
+pub(crate) type Done = oneshot::Sender<Result<()>>;
 
 /// A queued unit of work.
-pub(crate) trait Unit: Send {
+pub(crate) struct Unit {
+    work: Work<Tx>,
+    done: Done,
+    /// Why the last run counts for nothing, whatever it has stored.
+    fault: Option<Error>,
+}
+
+impl Unit {
+    /// A unit for a queue, and what tells of its end.
+    pub(crate) fn new(work: Work<Tx>) -> (Self, oneshot::Receiver<Result<()>>) {
+        let (done, told) = oneshot::channel();
+        (Self { work, done, fault: None }, told)
+    }
+
     /// Runs it and stores the result.
-    fn run(&mut self, tx: &Tx) -> Outcome;
-    /// Sends the last result to the caller.
-    fn answer(self: Box<Self>);
+    pub(crate) fn run(&mut self, tx: &Tx) -> Outcome {
+        let ran = guarded(tx, &mut || (self.work)(tx));
+        self.fault = ran.as_ref().err().cloned();
+        ran.unwrap_or_else(|fault| Outcome::Failed(Some(fault)))
+    }
+
+    /// Tells the caller that the last result counts.
+    pub(crate) fn answer(self) {
+        tell(self.done, self.fault.map_or(Ok(()), Err));
+    }
+
     /// Sends an error to the caller instead of the result.
-    fn refuse(self: Box<Self>, error: Error);
-    /// Whether the caller is gone.
-    fn abandoned(&self) -> bool;
-}
-
-/// Where a unit stores its result.
-type Slot<T, E> = Arc<Mutex<Option<Result<T, E>>>>;
-
-/// A unit, and the sender that tells its caller when it is done. Little more than the closure is compiled for each unit.
-struct Pending<F> {
-    work: F,
-    done: oneshot::Sender<Result<()>>,
-}
-
-impl<F> Unit for Pending<F>
-where
-    F: FnMut(&Tx) -> Outcome + Send,
-{
-    fn run(&mut self, tx: &Tx) -> Outcome {
-        (self.work)(tx)
-    }
-
-    fn answer(self: Box<Self>) {
-        tell(self.done, Ok(()));
-    }
-
-    fn refuse(self: Box<Self>, error: Error) {
+    pub(crate) fn refuse(self, error: Error) {
         tell(self.done, Err(error));
     }
 
-    fn abandoned(&self) -> bool {
+    /// Whether the caller is gone.
+    pub(crate) fn abandoned(&self) -> bool {
         self.done.is_closed()
     }
 }
 
 /// Tells the caller that its unit is done, or why not.
-pub(crate) fn tell(done: oneshot::Sender<Result<()>>, result: Result<()>) {
+pub(crate) fn tell(done: Done, result: Result<()>) {
     // An error means that the caller is gone and no longer waits for the result.
     let _ = done.send(result);
 }
 
-/// The receiver of the result of a unit.
-pub(crate) struct Answer<T, E> {
-    done: oneshot::Receiver<Result<()>>,
-    slot: Slot<T, E>,
-}
-
-/// Wraps a closure, and returns the receiver of its result.
-pub(crate) fn wrap<T: Send + 'static, E: Fault>(
-    mut work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-) -> (Box<dyn Unit>, Answer<T, E>) {
-    let (mut keep, done, answer) = answering();
-    let work = move |tx: &Tx| {
-        let result = guarded(tx, || work(tx));
-        let outcome = match &result {
-            Ok(_) => Outcome::Done,
-            Err(error) if error.db() == Some(&Error::Lost) => Outcome::Lost,
-            Err(_) => Outcome::Failed,
-        };
-        keep(result);
-        outcome
-    };
-    (Box::new(Pending { work, done }), answer)
-}
-
-/// Tells the receiver that the result is stored.
-pub(crate) type Done = oneshot::Sender<Result<()>>;
-
-/// A function that stores a result, a sender that tells when it is there, and the receiver.
-#[expect(clippy::type_complexity, reason = "a closure has no name that a type could be made of")]
-pub(crate) fn answering<T, E>() -> (impl FnMut(Result<T, E>), Done, Answer<T, E>) {
-    let (done, told) = oneshot::channel();
-    let slot = Slot::default();
-    let kept = Arc::clone(&slot);
-    let keep = move |result| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-    (keep, done, Answer { done: told, slot })
-}
-
-/// Waits for the result; a unit dropped without one means that its thread ended.
-pub(crate) async fn answer<T, E: Fault>(answer: Answer<T, E>) -> Result<T, E> {
-    answer.done.await.unwrap_or_else(|_| Err(closed()))?;
-    let result = answer.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-    result.unwrap_or_else(|| Err(Error::other("a unit was answered before it ran").into()))
+/// Waits until the result is stored; a unit dropped without one means that its thread ended.
+pub(crate) async fn answered(told: oneshot::Receiver<Result<()>>) -> Result<()> {
+    told.await.unwrap_or_else(|_| Err(closed()))
 }
 
 /// The error of a database that was closed.
@@ -114,21 +108,14 @@ pub(crate) fn closed() -> Error {
     Error::unavailable("the database is closed")
 }
 
-/// Runs the closure of one unit: a panic, or success after a failed statement, is an error of this unit alone.
-pub(crate) fn guarded<T, E: Fault>(conn: &Conn, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
-    let mut result = None;
-    caught(conn, &mut || result.insert(work()).is_ok())?;
-    result.unwrap_or_else(|| Err(Error::other("a unit ended without a result").into()))
-}
-
-/// Runs something that returns whether it succeeded.
-fn caught(conn: &Conn, work: &mut dyn FnMut() -> bool) -> Result<()> {
+/// Runs one unit: a panic, or success after a failed statement, is an error of this unit alone.
+pub(crate) fn guarded(conn: &Conn, work: &mut dyn FnMut() -> Outcome) -> Result<Outcome> {
     conn.begin();
     match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(true) if conn.failed() => {
+        Ok(Outcome::Done) if conn.failed() => {
             Err(Error::other("a unit succeeded although one of its statements had failed"))
         }
-        Ok(_) => Ok(()),
+        Ok(outcome) => Ok(outcome),
         Err(panic) => {
             // Logged here as well, because the caller may be gone.
             let reason = reason(&*panic);

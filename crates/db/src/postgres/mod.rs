@@ -29,7 +29,8 @@ pub(crate) use self::session::Session;
 use self::worker::Job;
 use crate::options::cores;
 use crate::queue::Queue;
-use crate::{AdvisoryLock, Error, Fault, Guard, OnCommit, Result, Tx, unit};
+use crate::unit::{Unit, Work, answered};
+use crate::{AdvisoryLock, Error, Guard, OnCommit, Result, Tx};
 
 /// How long a unit waits for a connection before the database counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -74,32 +75,22 @@ impl Pool {
         Ok(Self { short, jobs, notifier, threads: Mutex::new(threads) })
     }
 
-    /// Hands a unit to the next free thread and waits for the result.
-    pub(crate) async fn run<T: Send + 'static, E: Fault>(
-        &self,
-        mode: Mode,
-        guard: Option<Arc<Guard>>,
-        work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
-        self.run_locked(mode, guard, Vec::new(), work).await
-    }
-
-    /// The same, for a transaction that takes advisory locks.
-    pub(crate) async fn run_locked<T: Send + 'static, E: Fault>(
+    /// Hands a unit to the next free thread and waits for its end.
+    pub(crate) async fn run(
         &self,
         mode: Mode,
         guard: Option<Arc<Guard>>,
         locks: Vec<AdvisoryLock>,
-        work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
-        let (unit, answer) = unit::wrap(work);
+        work: Work<Tx>,
+    ) -> Result<()> {
+        let (unit, told) = Unit::new(work);
         let job = Job { unit, mode, guard, locks: locks.into(), deadline: Instant::now() + PATIENCE };
         if matches!(mode, Mode::Read | Mode::Page) {
             self.short.push(job)?;
         } else {
             self.jobs.push(job)?;
         }
-        unit::answer(answer).await
+        answered(told).await
     }
 
     /// How many units wait for a thread.

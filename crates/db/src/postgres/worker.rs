@@ -28,9 +28,12 @@ const EXCLUSIVE: u32 = 4;
 /// How many short reads share a round trip at the most.
 const TOGETHER: usize = 16;
 
+/// What ends a run that is to be repeated.
+const LOST: Outcome = Outcome::Failed(Some(Error::Lost));
+
 /// A unit and how to run it.
 pub(super) struct Job {
-    pub(super) unit: Box<dyn Unit>,
+    pub(super) unit: Unit,
     pub(super) mode: Mode,
     pub(super) guard: Option<Arc<Guard>>,
     pub(super) locks: Arc<[AdvisoryLock]>,
@@ -133,7 +136,7 @@ impl Worker {
                     session.answered(reply, job.mode);
                     let outcome = job.unit.run(&self.tx);
                     match session.end(false) {
-                        Ok(()) if outcome != Outcome::Lost => job.unit.answer(),
+                        Ok(()) if outcome != LOST => job.unit.answer(),
                         _ => left.push(job),
                     }
                 }
@@ -160,7 +163,7 @@ impl Worker {
             let changes = self.tx.changes().take();
             let end = self.session().end(outcome == Outcome::Done && mode == Mode::Write);
             let again = match &end {
-                Ok(()) => outcome == Outcome::Lost,
+                Ok(()) => outcome == LOST,
                 Err(End::Slower) => {
                     slowly = true;
                     self.session().leave();

@@ -33,15 +33,15 @@ use self::syncer::Log;
 use crate::conn::{self, Conn};
 use crate::options::cores;
 use crate::queue::Queue;
-use crate::unit::{self, Unit, guarded};
-use crate::{Error, Fault, OnCommit, Result, RowsRead, Tx};
+use crate::unit::{self, Unit, Work, answered, guarded};
+use crate::{Error, OnCommit, Result, RowsRead, Tx};
 
 /// The readers and the writer of one file.
 pub(crate) struct Pool {
     readers: Readers,
     scanners: Arc<Readers>,
     scans: Arc<Semaphore>,
-    jobs: Queue<Box<dyn Unit>>,
+    jobs: Queue<Unit>,
     commits: Arc<AtomicU64>,
     durable: Arc<Durable>,
     changes: Arc<RowChanges>,
@@ -112,37 +112,31 @@ impl Pool {
     }
 
     /// Runs a read on the calling thread.
-    pub(crate) async fn read<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
-        let result = self.readers.once(work);
+    pub(crate) async fn read(&self, work: Work<Conn>) -> Result<()> {
+        let ran = self.readers.once(work);
         self.durable.catch_up().await?;
-        result
+        ran
     }
 
     /// Runs a short read on the calling thread, in one snapshot.
-    pub(crate) async fn page<T, E: Fault>(&self, work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
-        let result = self.readers.in_snapshot(work);
+    pub(crate) async fn page(&self, work: Work<Conn>) -> Result<()> {
+        let ran = self.readers.in_snapshot(work);
         self.durable.catch_up().await?;
-        result
+        ran
     }
 
     /// Runs a scan in the blocking pool, in one snapshot.
-    pub(crate) async fn scan<T: Send + 'static, E: Fault>(
-        &self,
-        work: impl FnMut(&Conn) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
+    pub(crate) async fn scan(&self, work: Work<Conn>) -> Result<()> {
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(|_| unit::closed())?;
         let scanners = Arc::clone(&self.scanners);
-        let (mut keep, done, answer) = unit::answering();
-        // Boxed, so that the task code is compiled once and not for each scan.
-        let scan: Box<dyn FnOnce() + Send> = Box::new(move || {
-            keep(scanners.in_snapshot(work));
+        let scan = tokio::task::spawn_blocking(move || {
+            let ran = scanners.in_snapshot(work);
             drop(permit);
-            unit::tell(done, Ok(()));
+            ran
         });
-        drop(tokio::task::spawn_blocking(scan));
-        let result = unit::answer(answer).await;
+        let ran = scan.await.unwrap_or_else(|_| Err(unit::closed()));
         self.durable.catch_up().await?;
-        result
+        ran
     }
 
     /// How many transactions were committed.
@@ -166,13 +160,10 @@ impl Pool {
     }
 
     /// Queues a unit for the writer and waits until it is durable.
-    pub(crate) async fn write<T: Send + 'static, E: Fault>(
-        &self,
-        work: impl FnMut(&Tx) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
-        let (unit, answer) = unit::wrap(work);
+    pub(crate) async fn write(&self, work: Work<Tx>) -> Result<()> {
+        let (unit, told) = Unit::new(work);
         self.jobs.push(unit)?;
-        unit::answer(answer).await
+        answered(told).await
     }
 
     /// Refuses further reads, waits for queued writes and checkpoints the WAL into the file.
@@ -218,19 +209,19 @@ impl Readers {
     }
 
     /// Runs statements, each of which sees the state of its moment.
-    fn once<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+    fn once(&self, mut work: Work<Conn>) -> Result<()> {
         let conn = self.take()?;
-        let result = guarded(&conn, || work(&conn));
+        let ran = guarded(&conn, &mut || work(&conn));
         self.give_back(conn);
-        result
+        ran.map(drop)
     }
 
     /// Runs statements that all see the same state.
-    fn in_snapshot<T, E: Fault>(&self, mut work: impl FnMut(&Conn) -> Result<T, E>) -> Result<T, E> {
+    fn in_snapshot(&self, mut work: Work<Conn>) -> Result<()> {
         let conn = self.begin()?;
-        let result = guarded(&conn, || work(&conn));
+        let ran = guarded(&conn, &mut || work(&conn));
         self.end(conn);
-        result
+        ran.map(drop)
     }
 
     /// A connection in a new snapshot.

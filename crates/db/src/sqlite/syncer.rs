@@ -26,7 +26,7 @@ pub(super) struct Log {
 /// Units that were committed together, and what they changed.
 pub(super) struct Group {
     pub(super) number: u64,
-    pub(super) units: Vec<Box<dyn Unit>>,
+    pub(super) units: Vec<Unit>,
     pub(super) changes: Vec<Change>,
 }
 
@@ -118,7 +118,7 @@ impl Work {
 }
 
 /// Refuses every unit.
-pub(super) fn refuse(units: Vec<Box<dyn Unit>>, error: &Error) {
+pub(super) fn refuse(units: Vec<Unit>, error: &Error) {
     units.into_iter().for_each(|unit| unit.refuse(error.clone()));
 }
 

@@ -9,7 +9,8 @@ use rusqlite::Connection;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
-use crate::{Change, Sql, params};
+use crate::unit::erased;
+use crate::{Change, Db, Sql, params};
 
 #[test]
 fn connections_are_opened_when_they_are_needed_and_as_many_kept_as_there_are_cores() {
@@ -30,7 +31,8 @@ struct Disk {
 }
 
 struct Bed {
-    pool: Pool,
+    pool: Arc<Pool>,
+    db: Db,
     disk: Disk,
     heard: Arc<Mutex<Vec<String>>>,
     _directory: tempfile::TempDir,
@@ -56,8 +58,14 @@ impl Bed {
         let listen = move |changes: &[Change]| {
             ear.lock().unwrap().extend(changes.iter().map(|change| change.id.clone()));
         };
-        let pool = Pool::open_with(&path, 1, 64, Arc::new(listen), Some(log)).unwrap();
-        Self { pool, disk: Disk { begun, verdict }, heard, _directory: directory }
+        let pool = Arc::new(Pool::open_with(&path, 1, 64, Arc::new(listen), Some(log)).unwrap());
+        Self {
+            db: Db::from(Arc::clone(&pool)),
+            pool,
+            disk: Disk { begun, verdict },
+            heard,
+            _directory: directory,
+        }
     }
 
     fn heard(&self) -> Vec<String> {
@@ -66,7 +74,9 @@ impl Bed {
 
     /// What any other connection to the file would see, on disk or not.
     fn visible(&self) -> i64 {
-        self.pool.readers.in_snapshot(count).unwrap()
+        let (work, counted) = erased(count);
+        self.pool.readers.in_snapshot(work).unwrap();
+        counted.take().unwrap()
     }
 }
 
@@ -96,12 +106,12 @@ fn insert(tx: &Tx, id: &str) -> Result<i64> {
 #[tokio::test]
 async fn nobody_is_told_of_a_commit_before_it_is_on_disk() {
     let mut bed = Bed::new(false).await;
-    let mut write = pin!(bed.pool.write(|tx| insert(tx, "a")));
+    let mut write = pin!(bed.db.write(None, |tx| insert(tx, "a")));
     assert!(poll_immediate(&mut write).await.is_none());
     bed.disk.sync_begins().await;
     assert_eq!(bed.visible(), 1);
     let (mut read, mut page, mut scan) =
-        (pin!(bed.pool.read(count)), pin!(bed.pool.page(count)), pin!(bed.pool.scan(count)));
+        (pin!(bed.db.read(None, count)), pin!(bed.db.page(None, count)), pin!(bed.db.scan(None, count)));
     assert!(poll_immediate(&mut write).await.is_none(), "the writer is not told");
     assert!(poll_immediate(&mut read).await.is_none(), "readers are not told");
     assert!(poll_immediate(&mut page).await.is_none());
@@ -115,21 +125,21 @@ async fn nobody_is_told_of_a_commit_before_it_is_on_disk() {
 #[tokio::test]
 async fn a_unit_alone_is_seen_when_it_is_on_disk_and_not_earlier() {
     let bed = Bed::new(true).await;
-    assert_eq!(bed.pool.write(|tx| insert(tx, "a")).await, Ok(1));
-    assert_eq!(bed.pool.read(count).await, Ok(1));
+    assert_eq!(bed.db.write(None, |tx| insert(tx, "a")).await, Ok(1));
+    assert_eq!(bed.db.read(None, count).await, Ok(1));
     assert!(bed.disk.begun.is_empty(), "SQLite has synced by itself");
 }
 
 #[tokio::test]
 async fn units_run_while_the_group_before_is_synced_and_are_answered_in_order() {
     let mut bed = Bed::new(false).await;
-    let mut first = pin!(bed.pool.write(|tx| insert(tx, "a")));
+    let mut first = pin!(bed.db.write(None, |tx| insert(tx, "a")));
     assert!(poll_immediate(&mut first).await.is_none());
     bed.disk.sync_begins().await;
     let (ran, mut runs) = unbounded_channel();
     let unit = |id: &'static str| {
         let ran = ran.clone();
-        bed.pool.write(move |tx| {
+        bed.db.write(None, move |tx| {
             let seen = insert(tx, id);
             ran.send(id).unwrap();
             seen
@@ -154,17 +164,19 @@ async fn units_run_while_the_group_before_is_synced_and_are_answered_in_order() 
 #[tokio::test]
 async fn a_failed_sync_refuses_whoever_waits_and_everybody_after() {
     let mut bed = Bed::new(false).await;
-    let mut first = pin!(bed.pool.write(|tx| insert(tx, "a")));
+    let mut first = pin!(bed.db.write(None, |tx| insert(tx, "a")));
     assert!(poll_immediate(&mut first).await.is_none());
     bed.disk.sync_begins().await;
-    let mut second = pin!(bed.pool.write(|tx| insert(tx, "b")));
-    let mut read = pin!(bed.pool.read(count));
+    let mut second = pin!(bed.db.write(None, |tx| insert(tx, "b")));
+    let mut read = pin!(bed.db.read(None, count));
     assert!(poll_immediate(&mut second).await.is_none());
     assert!(poll_immediate(&mut read).await.is_none());
     bed.disk.sync_ends(Err(io::Error::other("the disk is gone")));
     let (first, second, read) = tokio::join!(first, second, read);
-    let later = bed.pool.write(|tx| insert(tx, "c")).await;
-    for refused in [first, second, read, later, bed.pool.read(count).await, bed.pool.scan(count).await] {
+    let later = bed.db.write(None, |tx| insert(tx, "c")).await;
+    for refused in
+        [first, second, read, later, bed.db.read(None, count).await, bed.db.scan(None, count).await]
+    {
         let Err(Error::Unavailable(why)) = refused else { panic!("{refused:?}") };
         assert!(why.contains("the disk is gone"), "{why}");
     }
@@ -178,7 +190,8 @@ async fn a_failed_sync_refuses_whoever_waits_and_everybody_after() {
 #[tokio::test]
 async fn closing_waits_for_the_last_sync() {
     let mut bed = Bed::new(false).await;
-    let mut writes: Vec<_> = ["a", "b"].map(|id| Box::pin(bed.pool.write(move |tx| insert(tx, id)))).into();
+    let mut writes: Vec<_> =
+        ["a", "b"].map(|id| Box::pin(bed.db.write(None, move |tx| insert(tx, id)))).into();
     assert!(poll_immediate(&mut writes[0]).await.is_none());
     bed.disk.sync_begins().await;
     assert!(poll_immediate(&mut writes[1]).await.is_none());
@@ -197,13 +210,13 @@ type SomeUnit = Box<dyn Fn(&Tx) -> Result<i64> + Send>;
 /// Runs three units in one group, the second of which fails, and returns which ran, in order.
 async fn with_one_that_fails(fail: impl Fn(&Tx) -> Result<i64> + Send + 'static) -> Vec<&'static str> {
     let mut bed = Bed::new(false).await;
-    let mut first = pin!(bed.pool.write(|tx| insert(tx, "first")));
+    let mut first = pin!(bed.db.write(None, |tx| insert(tx, "first")));
     assert!(poll_immediate(&mut first).await.is_none());
     bed.disk.sync_begins().await;
     let (ran, mut runs) = unbounded_channel();
     let noted = |id: &'static str, unit: SomeUnit| {
         let ran = ran.clone();
-        Box::pin(bed.pool.write(move |tx| {
+        Box::pin(bed.db.write(None, move |tx| {
             let result = unit(tx);
             ran.send(id).unwrap();
             result
@@ -263,8 +276,8 @@ async fn for_a_while_after_that_units_are_taken_back_one_by_one() {
     let bed = Bed::new(true).await;
     let fail = |tx: &Tx| insert(tx, "failing").and(Err::<i64, _>(Error::Other("no".to_owned())));
     for number in 0..40 {
-        assert!(bed.pool.write(fail).await.is_err());
-        assert_eq!(bed.pool.write(move |tx| insert(tx, &number.to_string())).await, Ok(number + 1));
+        assert!(bed.db.write(None, fail).await.is_err());
+        assert_eq!(bed.db.write(None, move |tx| insert(tx, &number.to_string())).await, Ok(number + 1));
     }
     assert_eq!(bed.visible(), 40);
 }

@@ -39,7 +39,7 @@ const LOG_PAGES: i64 = 4096;
 pub(super) struct Start {
     pub(super) connection: Connection,
     pub(super) lock: File,
-    pub(super) jobs: Receiver<Box<dyn Unit>>,
+    pub(super) jobs: Receiver<Unit>,
     pub(super) on_commit: OnCommit,
     pub(super) commits: Arc<AtomicU64>,
     pub(super) durable: Arc<Durable>,
@@ -79,7 +79,7 @@ pub(super) fn start(start: Start) -> Result<JoinHandle<()>> {
 
 struct Writer {
     tx: Tx,
-    jobs: Receiver<Box<dyn Unit>>,
+    jobs: Receiver<Unit>,
     on_commit: OnCommit,
     commits: Arc<AtomicU64>,
     durable: Arc<Durable>,
@@ -146,7 +146,7 @@ impl Writer {
     }
 
     /// Runs what waits in one transaction, commits it and sees to it that it is answered.
-    fn group(&mut self, first: Box<dyn Unit>) {
+    fn group(&mut self, first: Unit) {
         let is_calm = self.jobs.is_empty() && !self.note_ended_sync();
         let mut units = vec![first];
         let ran = self.begin(is_calm && self.may_sync_itself).and_then(|()| self.together(&mut units));
@@ -163,10 +163,10 @@ impl Writer {
     }
 
     /// Runs the first unit, then whatever else comes while there is time.
-    fn together(&mut self, units: &mut Vec<Box<dyn Unit>>) -> Result<(), Failure> {
+    fn together(&mut self, units: &mut Vec<Unit>) -> Result<(), Failure> {
         let started = Instant::now();
         while let Some(unit) = units.last_mut() {
-            if let Left::Dirt = self.run(unit.as_mut())? {
+            if let Left::Dirt = self.run(unit)? {
                 self.start_over(units)?;
             }
             let Some(next) = self.next(units.len(), started) else { break };
@@ -177,7 +177,7 @@ impl Writer {
 
     /// The next unit of a group, unless it is to be committed now. While the group before is on its way to the disk there
     /// is nothing to be gained by committing, so that it takes in whatever comes.
-    fn next(&mut self, units: usize, started: Instant) -> Option<Box<dyn Unit>> {
+    fn next(&mut self, units: usize, started: Instant) -> Option<Unit> {
         loop {
             let in_flight = self.note_ended_sync();
             if units >= MOST_UNITS || (!in_flight && started.elapsed() >= LONGEST) {
@@ -198,7 +198,7 @@ impl Writer {
     }
 
     /// Waits for a unit, or for the end of the sync; `None` and still in flight where the queue is closed.
-    fn wait_for_more(&mut self) -> Option<Box<dyn Unit>> {
+    fn wait_for_more(&mut self) -> Option<Unit> {
         select! {
             recv(self.jobs) -> unit => unit.ok(),
             recv(self.syncer.ended) -> _ => {
@@ -217,7 +217,7 @@ impl Writer {
     }
 
     /// Runs one unit, in a savepoint where units had to be taken back lately.
-    fn run(&mut self, unit: &mut dyn Unit) -> Result<Left, Failure> {
+    fn run(&mut self, unit: &mut Unit) -> Result<Left, Failure> {
         if self.careful > 0 {
             return self.run_in_savepoint(unit).map(|()| Left::Clean);
         }
@@ -235,15 +235,15 @@ impl Writer {
     }
 
     /// Takes everything back and runs all but the last unit again, which has failed and stays so.
-    fn start_over(&mut self, units: &mut [Box<dyn Unit>]) -> Result<(), Failure> {
+    fn start_over(&mut self, units: &mut [Unit]) -> Result<(), Failure> {
         self.abort();
         self.careful = CAREFUL_GROUPS;
         self.begin(self.syncs_itself)?;
         let [again @ .., _] = units else { return Ok(()) };
-        again.iter_mut().try_for_each(|unit| self.run_in_savepoint(unit.as_mut()))
+        again.iter_mut().try_for_each(|unit| self.run_in_savepoint(unit))
     }
 
-    fn run_in_savepoint(&mut self, unit: &mut dyn Unit) -> Result<(), Failure> {
+    fn run_in_savepoint(&mut self, unit: &mut Unit) -> Result<(), Failure> {
         let announced = self.tx.changes().borrow().len();
         let mut ended = self.session().control("SAVEPOINT unit");
         if ended.is_ok() {
@@ -271,7 +271,7 @@ impl Writer {
     }
 
     /// Runs one unit in a transaction of its own.
-    fn alone(&mut self, mut unit: Box<dyn Unit>) {
+    fn alone(&mut self, mut unit: Unit) {
         let mut ended = self.begin(self.may_sync_itself).map(|()| None);
         if ended.is_ok() {
             if unit.run(&self.tx) == Outcome::Done {
@@ -323,7 +323,7 @@ impl Writer {
     }
 
     /// Says what a committed transaction changed and answers its units, now or when it is on disk.
-    fn pass_on(&mut self, to_be_synced: Option<u64>, units: Vec<Box<dyn Unit>>) {
+    fn pass_on(&mut self, to_be_synced: Option<u64>, units: Vec<Unit>) {
         let changes = self.tx.changes().take();
         match to_be_synced {
             Some(number) => self.syncer.hand_over(Group { number, units, changes }),
