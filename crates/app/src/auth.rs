@@ -200,7 +200,7 @@ async fn own_account(cx: &Cx<()>, user_id: UserId) -> Result<Account> {
     let running = cx.app().running.enter(cx)?;
     let entered = Arc::clone(&running);
     let read = move |cx: &Cx<()>, conn: &Conn| {
-        running.replay(cx, conn, |_| Ok(()))?;
+        running.replay(cx, conn, &mut |_| Ok(()))?;
         Ok(users::account(conn, &system(cx.app()), user_id)?)
     };
     let account = cx.read(read).await;

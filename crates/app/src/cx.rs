@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use podium_api::page::{Page, Paginated, SortKeys};
 use podium_api::subjects::SubjectProfile;
 use podium_api::{
-    Description, Endpoint, Id, Many, One, OperationId, OrganizationId, Reply, Shown, SubjectId, Timestamp,
-    TypedId,
+    Description, Endpoint, Id, Many, One, OperationId, OrganizationId, Reply, ReplyKind, Shown, SubjectId,
+    Timestamp, TypedId,
 };
 use podium_db::{Change, Conn, Guard, Tx};
 use podium_domain::{Grants, Refusal, Target};
@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 
 use crate::authority::{Authority, Watch};
 use crate::error::{Error, Result};
-use crate::idempotency::Idempotency;
+use crate::idempotency::{Idempotency, Written};
 use crate::rendered::Cacheable;
 use crate::sessions::OpenSession;
 use crate::{App, audit};
@@ -77,6 +77,11 @@ struct Inner {
     /// The operation that the call has started.
     operation: Mutex<Option<OperationId>>,
 }
+
+/// Checks rights before the stored response of an earlier call is given again.
+type May<C> = Box<dyn FnMut(&C, &Tx, &[u8]) -> Result<()> + Send>;
+/// The effect of a call, which returns the reply as it is stored if there is an `Idempotency-Key`.
+type Effect<C> = Box<dyn FnMut(&C, &Tx) -> Result<Option<Written>> + Send>;
 
 /// What an endpoint is called with: path, query and body.
 pub struct Call<E: Endpoint> {
@@ -391,9 +396,29 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
     async fn write<R: Reply>(
         &self,
         exclusive: bool,
-        mut may: impl FnMut(&Self, &Tx, &[u8]) -> Result<()> + Send + 'static,
+        may: impl FnMut(&Self, &Tx, &[u8]) -> Result<()> + Send + 'static,
         mut effect: impl FnMut(&Self, &Tx) -> Result<R> + Send + 'static,
     ) -> Result<R> {
+        let slot = Arc::<Mutex<Option<R>>>::default();
+        let made = Arc::clone(&slot);
+        let effect = move |cx: &Self, tx: &Tx| {
+            let reply = effect(cx, tx)?;
+            let written = cx.request().idempotency.as_ref().map(|_| Written::of(&reply)).transpose()?;
+            *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+            Ok(written)
+        };
+        self.write_erased(exclusive, Box::new(may), (Box::new(effect), R::KIND)).await?;
+        let reply = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        reply.ok_or_else(|| Error::Internal("an effect was committed without a reply".into()))
+    }
+
+    /// The same whatever the reply is, so that it is compiled once and not for each endpoint.
+    async fn write_erased(
+        &self,
+        exclusive: bool,
+        mut may: May<Self>,
+        (mut effect, kind): (Effect<Self>, ReplyKind),
+    ) -> Result<()> {
         let Inner { app, authority, request, .. } = &*self.inner;
         authority.has_not_ended(request.session, app.world.now())?;
         let running = app.running.enter(self)?;
@@ -403,11 +428,11 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         let unit = move |tx: &Tx| {
             cx.note_operation(None);
             cx.confirm_in_database(tx)?;
-            running.replay(&cx, tx, |kept| may(&cx, tx, kept))?;
+            running.replay(&cx, tx, &mut |kept| may(&cx, tx, kept))?;
             running.claim(&cx, tx)?;
-            let reply = effect(&cx, tx)?;
-            audit::record(tx, &cx, audit_id, R::KIND.status())?;
-            running.keep(&cx, tx, reply)
+            let written = effect(&cx, tx)?;
+            audit::record(tx, &cx, audit_id, kind.status())?;
+            running.keep(&cx, tx, written)
         };
         // A database with a single writer needs no locks, so their keys are not computed.
         let locks = if db(app).is_shared() { authority.locks(exclusive) } else { Vec::new() };

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use podium_api::json::Written as _;
 use podium_api::{Reply, Timestamp};
 use podium_db::{Conn, Tx};
 use podium_domain::Refusal;
@@ -35,6 +36,24 @@ pub struct Idempotency {
 }
 
 type RunningKeys = Arc<Mutex<HashSet<(podium_api::SubjectId, &'static str, String, String)>>>;
+
+/// A reply as it is stored.
+pub struct Written {
+    version: Option<i64>,
+    body: Vec<u8>,
+}
+
+impl Written {
+    /// Serializes a reply.
+    pub fn of(reply: &impl Reply) -> Result<Self> {
+        let (version, body) = reply.parts();
+        let mut json = Vec::new();
+        if let Some(body) = body {
+            body.write(&mut json).map_err(|error| Error::Internal(error.to_string()))?;
+        }
+        Ok(Self { version, body: json })
+    }
+}
 
 /// The requests with a key that are running in this process.
 #[derive(Default)]
@@ -96,7 +115,7 @@ impl Entered {
         &self,
         cx: &Cx<P>,
         conn: &Conn,
-        may: impl FnOnce(&[u8]) -> Result<()>,
+        may: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some((key, request_hash)) = &self.keyed else { return Ok(()) };
         let system = system(cx.app());
@@ -153,25 +172,22 @@ impl Entered {
     }
 
     /// Stores the response in the transaction of its effect.
-    pub fn keep<P: Clone + Send + Sync + 'static, R: Reply>(
+    pub fn keep<P: Clone + Send + Sync + 'static>(
         &self,
         cx: &Cx<P>,
         tx: &Tx,
-        reply: R,
-    ) -> Result<R> {
-        let Some((key, _)) = &self.keyed else { return Ok(reply) };
-        let (version, body) = reply.parts();
-        let body =
-            body.map(serde_json::to_vec).transpose().map_err(|error| Error::Internal(error.to_string()))?;
-        let mut body = body.unwrap_or_default();
+        written: Option<Written>,
+    ) -> Result<()> {
+        let (Some((key, _)), Some(Written { version, mut body })) = (&self.keyed, written) else {
+            return Ok(());
+        };
         // What a caller is shown, such as the URL of a webhook, need not be in the database for everybody to read.
         let is_sealed = !body.is_empty();
         if is_sealed {
             body = cx.app().secrets.seal(&cx.app().world, &key.key, &body);
         }
         let response = NewResponse { version, body: &body, is_sealed, started_id: cx.operation() };
-        stored::keep(tx, &system(cx.app()), key, &response)?;
-        Ok(reply)
+        Ok(stored::keep(tx, &system(cx.app()), key, &response)?)
     }
 }
 
