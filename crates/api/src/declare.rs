@@ -102,6 +102,30 @@ macro_rules! endpoints {
                 $(.target_in_body($target))?
                 $(.also(&$also))?
                 $($(.$mark())+)?;
+
+                fn read_query(checked: $crate::json::Value) -> Result<Self::Query, Vec<$crate::FieldError>> {
+                    $crate::decode::typed(checked)
+                }
+
+                fn read_body(checked: $crate::json::Value) -> Result<Self::Body, Vec<$crate::FieldError>> {
+                    $crate::decode::typed(checked)
+                }
+
+                fn read_reply(json: &[u8]) -> $crate::json::Result<$crate::json::BodyOf<Self>> {
+                    $crate::json::read(json)
+                }
+
+                fn query_schema(generator: &mut $crate::json::SchemaGenerator) -> $crate::json::Schema {
+                    <Self::Query as $crate::json::JsonSchema>::json_schema(generator)
+                }
+
+                fn body_schema(generator: &mut $crate::json::SchemaGenerator) -> $crate::json::Schema {
+                    generator.subschema_for::<Self::Body>()
+                }
+
+                fn reply_schema(generator: &mut $crate::json::SchemaGenerator) -> $crate::json::Schema {
+                    generator.subschema_for::<$crate::json::BodyOf<Self>>()
+                }
             }
 
             const _: () = assert!(

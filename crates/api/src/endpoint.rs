@@ -8,7 +8,9 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use crate::FieldError;
 use crate::path::PathParams;
 use crate::reply::{Reply, ReplyKind};
 
@@ -26,6 +28,21 @@ pub trait Endpoint: Send + Sync + 'static {
     type Reply: Reply;
     /// Its description, without its types.
     const DESCRIPTION: &'static Description;
+
+    // Whoever calls what follows need not compile it again: `endpoints!` writes it out for each endpoint.
+
+    /// Reads a query that was checked.
+    fn read_query(checked: Value) -> Result<Self::Query, Vec<FieldError>>;
+    /// Reads a body that was checked.
+    fn read_body(checked: Value) -> Result<Self::Body, Vec<FieldError>>;
+    /// Reads the body of a reply.
+    fn read_reply(json: &[u8]) -> serde_json::Result<<Self::Reply as Reply>::Body>;
+    /// Makes the schema of the query.
+    fn query_schema(generator: &mut SchemaGenerator) -> Schema;
+    /// Makes the schema of the body.
+    fn body_schema(generator: &mut SchemaGenerator) -> Schema;
+    /// Makes the schema of the reply.
+    fn reply_schema(generator: &mut SchemaGenerator) -> Schema;
 }
 
 /// The input types of endpoints: the query, and the body.
@@ -176,9 +193,9 @@ impl Description {
             also: &[],
             reply_kind: <E::Reply as Reply>::KIND,
             path_params: <E::Path as PathParams>::NAMES,
-            query: <E::Query as JsonSchema>::json_schema,
-            body: SchemaGenerator::subschema_for::<E::Body>,
-            reply: SchemaGenerator::subschema_for::<<E::Reply as Reply>::Body>,
+            query: E::query_schema,
+            body: E::body_schema,
+            reply: E::reply_schema,
         }
     }
 

@@ -39,6 +39,7 @@ mod hex;
 mod id;
 mod ids;
 pub mod invites;
+pub mod json;
 mod named;
 pub mod openapi;
 pub mod operations;

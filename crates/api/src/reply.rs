@@ -3,9 +3,11 @@
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::endpoint::Nothing;
+use crate::json::{self, Written};
 
 /// How a reply is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub trait Reply: Send + 'static {
     /// How it is sent.
     const KIND: ReplyKind;
     /// The JSON body.
-    type Body: Serialize + JsonSchema;
+    type Body: Written + DeserializeOwned + JsonSchema;
     /// The version that the `ETag` carries, and the body.
     fn parts(&self) -> (Option<i64>, Option<&Self::Body>);
 }
@@ -53,7 +55,7 @@ pub struct One<T> {
     pub body: T,
 }
 
-impl<T: Serialize + JsonSchema + Send + 'static> Reply for One<T> {
+impl<T: Written + DeserializeOwned + JsonSchema + Send + 'static> Reply for One<T> {
     const KIND: ReplyKind = ReplyKind::One;
     type Body = T;
 
@@ -66,7 +68,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for One<T> {
 #[derive(Clone, Debug)]
 pub struct Many<T>(pub T);
 
-impl<T: Serialize + JsonSchema + Send + 'static> Reply for Many<T> {
+impl<T: Written + DeserializeOwned + JsonSchema + Send + 'static> Reply for Many<T> {
     const KIND: ReplyKind = ReplyKind::Many;
     type Body = T;
 
@@ -97,6 +99,19 @@ impl Reply for Blank {
     }
 }
 
+/// Bodies that are not written as a whole: there is none, or it is a stream.
+macro_rules! never_whole {
+    ($([$($type:ident)?] $body:ty)+) => {$(
+        impl<$($type)?> Written for $body {
+            fn write(&self, _: &mut Vec<u8>) -> json::Result<()> {
+                Ok(())
+            }
+        }
+    )+};
+}
+
+never_whole! { [] Nothing [] LinesBody [T] EventsBody<T> }
+
 /// Lines of JSON, sent as they are read.
 pub struct Lines;
 
@@ -110,7 +125,7 @@ impl Reply for Lines {
 }
 
 /// The body of [`Lines`] as the document describes it: bytes.
-#[derive(Serialize)]
+#[derive(Deserialize)]
 pub struct LinesBody;
 
 impl JsonSchema for LinesBody {
@@ -140,7 +155,8 @@ impl<T: JsonSchema + Send + 'static> Reply for Events<T> {
 }
 
 /// The body of [`Events`] as the document describes it.
-#[derive(Serialize)]
+#[derive(Deserialize)]
+#[serde(bound = "")]
 pub struct EventsBody<T>(PhantomData<T>);
 
 impl<T: JsonSchema> JsonSchema for EventsBody<T> {

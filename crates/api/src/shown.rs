@@ -8,6 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::json::{self, Written};
+
 /// A `T` in a reply. On the wire it is indistinguishable from a `T`.
 #[derive(Clone, Debug)]
 pub enum Shown<T> {
@@ -38,6 +40,18 @@ impl<T: Serialize> Serialize for Shown<T> {
         match self {
             Self::Value(value) => value.serialize(serializer),
             Self::Json(json) => json.serialize(serializer),
+        }
+    }
+}
+
+impl<T: Written> Written for Shown<T> {
+    fn write(&self, to: &mut Vec<u8>) -> json::Result<()> {
+        match self {
+            Self::Value(value) => value.write(to),
+            Self::Json(rendered) => {
+                to.extend_from_slice(rendered.get().as_bytes());
+                Ok(())
+            }
         }
     }
 }

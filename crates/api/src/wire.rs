@@ -21,6 +21,12 @@ macro_rules! wire {
         $(#[$meta])*
         pub struct $name { $($fields)* }
 
+        impl $crate::json::Written for $name {
+            fn write(&self, to: &mut Vec<u8>) -> $crate::json::Result<()> {
+                ::serde_json::to_writer(to, self)
+            }
+        }
+
         wire! { $($rest)* }
     };
     ($(#[$meta:meta])* stamped($by:ty) pub struct $name:ident { $($fields:tt)* } $($rest:tt)*) => {

@@ -5,9 +5,10 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use podium_api::json::BodyOf;
 use podium_api::path::PathParams;
 use podium_api::{
-    Description, Endpoint, EntityId, ErrorBody, FieldError, Id, Nothing, OrganizationId, Reply, WorkspaceId,
+    Description, Endpoint, EntityId, ErrorBody, FieldError, Id, Nothing, OrganizationId, WorkspaceId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -93,51 +94,41 @@ pub struct Problem {
     pub fields: Vec<FieldError>,
 }
 
-type Body<E> = <<E as Endpoint>::Reply as Reply>::Body;
-
 impl dyn Calls + '_ {
     /// Reads.
-    pub async fn get<E: Endpoint<Query: Default, Reply: Reply<Body: DeserializeOwned>>>(
-        &self,
-        path: E::Path,
-    ) -> Result<Body<E>, Problem> {
+    pub async fn get<E: Endpoint<Query: Default>>(&self, path: E::Path) -> Result<BodyOf<E>, Problem> {
         self.find::<E>(path, E::Query::default()).await
     }
 
     /// Reads what a query asks for.
-    pub async fn find<E: Endpoint<Reply: Reply<Body: DeserializeOwned>>>(
-        &self,
-        path: E::Path,
-        query: E::Query,
-    ) -> Result<Body<E>, Problem> {
-        decoded(&self.send(ApiCall { query: to_value(query)?, ..ApiCall::to::<E>(&path) }).await?)
+    pub async fn find<E: Endpoint>(&self, path: E::Path, query: E::Query) -> Result<BodyOf<E>, Problem> {
+        decoded::<E>(&self.send(ApiCall { query: to_value(query)?, ..ApiCall::to::<E>(&path) }).await?)
     }
 
     /// Reads a resource and its `ETag`, to change exactly this version.
-    pub async fn get_versioned<E: Endpoint<Query: Default, Reply: Reply<Body: DeserializeOwned>>>(
+    pub async fn get_versioned<E: Endpoint<Query: Default>>(
         &self,
         path: E::Path,
-    ) -> Result<(Body<E>, String), Problem> {
+    ) -> Result<(BodyOf<E>, String), Problem> {
         let query = to_value(E::Query::default())?;
         let reply = self.send(ApiCall { query, ..ApiCall::to::<E>(&path) }).await?;
-        Ok((decoded(&reply)?, reply.etag.unwrap_or_default()))
+        Ok((decoded::<E>(&reply)?, reply.etag.unwrap_or_default()))
     }
 
     /// Changes something, if it still has the version that is named.
-    pub async fn change<E: Endpoint<Reply: Reply<Body: DeserializeOwned>>>(
+    pub async fn change<E: Endpoint>(
         &self,
         path: E::Path,
         body: E::Body,
         if_match: Option<String>,
-    ) -> Result<Body<E>, Problem> {
-        decoded(&self.send(ApiCall { body: to_value(body)?, if_match, ..ApiCall::to::<E>(&path) }).await?)
+    ) -> Result<BodyOf<E>, Problem> {
+        decoded::<E>(
+            &self.send(ApiCall { body: to_value(body)?, if_match, ..ApiCall::to::<E>(&path) }).await?,
+        )
     }
 
     /// Changes something that nothing more has to be said about.
-    pub async fn act<E: Endpoint<Body = Nothing, Reply: Reply<Body: DeserializeOwned>>>(
-        &self,
-        path: E::Path,
-    ) -> Result<Body<E>, Problem> {
+    pub async fn act<E: Endpoint<Body = Nothing>>(&self, path: E::Path) -> Result<BodyOf<E>, Problem> {
         self.change::<E>(path, Nothing, None).await
     }
 
@@ -194,9 +185,8 @@ impl Problem {
     }
 }
 
-fn decoded<T: DeserializeOwned>(reply: &ApiReply) -> Result<T, Problem> {
-    let body: &[u8] = if reply.body.is_empty() { b"null" } else { &reply.body };
-    serde_json::from_slice(body).map_err(|error| {
+fn decoded<E: Endpoint>(reply: &ApiReply) -> Result<BodyOf<E>, Problem> {
+    E::read_reply(&reply.body).map_err(|error| {
         tracing::error!(%error, "a page cannot read what an endpoint has answered");
         Problem::new(500, "The server sent an answer that this page cannot read.")
     })

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
+use podium_api::json::BodyOf;
 use podium_api::path::{InOrganization, OfDeployment};
 use podium_api::{
-    DeploymentId, Endpoint, Id, Nothing, OrganizationId, Reply, SubjectId, Timestamp, TypedId, WorkspaceId,
+    DeploymentId, Endpoint, Id, Nothing, OrganizationId, SubjectId, Timestamp, TypedId, WorkspaceId,
 };
-use serde::de::DeserializeOwned;
 
 use crate::ROOT;
 use crate::answer::{Answer, Result};
@@ -95,18 +95,14 @@ impl OrganizationVisit<'_> {
     }
 
     /// Changes the version of something that the form was made for, if it names one.
-    pub(crate) async fn change<E: Endpoint<Reply: Reply<Body: DeserializeOwned>>>(
-        &self,
-        path: E::Path,
-        body: E::Body,
-    ) -> Result<<E::Reply as Reply>::Body> {
+    pub(crate) async fn change<E: Endpoint>(&self, path: E::Path, body: E::Body) -> Result<BodyOf<E>> {
         self.calls().change::<E>(path, body, self.form().filled("version").map(str::to_owned)).await
     }
 
     /// Deletes something, and leads to the list that it was in.
     pub(crate) async fn delete<E, I: TypedId>(&self, of: &str, list: &str) -> Result
     where
-        E: Endpoint<Path: From<(OrganizationId, I)>, Body = Nothing, Reply: Reply<Body: DeserializeOwned>>,
+        E: Endpoint<Path: From<(OrganizationId, I)>, Body = Nothing>,
     {
         self.calls().act::<E>(self.at(id::<I>(of)?)).await?;
         self.go(format!("{list}?done=deleted"))

@@ -123,7 +123,7 @@ where
 {
     let bound = Bound { endpoint: E::DESCRIPTION, checks, env: Arc::clone(&env) };
     let start: Start<Context<E>> = Box::new(move |context, ids, input| {
-        let (query, body) = input.typed()?;
+        let (query, body) = input.typed::<E>()?;
         let call = Call { path: PathParams::from_ids(ids), query, body };
         let (running, env) = (function(context?, call), Arc::clone(&env));
         Ok(Box::pin(async move {

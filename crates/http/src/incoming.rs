@@ -9,9 +9,8 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use podium_api::decode::{self, Check};
-use podium_api::endpoint::Input as TypedInput;
-use podium_api::{Access, CredentialId, Description, EntityId, FieldError, Id, Timestamp};
+use podium_api::decode::Check;
+use podium_api::{Access, CredentialId, Description, Endpoint, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::plans::CallKey;
 use podium_app::secrets::sha256_hex;
@@ -80,8 +79,8 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub(crate) fn typed<Q: TypedInput, B: TypedInput>(self) -> Result<(Q, B), Failure> {
-        match (decode::typed(self.query), decode::typed(self.body)) {
+    pub(crate) fn typed<E: Endpoint>(self) -> Result<(E::Query, E::Body), Failure> {
+        match (E::read_query(self.query), E::read_body(self.body)) {
             (Ok(query), Ok(body)) => Ok((query, body)),
             (query, body) => Err(wrong(query.err(), body.err())),
         }

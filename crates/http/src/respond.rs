@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG};
 use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Body as _;
+use podium_api::json::Written as _;
 use podium_api::{Blank, Many, Nothing, One, Reply, ReplyKind, hex};
 use podium_app::Replay;
 use podium_app::secrets::sha256;
@@ -109,7 +110,7 @@ impl WrittenReply {
         let mut draft = DRAFT.take();
         draft.clear();
         if let Some(body) = body {
-            serde_json::to_writer(&mut draft, body).map_err(|error| {
+            body.write(&mut draft).map_err(|error| {
                 tracing::error!(%error, "could not serialize a response");
                 Failure::server(StatusCode::INTERNAL_SERVER_ERROR, "Internal server error.")
             })?;
