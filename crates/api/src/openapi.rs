@@ -28,27 +28,27 @@ pub struct EndpointSchemas {
 pub struct Document {
     /// Named schemas.
     pub schemas: Map<String, Value>,
-    /// Schemas by endpoint, in the order of [`ENDPOINTS`].
+    /// Schemas by endpoint, in the order in which the endpoints were given.
     pub endpoints: Vec<EndpointSchemas>,
 }
 
 impl Document {
     /// Collects the schemas of every endpoint.
     pub fn collect() -> Self {
-        Self::with_replies(true)
+        Self::of(ENDPOINTS, true)
     }
 
-    /// Collects the schemas that requests are checked against: a start needs no others.
-    pub fn of_requests() -> Self {
-        Self::with_replies(false)
+    /// Collects the schemas that requests of these endpoints are checked against.
+    pub fn of_requests(endpoints: &[Description]) -> Self {
+        Self::of(endpoints, false)
     }
 
-    fn with_replies(with_replies: bool) -> Self {
+    fn of(endpoints: &[Description], with_replies: bool) -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.definitions_path = COMPONENTS.into();
         let mut generator = settings.into_generator();
         generator.subschema_for::<ErrorBody>();
-        let endpoints = ENDPOINTS
+        let endpoints = endpoints
             .iter()
             .map(|endpoint| EndpointSchemas {
                 query: something((endpoint.query)(&mut generator)),

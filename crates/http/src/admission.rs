@@ -193,7 +193,7 @@ pub(crate) struct PublicHandler {
 impl PublicHandler {
     pub(crate) async fn handle(&self, mut incoming: Incoming) -> HttpResult {
         let Bound { endpoint, checks, env } = &self.bound;
-        let checked = incoming.check(checks, &env.settings, endpoint.access).await;
+        let checked = incoming.check(checks.get(), &env.settings, endpoint.access).await;
         let request = incoming.request(endpoint, checked.audited_body)?;
         let input = checked.input?;
         let cx = PublicCx { app: incoming.app.clone(), request, bearer: incoming.optional_bearer() };

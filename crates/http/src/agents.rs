@@ -38,7 +38,7 @@ impl AgentHandler {
         let organization_id = OrganizationId::from_raw(organization_id);
         let deployment_id = DeploymentId::from_raw(deployment_id);
         agent.admit(organization_id, deployment_id, incoming.address)?;
-        let checked = incoming.check(checks, &env.settings, endpoint.access).await;
+        let checked = incoming.check(checks.get(), &env.settings, endpoint.access).await;
         // The body may have taken long: the caller is authorized again.
         let agent = app.agent(&token, app.world.now()).await?;
         let deployment = agent.admit(organization_id, deployment_id, incoming.address)?;

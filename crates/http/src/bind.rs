@@ -18,8 +18,9 @@ use tokio::sync::watch;
 use crate::admission::{Admission, Caller, Guarded, PublicHandler};
 use crate::agents::AgentHandler;
 use crate::body::Body;
+use crate::checks::LazyChecks;
 use crate::errors::Failure;
-use crate::incoming::{Checks, Incoming, Input};
+use crate::incoming::{Incoming, Input};
 use crate::respond::{ReplyOutput, WriteReply, WrittenReply};
 use crate::response_cache::{MadeFrom, ResponseCache};
 use crate::settings::Settings;
@@ -105,7 +106,7 @@ pub(crate) struct Env {
 /// An endpoint, and everything prepared for its requests.
 pub(crate) struct Bound {
     pub(crate) endpoint: &'static Description,
-    pub(crate) checks: Checks,
+    pub(crate) checks: LazyChecks,
     pub(crate) env: Arc<Env>,
 }
 
@@ -115,13 +116,14 @@ type Context<E> = <<E as Endpoint>::Admission as Admission>::Context;
 type Value<E> = <<E as Endpoint>::Reply as WriteReply>::Value;
 
 /// Binds a function to an endpoint.
-pub(crate) fn bind<E, F, Fut>(checks: Checks, env: Arc<Env>, function: F) -> Handler
+pub(crate) fn bind<E, F, Fut>(env: Arc<Env>, function: F) -> Handler
 where
     E: Endpoint<Admission: Admission, Reply: WriteReply>,
     F: Fn(Context<E>, Call<E>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Value<E>, Error>> + Send + 'static,
 {
-    let bound = Bound { endpoint: E::DESCRIPTION, checks, env: Arc::clone(&env) };
+    let (endpoint, checks) = (E::DESCRIPTION, LazyChecks::of(E::DESCRIPTION));
+    let bound = Bound { endpoint, checks, env: Arc::clone(&env) };
     let start: Start<Context<E>> = Box::new(move |context, ids, input| {
         let (query, body) = input.typed::<E>()?;
         let call = Call { path: PathParams::from_ids(ids), query, body };
@@ -218,7 +220,7 @@ impl<A: Guarded> GuardedHandler<A> {
         let (admitted, audited_body) = match admitted {
             Err(error) => (Err(error.into()), None),
             Ok(proof) => {
-                let checked = incoming.check(checks, &env.settings, endpoint.access).await;
+                let checked = incoming.check(checks.get(), &env.settings, endpoint.access).await;
                 let admitted = match (checked.input, proof) {
                     (Err(failure), _) => Err(failure),
                     (Ok(input), Some(proof)) => Ok((Ok(proof), input)),

@@ -9,7 +9,6 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, IF_MATCH, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use podium_api::decode::Check;
 use podium_api::{Access, CredentialId, Description, Endpoint, EntityId, FieldError, Id, Timestamp};
 use podium_app::idempotency::Idempotency;
 use podium_app::plans::CallKey;
@@ -19,6 +18,7 @@ use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::{Map, Value};
 
 use crate::body::{BodyError, RequestBody};
+use crate::checks::Checks;
 use crate::connections::{AwaitedBody, Connection, Shed};
 use crate::credential::Credential;
 use crate::errors::Failure;
@@ -54,14 +54,6 @@ pub(crate) struct Given {
     pub(crate) query: Option<Value>,
     /// The body; `null` if there is none.
     pub(crate) body: Value,
-}
-
-/// How the query and the body of an endpoint are checked.
-pub(crate) struct Checks {
-    pub(crate) query: Option<Check>,
-    pub(crate) body: Option<Check>,
-    /// The field of the body that names the target of the permission.
-    pub(crate) target: Option<&'static str>,
 }
 
 /// A checked request: its input or the errors in it, and the part of the body for the audit log.

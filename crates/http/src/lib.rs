@@ -8,6 +8,7 @@ mod agents;
 mod assets;
 mod bind;
 mod body;
+mod checks;
 mod compress;
 mod connections;
 mod cors;

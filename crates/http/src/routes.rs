@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use podium_api::decode::{Check, UnsupportedSchema};
-use podium_api::openapi::Document;
 use podium_api::{Description, ENDPOINTS, Endpoint, const_text};
 
 use crate::bind::{Env, Handler, bind};
-use crate::incoming::Checks;
 use crate::metrics::Meter;
 
 /// An endpoint, bound.
@@ -24,11 +21,10 @@ macro_rules! routes {
         const BOUND: &[&str] = &[$($(<podium_api::$resource::$endpoint as Endpoint>::DESCRIPTION.id),+),+];
 
         /// Binds every endpoint.
-        pub(crate) fn all(document: &Document, env: &Arc<Env>) -> Vec<Route> {
+        pub(crate) fn all(env: &Arc<Env>) -> Vec<Route> {
             vec![$($({
                 type Bound = podium_api::$resource::$endpoint;
-                let checks = checks(document, Bound::DESCRIPTION);
-                let handler = bind::<Bound, _, _>(checks, Arc::clone(env), podium_app::$resource::$function);
+                let handler = bind::<Bound, _, _>(Arc::clone(env), podium_app::$resource::$function);
                 Route { endpoint: Bound::DESCRIPTION, handler, meter: Meter::default() }
             }),+),+]
         }
@@ -155,19 +151,6 @@ const fn this_endpoint_is_not_bound(id: &str) -> ! {
 
 const fn this_endpoint_is_bound_twice(id: &str) -> ! {
     panic!("{}", id)
-}
-
-/// The checks made from the schemas that the document shows. A server whose schemas it cannot check does not start.
-fn checks(document: &Document, endpoint: &Description) -> Checks {
-    let index = ENDPOINTS.iter().position(|listed| listed.id == endpoint.id);
-    let index = index.unwrap_or_else(|| panic!("ENDPOINTS does not list {}", endpoint.id));
-    let schemas = &document.endpoints[index];
-    let query = schemas.query.as_ref().map(|query| Check::compile_query(query, &document.schemas));
-    let body = schemas.body.as_ref().map(|body| Check::compile(body, &document.schemas));
-    let understood = |checked: Result<Check, UnsupportedSchema>| {
-        checked.unwrap_or_else(|error| panic!("{}: {error}", endpoint.id))
-    };
-    Checks { query: query.map(understood), body: body.map(understood), target: endpoint.target_in_body }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 
+use crate::checks;
 use crate::compress::Accepted;
 use crate::connections::{CloseReason, Connection, Connections, PendingRequest, WatchedStream};
 use crate::front_door::ListenerKind;
@@ -69,8 +70,10 @@ pub enum ServeError {
     System(#[from] std::io::Error),
 }
 
-/// Whether the settings can be served with: a certificate and a key that cannot be read are found here.
+/// Whether there can be a server with these settings: a certificate and a key that cannot be read are found here, and schemas
+/// that requests cannot be checked against.
 pub fn check(settings: &Settings) -> Result<(), ServeError> {
+    checks::make_all();
     Ok(settings.tls.as_ref().map_or(Ok(()), |tls| Certificate::load(tls).map(drop))?)
 }
 

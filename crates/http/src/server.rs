@@ -17,7 +17,7 @@ use http::header::ALLOW;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use matchit::Router;
-use podium_api::openapi::{Document, PREFIX};
+use podium_api::openapi::PREFIX;
 use podium_api::{FieldError, Id, SubjectId};
 use podium_app::{App, caller, front_door};
 use podium_dataplane::Planes;
@@ -100,8 +100,7 @@ impl Server {
             response_cache: ResponseCache::default(),
             stopping: watch::Sender::new(false),
         });
-        let document = Document::of_requests();
-        let routes: Vec<Arc<Route>> = routes::all(&document, &env).into_iter().map(Arc::new).collect();
+        let routes: Vec<Arc<Route>> = routes::all(&env).into_iter().map(Arc::new).collect();
         let mut paths = Router::new();
         for (path, indices) in routes::by_path(&routes) {
             for prefix in [PREFIX, ""] {
