@@ -29,5 +29,5 @@ pub mod web_client;
 
 pub use api::RunningTasks;
 pub use clean_up::{CleanUp, CleanUpState};
-pub use environment::{Environment, Identity, Objects, Setting};
+pub use environment::{Environment, Objects, Setting};
 pub use secret::Secret;

@@ -35,9 +35,7 @@ pub use fault::Fault;
 pub use log_line::LogLine;
 pub use machine::Machine;
 pub use planes::{NOT_IN_TIME, Planes};
-pub use podium_airflow::{
-    CleanUp, CleanUpState, Environment, Identity, Objects, RunningTasks, Secret, Setting,
-};
+pub use podium_airflow::{CleanUp, CleanUpState, Environment, Objects, RunningTasks, Secret, Setting};
 pub use podium_domain::airflow::Line;
 pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};

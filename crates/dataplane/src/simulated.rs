@@ -179,7 +179,7 @@ impl Simulated {
             ready_at: (now + takes).millis(),
             gone_at: None,
             is_announced: takes.is_zero(),
-            is_strict: environment.release.is_strict,
+            is_strict: environment.spec.release.is_strict,
         };
         let stopped = stored.map(|stored| stored.components).unwrap_or_default();
         let mut said = lines::stopping(environment.id, &stopped, now);
@@ -418,13 +418,14 @@ impl Machine for Simulated {
 
 /// The components of an environment, named like its log sources.
 fn components(environment: &Environment) -> Vec<String> {
-    let major = environment.runtime_version.split('.').next().and_then(|number| number.parse::<u32>().ok());
+    let major =
+        environment.spec.runtime_version.split('.').next().and_then(|number| number.parse::<u32>().ok());
     let mut names = match major {
         Some(..3) => vec!["scheduler", "triggerer", "webserver"],
         _ => vec!["apiserver", "dag-processor", "scheduler", "triggerer"],
     };
     // Other executors run tasks in pods, or remotely.
-    if environment.executor != Executor::Kubernetes && environment.remote_execution.is_none() {
+    if environment.spec.executor != Executor::Kubernetes && environment.spec.remote_execution.is_none() {
         names.push("worker");
     }
     names.into_iter().map(str::to_owned).collect()

@@ -141,7 +141,7 @@ fn in_use(plane: &Plane) -> io::Result<InUse> {
     }
     for handle in plane.supervisors().values() {
         if let super::Order::Run(environment) = &*handle.orders.borrow() {
-            add(Some(environment.runtime_version.clone()));
+            add(Some(environment.spec.runtime_version.clone()));
         }
     }
     Ok(InUse { runtimes: versions, layers })

@@ -15,7 +15,7 @@ use super::super::options::Broker;
 use super::super::tasks::choose;
 use super::super::tasks::tests::{own_broker, queue};
 use super::*;
-use crate::{Environment, Identity, Objects, Setting};
+use crate::{Environment, Objects, Setting};
 
 /// A database on a socket of this machine.
 const SOCKET: &str = "postgresql+psycopg2://x:pw@/x?host=/run/pg";
@@ -31,7 +31,8 @@ fn setting(key: &str, value: &str, is_secret: bool) -> Setting {
 /// An environment with nothing of its own.
 fn plain() -> Environment {
     let id = Id::from_parts(1, 2, 3);
-    let identity = Identity {
+    let spec = Spec::new(DeploymentType::Standard, "3.3.2");
+    Environment {
         id: DeploymentId::from_raw(id),
         organization_id: OrganizationId::from_raw(id),
         workspace_id: WorkspaceId::from_raw(id),
@@ -39,16 +40,18 @@ fn plain() -> Environment {
         name: "Reports".into(),
         namespace: "calm-river-1234".into(),
         generation: 1,
-    };
-    let spec = Spec::new(DeploymentType::Standard, "3.3.2");
-    Environment::new(identity, &spec, false, Vec::new(), Objects::default())
+        is_hibernating: false,
+        spec,
+        variables: Vec::new(),
+        objects: Objects::default(),
+    }
 }
 
 /// An environment with workers and everything that can be set.
 fn full() -> Environment {
     let mut wanted = plain();
-    wanted.executor = Executor::Celery;
-    wanted.worker_queues = ["default", "heavy"].map(|name| queue(name, 1)).into();
+    wanted.spec.executor = Executor::Celery;
+    wanted.spec.worker_queues = ["default", "heavy"].map(|name| queue(name, 1)).into();
     wanted.variables = vec![
         setting("REGION", "north", false),
         setting("TOKEN", "hidden", true),

@@ -29,7 +29,7 @@ pub(super) struct Drain {
 impl Supervisor {
     /// How long tasks may take to finish.
     pub(super) fn drain_grace(&self, environment: &Environment) -> Duration {
-        environment.drain_grace.unwrap_or(self.timing().drain)
+        environment.drain_grace().unwrap_or(self.timing().drain)
     }
 
     /// Asks the executor to accept no further tasks, unless that was done before; returns until when to wait for the

@@ -37,7 +37,7 @@ pub(super) struct NewVersion {
 impl Supervisor {
     /// Takes note of what a release changes, while what ran before still serves.
     pub(super) async fn note_changes(&mut self, environment: &Environment, major: u32) {
-        let after = environment.release.dag_version.clone();
+        let after = environment.spec.release.dag_version.clone();
         let live = &self.state.live().dag_version;
         let before = match *live == after {
             false => live.clone(),
@@ -117,7 +117,7 @@ impl Supervisor {
         if version.parsing.is_none() {
             let folder = code::dags(&place).join("current");
             let files = blocking(move || dag_files::dag_files(&folder)).await.map_err(unreadable)?;
-            let name = environment.release.dag_version.as_deref().unwrap_or_default();
+            let name = environment.spec.release.dag_version.as_deref().unwrap_or_default();
             version.parsing = Some(Parsing::new(code::DAG_FOLDER, name, files, settles_after));
         }
         let parsing = version.parsing.as_mut();
@@ -146,7 +146,7 @@ impl Supervisor {
 
     /// Forgets what is known of a version that another release has taken the place of.
     pub(super) fn forget_other_version(&mut self, environment: &Environment) {
-        self.new_version.take_if(|known| known.version != environment.release.dag_version);
+        self.new_version.take_if(|known| known.version != environment.spec.release.dag_version);
     }
 
     /// Publishes the findings about a rollout that has ended.

@@ -51,7 +51,7 @@ impl Supervisor {
     /// Creates everything that is missing. It can be cancelled at any point and started again.
     pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, PrepareError> {
         self.refresh_isolation().await.map_err(|why| ("runtime", why))?;
-        let runtime = self.runtime(&environment.runtime_version).await?;
+        let runtime = self.runtime(&environment.spec.runtime_version).await?;
         let (place, isolation) = (self.place.clone(), self.isolation.clone());
         blocking_exclusive(&self.place.root, move || place.make(&isolation))
             .await
@@ -289,12 +289,12 @@ impl Supervisor {
 
 /// All components together: the scheduler, the web server, and a worker of each queue.
 fn bounds(environment: &Environment) -> Bounds {
-    let scheduler = match (environment.scheduler_size, environment.scheduler_au) {
+    let scheduler = match (environment.spec.scheduler_size, environment.spec.scheduler_au) {
         (Some(size), _) => options::scheduler(size),
         (None, Some(units)) => options::au(units),
         (None, None) => options::scheduler(SchedulerSize::Small),
     };
-    let workers = environment.worker_queues.iter().filter_map(|queue| queue.machine);
+    let workers = environment.spec.worker_queues.iter().filter_map(|queue| queue.machine);
     let sizes = workers.map(|machine| options::machine(machine).size).chain([scheduler]);
     sizes.fold(WEB_SERVER, |all, size| Bounds {
         millicores: all.millicores + size.cpu.thousandths(),

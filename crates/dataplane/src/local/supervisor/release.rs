@@ -76,9 +76,9 @@ impl Supervisor {
         runtime: &Runtime,
     ) -> Result<Option<ProjectSettings>, PrepareError> {
         self.view.step(RolloutStep::Unpack, None, None);
-        let version = environment.release.dag_version.as_deref();
+        let version = environment.spec.release.dag_version.as_deref();
         code::unpack_dags(&self.archives(), self.id, &self.place, version).await?;
-        let bundles = &environment.release.bundles;
+        let bundles = &environment.spec.release.bundles;
         code::unpack_bundles(&self.archives(), self.id, &self.place, bundles).await?;
         let root = code::version(&self.place, version);
         let Some(Project { requirements, plugins }) = blocking(move || project::read(&root)).await? else {
@@ -128,7 +128,7 @@ impl Supervisor {
 
     /// Whether running tasks have to finish before the release goes live: code and packages change together.
     fn changes_packages(&self, environment: &Environment, prepared: &Prepared) -> bool {
-        self.state.live().dag_version != environment.release.dag_version
+        self.state.live().dag_version != environment.spec.release.dag_version
             && self.state.project != prepared.project
     }
 
@@ -155,7 +155,7 @@ impl Supervisor {
         if self.state != before {
             self.save_state().await;
         }
-        let release = &environment.release;
+        let release = &environment.spec.release;
         let placed = async {
             code::switch_bundles(&self.place, &release.bundles).await?;
             code::switch_dags(&self.place, release.dag_version.as_deref()).await

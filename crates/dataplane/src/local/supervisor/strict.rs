@@ -28,7 +28,7 @@ impl Supervisor {
     pub(super) fn must_check(&self, environment: &Environment) -> bool {
         let live = self.state.live();
         let wanted = environment.running();
-        environment.release.is_strict
+        environment.spec.release.is_strict
             && wanted.dag_version.is_some()
             && (live.dag_version != wanted.dag_version || live.runtime_version != wanted.runtime_version)
     }
@@ -37,7 +37,7 @@ impl Supervisor {
     pub(super) async fn check_strictly(&mut self, context: &SettingsContext<'_>) -> Result<(), PrepareError> {
         self.view.wait_for("dags", "checking that every DAG can be imported");
         self.view.step(RolloutStep::Check, None, None);
-        let version = context.environment.release.dag_version.clone();
+        let version = context.environment.spec.release.dag_version.clone();
         let after = self.parse_aside(context, version.as_deref()).await?;
         if after.errors.is_empty() {
             return Ok(());
@@ -49,7 +49,7 @@ impl Supervisor {
         // In the same way, so that what cannot be parsed aside is not held against the new version.
         let (plane, project) = (Arc::clone(&self.plane), self.state.project.clone());
         let host = plane.host().await.map_err(|why| ("runtime", why))?;
-        let runtime = live.runtime_version.as_deref().unwrap_or(&context.environment.runtime_version);
+        let runtime = live.runtime_version.as_deref().unwrap_or(&context.environment.spec.runtime_version);
         let runtime = plane.runtimes.ensure(host, runtime, |_| {}).await.map_err(|why| ("runtime", why))?;
         let files = components::files(&self.place, &runtime, plane.support());
         let context = SettingsContext {

@@ -203,7 +203,7 @@ while True: listener.accept()[0].close()
     pub(crate) fn environment(&self, generation: i64) -> Environment {
         let mut spec = Spec::new(DeploymentType::Standard, "3.3.2");
         spec.release.image_tag = "image".into();
-        let identity = crate::Identity {
+        Environment {
             id: self.id,
             organization_id: OrganizationId::from_raw(Id::from_parts(1, 1, 1)),
             workspace_id: WorkspaceId::from_raw(Id::from_parts(1, 1, 2)),
@@ -211,8 +211,11 @@ while True: listener.accept()[0].close()
             name: "Reports".into(),
             namespace: "calm-river-1234".into(),
             generation,
-        };
-        Environment::new(identity, &spec, false, Vec::new(), Objects::default())
+            is_hibernating: false,
+            spec,
+            variables: Vec::new(),
+            objects: Objects::default(),
+        }
     }
 
     /// All starts of a program, in order, by its first argument.

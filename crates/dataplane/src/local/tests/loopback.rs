@@ -43,7 +43,7 @@ async fn a_broker_listens_on_no_port_and_requires_its_password() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open_with(|options, _| options.broker = Broker::Own(redis));
     let mut environment = fixture.environment(1);
-    environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
+    environment.spec.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
     plane.apply(&environment).await.unwrap();
     let is_up = |health: &Health| *health == Health::Up;
     fixture
