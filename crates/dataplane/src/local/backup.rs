@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use podium_api::DeploymentId;
 use rustix::fs::{AtFlags, Gid, Uid, chownat};
 
-use super::layout::{Layout, write_whole};
+use super::layout::{Layout, missing_is_none, write_whole};
 use super::open_error::OpenError;
 use super::orphans::has_marker;
 use super::pids;
@@ -57,10 +57,7 @@ fn find_contents(directory: &Path) -> io::Result<BackupContents> {
         layout.postgres(),
         layout.packages(),
     ];
-    let known = match layout.known() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        known => known?,
-    };
+    let known = missing_is_none(layout.known())?.unwrap_or_default();
     for id in known {
         let place = layout.environment(id);
         contents.excluded.extend([place.temporary(), place.stopped()]);
@@ -107,10 +104,7 @@ fn settle(directory: &Path, home: &Path) -> io::Result<()> {
     // The original installation has other users.
     let first_user = users::choose(directory, home)?.start;
     write_whole(&directory.join(RESTORED), b"", 0o600)?;
-    let known = match layout.known() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        known => known?,
-    };
+    let known = missing_is_none(layout.known())?.unwrap_or_default();
     let is_root = rustix::process::geteuid().is_root();
     let slots = users::renumber(directory, known.len())?;
     for (id, slot) in known.into_iter().zip(slots) {

@@ -9,6 +9,7 @@ use podium_airflow::parsing::may_have_dags;
 use podium_api::deploy_reports::ReportedChanges;
 use podium_domain::deploys::reports;
 
+use super::layout::missing_is_none;
 use crate::blocking::assert_may_block;
 
 /// How many files of a version are looked at.
@@ -53,11 +54,7 @@ fn files(directory: &Path) -> io::Result<BTreeMap<String, std::path::PathBuf>> {
     assert_may_block();
     let (mut found, mut below) = (BTreeMap::new(), vec![directory.to_owned()]);
     while let Some(folder) = below.pop() {
-        let entries = match fs::read_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            entries => entries?,
-        };
-        for entry in entries {
+        for entry in missing_is_none(fs::read_dir(&folder))?.into_iter().flatten() {
             let entry = entry?;
             let (path, kind) = (entry.path(), entry.file_type()?);
             if kind.is_dir() {

@@ -235,7 +235,14 @@ impl Place {
     pub(super) fn component_log(&self, component: &str) -> PathBuf {
         self.root.join("logs").join(format!("{component}.log"))
     }
+}
 
+/// Turns what is missing into `None`.
+pub(super) fn missing_is_none<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 fn directory_with(path: &Path, mode: u32) -> io::Result<()> {

@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-use super::layout::write_whole;
+use super::layout::{missing_is_none, write_whole};
 use crate::blocking::assert_may_block;
 
 const RECORD: usize = 16;
@@ -26,11 +26,7 @@ pub(super) struct Offsets {
 
 impl Offsets {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error),
-        };
+        let bytes = missing_is_none(fs::read(path))?.unwrap_or_default();
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
         // A torn record at the end was never acted upon.
         let records = bytes.chunks_exact(RECORD).map(|record| (number(&record[..8]), number(&record[8..])));

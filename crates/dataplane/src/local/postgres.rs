@@ -28,6 +28,7 @@ use tokio::time::Instant;
 
 pub(super) use self::programs::Programs;
 use super::identity::Identity;
+use super::layout::missing_is_none;
 use super::process::Process;
 use super::socket_directory;
 use super::timing::Timing;
@@ -282,10 +283,7 @@ impl Cluster {
 
     fn start(&self, programs: &Programs, socket: &Path) -> io::Result<Process> {
         // Left by an earlier server, which no longer runs; its pid may have been reused.
-        match fs::remove_file(self.data().join("postmaster.pid")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        missing_is_none(fs::remove_file(self.data().join("postmaster.pid")))?;
         let log = self.open_log()?;
         let mut command = self.command(&programs.program("postgres"), self.user);
         command.arg("-D").arg(self.data());

@@ -14,6 +14,7 @@ use podium_airflow::requirements::{self, Requirements};
 use podium_domain::Reason;
 use rustix::fs::{Mode, OFlags};
 
+use super::layout::missing_is_none;
 use crate::blocking::assert_may_block;
 
 /// The folder that makes an archive a project.
@@ -74,15 +75,11 @@ pub(super) fn is_folder(path: &Path) -> bool {
 
 /// A file's content, up to one byte more than `most`; `None` if there is no such file. Links are not followed.
 fn bounded(path: &Path, most: usize) -> Result<Option<Vec<u8>>, ProjectError> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-        Ok(found) if !found.is_file() => {
-            return Err(ProjectError::Refused(
-                "requirements.txt and packages.txt must be files, not directories or links".into(),
-            ));
-        }
-        Ok(_) => {}
+    let Some(found) = missing_is_none(fs::symlink_metadata(path))? else { return Ok(None) };
+    if !found.is_file() {
+        return Err(ProjectError::Refused(
+            "requirements.txt and packages.txt must be files, not directories or links".into(),
+        ));
     }
     let file = open(path)?;
     let mut bytes = Vec::new();

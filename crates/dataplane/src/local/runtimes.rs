@@ -15,7 +15,7 @@ use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
 
 use super::command::run;
 use super::host::Host;
-use super::layout::{Layout, write_whole};
+use super::layout::{Layout, missing_is_none, write_whole};
 use super::locks;
 use super::packages::normalized;
 use super::python::{Python, installer, readable_by_all};
@@ -64,11 +64,7 @@ impl Runtime {
     /// The directory of its packages, if there is one.
     pub(super) fn site_packages(&self) -> io::Result<Option<PathBuf>> {
         assert_may_block();
-        let entries = match fs::read_dir(self.directory.join("lib")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            entries => entries?,
-        };
-        for entry in entries {
+        for entry in missing_is_none(fs::read_dir(self.directory.join("lib")))?.into_iter().flatten() {
             let path = entry?.path().join("site-packages");
             if path.is_dir() {
                 return Ok(Some(path));
@@ -266,10 +262,7 @@ impl Runtimes {
 /// that everybody may write to.
 fn close(directory: &Path) -> io::Result<()> {
     assert_may_block();
-    match fs::remove_file(directory.join(LOCK)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    missing_is_none(fs::remove_file(directory.join(LOCK)))?;
     let closed = Walk::new(directory)?.advance(usize::MAX, |seen| {
         let mode = seen.stat.st_mode;
         if FileType::from_raw_mode(mode) == FileType::Symlink || mode & WRITTEN_BY_OTHERS == 0 {
@@ -316,8 +309,5 @@ pub(super) fn seal(lock: &str, python: &Python) -> String {
 
 fn remove(directory: &Path) -> io::Result<()> {
     assert_may_block();
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    missing_is_none(fs::remove_dir_all(directory)).map(drop)
 }

@@ -13,7 +13,7 @@ use podium_domain::deployments::Running;
 use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
-use super::layout::write_whole;
+use super::layout::{missing_is_none, write_whole};
 use super::program::ReplaceStrategy;
 use crate::blocking::{assert_may_block, blocking};
 
@@ -98,13 +98,10 @@ impl State {
     /// Reads the state; `None` if there is none.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
         assert_may_block();
-        match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-                io::Error::new(ErrorKind::InvalidData, format!("{} cannot be read: {error}", path.display()))
-            }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let Some(bytes) = missing_is_none(fs::read(path))? else { return Ok(None) };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+            io::Error::new(ErrorKind::InvalidData, format!("{} cannot be read: {error}", path.display()))
+        })
     }
 
     /// Writes the state.

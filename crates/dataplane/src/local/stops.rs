@@ -4,13 +4,13 @@
 //! plane looks for it, and carries it out; one that is opened finds it.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 use std::sync::Weak;
 
 use podium_api::DeploymentId;
 
-use super::layout::{Layout, Place, write_whole};
+use super::layout::{Layout, Place, missing_is_none, write_whole};
 use super::plane::Plane;
 use super::state::State;
 use crate::blocking::{allow_blocking, assert_may_block, blocking};
@@ -50,12 +50,8 @@ pub struct StoppableEnvironment {
 pub fn stoppable_environments(directory: &Path) -> io::Result<Vec<StoppableEnvironment>> {
     allow_blocking(|| {
         let layout = Layout::at(directory);
-        let known = match layout.known() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            known => known?,
-        };
         let mut found = Vec::new();
-        for id in known {
+        for id in missing_is_none(layout.known())?.unwrap_or_default() {
             let place = layout.environment(id);
             let state = State::read(&place.state())?.filter(|state| !state.is_removed);
             found.extend(state.map(|State { namespace, .. }| StoppableEnvironment { id, namespace, place }));
@@ -82,10 +78,7 @@ impl StoppableEnvironment {
     /// Lets it run again.
     pub fn unmark(&self) -> io::Result<()> {
         allow_blocking(|| {
-            match fs::remove_file(self.place.stopped()) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            missing_is_none(fs::remove_file(self.place.stopped()))?;
             fs::File::open(&self.place.root)?.sync_all()
         })
     }

@@ -16,6 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
 use super::holder::{become_user, drop_capabilities};
+use crate::local::layout::missing_is_none;
 
 /// The pause after a local failure.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -54,10 +55,7 @@ impl DatabaseRelay {
 
     fn listen(&self) -> io::Result<std::os::unix::net::UnixListener> {
         // Of an earlier relay, which is gone.
-        match fs::remove_file(&self.listen) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        missing_is_none(fs::remove_file(&self.listen))?;
         let listener = std::os::unix::net::UnixListener::bind(&self.listen)?;
         fs::set_permissions(&self.listen, fs::Permissions::from_mode(0o777))?;
         listener.set_nonblocking(true)?;

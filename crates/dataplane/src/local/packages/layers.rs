@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::job;
 use crate::blocking::assert_may_block;
-use crate::local::layout::{rename, write_whole};
+use crate::local::layout::{missing_is_none, rename, write_whole};
 use crate::local::runtimes::{READY, Runtime};
 use crate::local::trees::{self, Walk};
 use crate::local::unused_runtimes;
@@ -144,11 +144,10 @@ fn remove_what_is_in(site: &Path, own: &Path) -> io::Result<()> {
         for entry in fs::read_dir(site.join(&folder))? {
             let entry = entry?;
             let name = folder.join(entry.file_name());
-            match fs::symlink_metadata(own.join(&name)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-                Ok(found) if found.is_dir() && entry.file_type()?.is_dir() => below.push(name),
-                Ok(_) => trees::remove(&entry.path())?,
+            match missing_is_none(fs::symlink_metadata(own.join(&name)))? {
+                None => {}
+                Some(found) if found.is_dir() && entry.file_type()?.is_dir() => below.push(name),
+                Some(_) => trees::remove(&entry.path())?,
             }
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{Context, SHA256};
 
 use crate::blocking::{assert_may_block, blocking};
-use crate::local::layout::write_whole;
+use crate::local::layout::{missing_is_none, write_whole};
 use crate::local::runtimes::Runtime;
 
 /// The largest output of the resolver.
@@ -41,11 +41,8 @@ impl Pins {
 /// The resolution of these requirements, if this environment has resolved them before.
 pub(super) fn recall(folder: &Path, runtime: &Runtime, requirements: &str) -> io::Result<Option<Pins>> {
     assert_may_block();
-    match fs::read_to_string(file(folder, runtime, requirements)?) {
-        Ok(text) => Ok(Some(Pins(text))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let known = missing_is_none(fs::read_to_string(file(folder, runtime, requirements)?))?;
+    Ok(known.map(Pins))
 }
 
 /// Keeps a resolution, and the newest others.

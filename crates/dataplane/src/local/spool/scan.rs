@@ -4,7 +4,7 @@
 //! following links, and only regular ones.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
@@ -15,6 +15,7 @@ use podium_domain::events::SpoolPosition;
 use rustix::io::Errno;
 
 use crate::blocking::assert_may_block;
+use crate::local::layout::missing_is_none;
 use crate::local::tail::open_below;
 use crate::local::trees;
 
@@ -25,9 +26,7 @@ const REMOVED: u64 = 20_000;
 pub(super) fn scan(spool: &Path, from: SpoolPosition, most: usize, now: Timestamp) -> Found {
     assert_may_block();
     let mut found = Found::from(from);
-    if let Err(error) = find(spool, from, most, now, &mut found)
-        && error.kind() != ErrorKind::NotFound
-    {
+    if let Err(error) = missing_is_none(find(spool, from, most, now, &mut found)) {
         tracing::warn!(path = %spool.display(), %error, "a spool cannot be read yet");
     }
     found
@@ -88,12 +87,8 @@ fn segments(spool: &Path) -> io::Result<Option<Vec<u64>>> {
 /// Notes how many events were dropped since the last time.
 fn count_dropped(spool: &Path, found: &mut Found) -> io::Result<()> {
     let path = spool.join(DROPPED);
-    let size = match fs::symlink_metadata(&path) {
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        Ok(_) => 0,
-        Err(error) if error.kind() == ErrorKind::NotFound => 0,
-        Err(error) => return Err(error),
-    };
+    let found = missing_is_none(fs::symlink_metadata(&path))?.filter(Metadata::is_file);
+    let size = found.map_or(0, |metadata| metadata.len());
     if found.count_dropped(size) { trees::remove(&path) } else { Ok(()) }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{SupervisedProcess, Supervisor};
 use crate::Environment;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
-use crate::local::layout::{Place, write_whole};
+use crate::local::layout::{Place, missing_is_none, write_whole};
 use crate::local::program::ReplaceStrategy;
 
 /// A drain in progress.
@@ -135,11 +135,9 @@ impl Supervisor {
             status.progress = status.progress.take().filter(|progress| !drains(progress));
         });
         let path = self.place.drain();
-        match blocking_exclusive(&self.place.control(), move || fs::remove_file(path)).await {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::error!(id = %self.id, %error, "a drain cannot be ended");
-            }
-            _ => {}
+        let ended = blocking_exclusive(&self.place.control(), move || fs::remove_file(path)).await;
+        if let Err(error) = missing_is_none(ended) {
+            tracing::error!(id = %self.id, %error, "a drain cannot be ended");
         }
     }
 

@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, ResolveFlags, fallocate, openat2};
 
 use crate::blocking::assert_may_block;
+use crate::local::layout::missing_is_none;
 use crate::local::offsets::{Offsets, key};
 
 /// The most that is read of one file at a time; a longer line is split.
@@ -154,11 +155,8 @@ impl Scanner {
     }
 
     fn try_to_read(&self, path: &Path, writer: Writer, found: &mut Found) {
-        match self.read(path, writer, found) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                found.unreadable.get_or_insert((path.to_owned(), error));
-            }
-            _ => {}
+        if let Err(error) = missing_is_none(self.read(path, writer, found)) {
+            found.unreadable.get_or_insert((path.to_owned(), error));
         }
     }
 
