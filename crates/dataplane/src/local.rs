@@ -33,6 +33,7 @@ mod packages;
 mod plane;
 mod ports;
 mod postgres;
+mod prepare_error;
 mod process;
 mod program;
 mod project;

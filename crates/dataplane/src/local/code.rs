@@ -12,6 +12,7 @@ use podium_domain::deployments::Bundle;
 use podium_domain::{Given, Reason, UserText};
 
 use super::layout::{Place, rename};
+use super::prepare_error::PrepareError;
 use super::project::{DAGS, is_folder};
 use super::trees::{self, Entry, Walk};
 use crate::blocking::{blocking, blocking_exclusive};
@@ -43,20 +44,14 @@ pub(super) fn live_since(place: &Place) -> io::Result<Timestamp> {
     Ok(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// Why code cannot be put in place.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum CodeError {
-    /// It is not acceptable, however often it is tried.
-    Refused(Reason),
-    /// It cannot be read or written now.
-    Broken(Reason),
+/// Code that cannot be put in place now.
+fn broken(why: impl Into<Reason>) -> PrepareError {
+    PrepareError::Wait("code", why.into())
 }
 
-impl CodeError {
-    /// An error of the file system, with what was not possible.
-    fn of_io(error: &io::Error, why: Reason) -> Self {
-        if is_permanent(error) { Self::Refused(why) } else { Self::Broken(why) }
-    }
+/// An error of the file system, with what was not possible.
+fn not_placed(error: &io::Error, why: Reason) -> PrepareError {
+    if is_permanent(error) { PrepareError::Refused(why) } else { broken(why) }
 }
 
 /// Why a bundle is refused whose mount path leaves the home.
@@ -72,11 +67,11 @@ enum MountError {
 }
 
 impl MountError {
-    fn of_bundle(self, bundle: &Bundle) -> CodeError {
+    fn of_bundle(self, bundle: &Bundle) -> PrepareError {
         let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given::mount_path(bundle)]);
         match self {
-            Self::Refused(why) => CodeError::Refused(Reason::from(why).within(what)),
-            Self::Broken(error) => CodeError::of_io(&error, Reason::of_io(what, &error)),
+            Self::Refused(why) => PrepareError::Refused(Reason::from(why).within(what)),
+            Self::Broken(error) => not_placed(&error, Reason::of_io(what, &error)),
         }
     }
 }
@@ -87,7 +82,7 @@ pub(super) async fn unpack_dags(
     id: DeploymentId,
     place: &Place,
     version: Option<&str>,
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     unpack_version(archives, id, &dags(place), version).await
 }
 
@@ -97,7 +92,7 @@ pub(super) async fn unpack_bundles(
     id: DeploymentId,
     place: &Place,
     bundles: &[Bundle],
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     for bundle in bundles {
         if !is_inside(bundle.place()) {
             return Err(MountError::Refused(OUTSIDE).of_bundle(bundle));
@@ -108,19 +103,18 @@ pub(super) async fn unpack_bundles(
 }
 
 /// Switches the DAGs to an unpacked version.
-pub(super) async fn switch_dags(place: &Place, version: Option<&str>) -> Result<(), CodeError> {
+pub(super) async fn switch_dags(place: &Place, version: Option<&str>) -> Result<(), PrepareError> {
     switch_version(&dags(place), version, CurrentFolder::Dags).await
 }
 
 /// Switches all bundles to their unpacked versions, each at its mount path in Airflow's home, and removes those that are
 /// no longer deployed. Removal comes first: a new mount path may be inside or around an old one.
-pub(super) async fn switch_bundles(place: &Place, bundles: &[Bundle]) -> Result<(), CodeError> {
+pub(super) async fn switch_bundles(place: &Place, bundles: &[Bundle]) -> Result<(), PrepareError> {
     let wanted: Vec<String> = bundles.iter().map(|bundle| encoded(bundle.place())).collect();
     let own = place.clone();
     let dropped = blocking_exclusive(&place.code(), move || remove_unwanted(&own, &wanted)).await;
-    dropped.map_err(|error| {
-        CodeError::Broken(Reason::of_io("bundles that are no longer deployed cannot be removed", &error))
-    })?;
+    let why = "bundles that are no longer deployed cannot be removed";
+    dropped.map_err(|error| broken(Reason::of_io(why, &error)))?;
     for bundle in bundles {
         let folder = bundle_folder(place, bundle);
         switch_version(&folder, Some(&bundle.version), CurrentFolder::Whole).await?;
@@ -154,15 +148,14 @@ async fn unpack_version(
     id: DeploymentId,
     folder: &Path,
     version: Option<&str>,
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     let name = version.unwrap_or(EMPTY).to_owned();
     let target = folder.join("versions").join(&name);
     let archive = match version {
         Some(version) if !blocking(move || target.exists()).await => {
-            let opened =
-                archives.open(id, version).await.map_err(|fault| CodeError::Broken(fault.into_reason()))?;
+            let opened = archives.open(id, version).await.map_err(|fault| broken(fault.into_reason()))?;
             let missing = "the code of version {} is not in the object store";
-            let missing = || CodeError::Broken(UserText::filled(missing, &[&Given::word(version)]).into());
+            let missing = || broken(UserText::filled(missing, &[&Given::word(version)]));
             Some(opened.ok_or_else(missing)?)
         }
         _ => None,
@@ -176,22 +169,20 @@ async fn switch_version(
     folder: &Path,
     version: Option<&str>,
     current: CurrentFolder,
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     let (own, name) = (folder.to_owned(), version.unwrap_or(EMPTY).to_owned());
     // What is in the way of that is on this machine, and not in the code.
     let why = |error: io::Error| Reason::new("the code cannot be made current", with_causes(&error));
-    blocking_exclusive(folder, move || switch(&own, &name, current))
-        .await
-        .map_err(|error| CodeError::Broken(why(error)))
+    blocking_exclusive(folder, move || switch(&own, &name, current)).await.map_err(|error| broken(why(error)))
 }
 
-fn not_unpacked(error: &io::Error) -> CodeError {
+fn not_unpacked(error: &io::Error) -> PrepareError {
     let told = match (is_full(error), is_permanent(error)) {
         (true, _) => "the code cannot be unpacked: the disk is full",
         (false, true) => "the code cannot be unpacked: a file or directory in it is not possible here",
         (false, false) => "the code cannot be unpacked",
     };
-    CodeError::of_io(error, Reason::new(told, with_causes(error)))
+    not_placed(error, Reason::new(told, with_causes(error)))
 }
 
 /// Whether an error is, or was caused by, a full disk.

@@ -15,6 +15,7 @@ use podium_domain::Reason;
 use rustix::fs::{Mode, OFlags};
 
 use super::layout::missing_is_none;
+use super::prepare_error::PrepareError;
 use crate::blocking::assert_may_block;
 
 /// The folder that makes an archive a project.
@@ -31,41 +32,31 @@ pub(super) struct Project {
     pub(super) plugins: Option<String>,
 }
 
-/// Why a project cannot be read.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum ProjectError {
-    /// It must be changed by its author.
-    Refused(Reason),
-    /// Its files cannot be read now.
-    Broken(Reason),
-}
-
-impl From<io::Error> for ProjectError {
-    fn from(error: io::Error) -> Self {
-        Self::Broken(Reason::of_io("the project cannot be read", &error))
-    }
+#[expect(clippy::needless_pass_by_value, reason = "errors are mapped with it")]
+fn unreadable(error: io::Error) -> PrepareError {
+    PrepareError::Wait("code", Reason::of_io("the project cannot be read", &error))
 }
 
 /// Reads the project in a directory; `None` if it is a bare folder of DAGs.
-pub(super) fn read(root: &Path) -> Result<Option<Project>, ProjectError> {
+pub(super) fn read(root: &Path) -> Result<Option<Project>, PrepareError> {
     assert_may_block();
     if !is_folder(&root.join(DAGS)) {
         return Ok(None);
     }
     let requirements = match bounded(&root.join("requirements.txt"), requirements::MOST_BYTES)? {
-        Some(bytes) => Requirements::parse(&bytes).map_err(ProjectError::Refused)?,
+        Some(bytes) => Requirements::parse(&bytes).map_err(PrepareError::Refused)?,
         None => None,
     };
     if let Some(bytes) = bounded(&root.join("packages.txt"), requirements::MOST_BYTES)?
         && names_something(&bytes)
     {
-        return Err(ProjectError::Refused(
+        return Err(PrepareError::Refused(
             "packages.txt names packages of the operating system, which environments on this machine share with it: ask the server's operator to install them, and leave the file empty"
                 .into(),
         ));
     }
     let plugins = is_folder(&root.join(PLUGINS)).then(|| hash_of(root, &[PLUGINS, IMPORTED_BY_PLUGINS]));
-    Ok(Some(Project { requirements, plugins: plugins.transpose()? }))
+    Ok(Some(Project { requirements, plugins: plugins.transpose().map_err(unreadable)? }))
 }
 
 /// Whether there is a directory, not a link to one.
@@ -74,17 +65,16 @@ pub(super) fn is_folder(path: &Path) -> bool {
 }
 
 /// A file's content, up to one byte more than `most`; `None` if there is no such file. Links are not followed.
-fn bounded(path: &Path, most: usize) -> Result<Option<Vec<u8>>, ProjectError> {
-    let Some(found) = missing_is_none(fs::symlink_metadata(path))? else { return Ok(None) };
+fn bounded(path: &Path, most: usize) -> Result<Option<Vec<u8>>, PrepareError> {
+    let found = missing_is_none(fs::symlink_metadata(path)).map_err(unreadable)?;
+    let Some(found) = found else { return Ok(None) };
     if !found.is_file() {
-        return Err(ProjectError::Refused(
-            "requirements.txt and packages.txt must be files, not directories or links".into(),
-        ));
+        let why = "requirements.txt and packages.txt must be files, not directories or links";
+        return Err(PrepareError::Refused(why.into()));
     }
-    let file = open(path)?;
     let mut bytes = Vec::new();
-    file.take(most as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    let read = open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes));
+    read.map(|_| Some(bytes)).map_err(unreadable)
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -153,7 +143,7 @@ mod tests {
 
     fn refused(files: &[(&str, &str)]) -> String {
         match read(written(files).path()) {
-            Err(ProjectError::Refused(why)) => why.user_text().to_string(),
+            Err(PrepareError::Refused(why)) => why.user_text().to_string(),
             other => panic!("{other:?}"),
         }
     }
@@ -196,6 +186,6 @@ mod tests {
         );
         let linked = written(&[("dags/a.py", "")]);
         std::os::unix::fs::symlink("dags/a.py", linked.path().join("requirements.txt")).unwrap();
-        assert!(matches!(read(linked.path()), Err(ProjectError::Refused(_))));
+        assert!(matches!(read(linked.path()), Err(PrepareError::Refused(_))));
     }
 }

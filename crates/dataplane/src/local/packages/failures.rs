@@ -5,6 +5,7 @@ use std::io;
 use podium_domain::{Quoted, Reason, UserText};
 
 use super::job::{self, JobError};
+use crate::local::prepare_error::PrepareError;
 use crate::local::runtimes::Runtime;
 
 /// Words of the installer that say that an index could not be reached, rather than that requirements are wrong.
@@ -19,18 +20,9 @@ const UNREACHABLE: &[&str] = &[
     "os error",
 ];
 
-/// Why packages cannot be had.
-#[derive(Debug, PartialEq, Eq)]
-pub(in super::super) enum PackagesError {
-    /// Their author has to change the requirements.
-    Refused(Reason),
-    /// Something is broken or away; it is tried again.
-    Broken(Reason),
-}
-
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped with it")]
-pub(super) fn broken(error: io::Error) -> PackagesError {
-    PackagesError::Broken(Reason::of_io("the project's packages cannot be installed now", &error))
+pub(super) fn broken(error: io::Error) -> PrepareError {
+    PrepareError::Wait("packages", Reason::of_io("the project's packages cannot be installed now", &error))
 }
 
 /// Whether a job failed because the index could not be reached.
@@ -39,10 +31,13 @@ fn is_unreachable(said: &str) -> bool {
 }
 
 /// Why requirements could not be resolved.
-pub(super) fn unresolved(error: &JobError, runtime: &Runtime) -> PackagesError {
+pub(super) fn unresolved(error: &JobError, runtime: &Runtime) -> PrepareError {
     let JobError::Failed { said, .. } = error else { return failed(error) };
     if is_unreachable(said) {
-        return PackagesError::Broken(Reason::new("the package index cannot be reached", last_line(said)));
+        return PrepareError::Wait(
+            "packages",
+            Reason::new("the package index cannot be reached", last_line(said)),
+        );
     }
     // The resolver always says why requirements do not resolve; one that says nothing was killed.
     if said.trim().is_empty() {
@@ -59,16 +54,17 @@ pub(super) fn unresolved(error: &JobError, runtime: &Runtime) -> PackagesError {
             " ",
         );
     }
-    PackagesError::Refused(Reason::new(told, last_line(said)))
+    PrepareError::Refused(Reason::new(told, last_line(said)))
 }
 
 /// Why resolved packages could not be installed.
-pub(super) fn uninstalled(error: &JobError) -> PackagesError {
+pub(super) fn uninstalled(error: &JobError) -> PrepareError {
     match error {
-        JobError::Failed { said, .. } if is_unreachable(said) => {
-            PackagesError::Broken(Reason::new("the package index cannot be reached", last_line(said)))
-        }
-        JobError::Failed { said, .. } if !said.trim().is_empty() => PackagesError::Refused(Reason::new(
+        JobError::Failed { said, .. } if is_unreachable(said) => PrepareError::Wait(
+            "packages",
+            Reason::new("the package index cannot be reached", last_line(said)),
+        ),
+        JobError::Failed { said, .. } if !said.trim().is_empty() => PrepareError::Refused(Reason::new(
             UserText::filled(
                 "the project's packages cannot be installed: {}",
                 &[&Quoted::resolver(&explanation(said))],
@@ -79,22 +75,24 @@ pub(super) fn uninstalled(error: &JobError) -> PackagesError {
     }
 }
 
-fn failed(error: &JobError) -> PackagesError {
+fn failed(error: &JobError) -> PrepareError {
     match error {
-        JobError::TooLarge(most) => PackagesError::Refused(
+        JobError::TooLarge(most) => PrepareError::Refused(
             UserText::filled("the project's packages need more than {} MiB of disk", &[&(*most >> 20)])
                 .into(),
         ),
-        JobError::TooMany => PackagesError::Refused(
+        JobError::TooMany => PrepareError::Refused(
             UserText::filled("the project's packages have more than {} files", &[&job::MOST_FILES]).into(),
         ),
-        JobError::TooLong => PackagesError::Refused("installing the project's packages took too long".into()),
-        JobError::DiskFull => {
-            PackagesError::Broken("the project's packages cannot be installed: the disk is full".into())
-        }
-        JobError::NotRun(_) | JobError::Failed { .. } => {
-            PackagesError::Broken(Reason::new("the project's packages cannot be installed now", error))
-        }
+        JobError::TooLong => PrepareError::Refused("installing the project's packages took too long".into()),
+        JobError::DiskFull => PrepareError::Wait(
+            "packages",
+            "the project's packages cannot be installed: the disk is full".into(),
+        ),
+        JobError::NotRun(_) | JobError::Failed { .. } => PrepareError::Wait(
+            "packages",
+            Reason::new("the project's packages cannot be installed now", error),
+        ),
     }
 }
 

@@ -10,7 +10,6 @@ use podium_domain::options;
 use podium_domain::{Given, Reason, UserText};
 
 use super::Supervisor;
-use super::release::PrepareError;
 use crate::Environment;
 use crate::blocking::{blocking, blocking_exclusive};
 use crate::local::broker::OwnBroker;
@@ -23,6 +22,7 @@ use crate::local::metadata::Metadata;
 use crate::local::network::is_network;
 use crate::local::options::Broker;
 use crate::local::ports;
+use crate::local::prepare_error::PrepareError;
 use crate::local::process::arguments;
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;

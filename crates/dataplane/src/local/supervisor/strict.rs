@@ -10,13 +10,13 @@ use podium_domain::Reason;
 use podium_domain::deployments::rollout::RolloutStep;
 
 use super::Supervisor;
-use super::release::PrepareError;
 use crate::blocking::blocking;
 use crate::local::code;
 use crate::local::components;
 use crate::local::dag_files::dag_files;
 use crate::local::one_shot::{OneShot, OneShotError};
 use crate::local::orphans::COMPONENT;
+use crate::local::prepare_error::PrepareError;
 use crate::local::project::{DAGS, is_folder};
 use crate::{Environment, Secret};
 
@@ -71,10 +71,7 @@ impl Supervisor {
     fn refuse_new_errors(&mut self, found: Compared) -> Result<(), PrepareError> {
         let refusal = check::refusal(&found.new);
         self.import_errors = [found.new, found.known].concat();
-        match refusal {
-            Some(why) => Err(PrepareError::Refused(why)),
-            None => Ok(()),
-        }
+        refusal.map_or(Ok(()), |why| Err(PrepareError::Refused(why)))
     }
 
     /// Parses an unpacked version.
@@ -113,14 +110,13 @@ impl Supervisor {
             Err(error @ OneShotError::NotRun(_)) => {
                 Err(("dags", Reason::new("the DAGs cannot be parsed now", error)).into())
             }
-            Err(error @ OneShotError::TooLong(_)) => Err(PrepareError::Refused(Reason::new(
-                "the deploy is strict, and parsing its DAGs took too long",
-                error,
-            ))),
-            Err(error) => Err(PrepareError::Refused(Reason::new(
-                "the deploy is strict, and its DAGs ended the process that parsed them",
-                error,
-            ))),
+            Err(error) => {
+                let why = match error {
+                    OneShotError::TooLong(_) => "the deploy is strict, and parsing its DAGs took too long",
+                    _ => "the deploy is strict, and its DAGs ended the process that parsed them",
+                };
+                Err(PrepareError::Refused(Reason::new(why, error)))
+            }
         }
     }
 }
