@@ -7,15 +7,12 @@
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "most blocking code is there only"))]
 mod blocking;
 mod changes;
-mod clusters;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod fault;
 #[cfg(target_os = "linux")]
 pub mod local;
-mod log_line;
-mod machine;
-mod metrics;
+mod observed;
 mod planes;
 mod services;
 pub mod simulated;
@@ -30,10 +27,8 @@ use podium_api::enums::PlaneKind;
 use podium_domain::UserText;
 
 pub use changes::{ChangeNotifier, Changed, Changes};
-pub use clusters::{Cluster, ObservedCluster};
 pub use fault::Fault;
-pub use log_line::LogLine;
-pub use machine::Machine;
+pub use observed::{Cluster, ComponentMetrics, EnvironmentMetrics, LogLine, Machine, ObservedCluster};
 pub use planes::{NOT_IN_TIME, Planes};
 pub use podium_airflow::{CleanUp, CleanUpState, Environment, Objects, RunningTasks, Secret, Setting};
 pub use podium_domain::airflow::Line;
@@ -42,8 +37,6 @@ pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout}
 pub use podium_domain::planes::{ClusterLocation, Location};
 pub use services::{Archive, Archives, Claims, Clock, Keys, LogSink, Logs, Services};
 pub use web_server::{Upstream, UpstreamTls, WebServer};
-
-pub use metrics::{ComponentMetrics, EnvironmentMetrics};
 
 /// The future of a data plane call.
 pub type PlaneFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;

@@ -12,7 +12,7 @@ use podium_api::DeploymentId;
 use rustix::fs::{AtFlags, Gid, Uid, chownat};
 
 use super::layout::{Layout, missing_is_none, write_whole};
-use super::open_error::OpenError;
+use super::options::OpenError;
 use super::orphans::has_marker;
 use super::pids;
 use super::state::State;

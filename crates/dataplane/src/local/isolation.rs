@@ -7,7 +7,6 @@
 //! of our services.
 
 mod confinement;
-mod filter;
 mod grants;
 mod probe;
 

@@ -15,13 +15,12 @@ use podium_airflow::database_url;
 use podium_api::DeploymentId;
 use podium_domain::{Reason, UserText};
 
-use super::command::{CommandError, run};
+use super::command::{ADMINS, CommandError, client, connect, run, run_sql};
 use super::database::{Databases, Kind, Location, draft_of, name_of};
 use super::layout::Layout;
 use super::options::Options;
 use super::plane::{Plane, databases};
 use super::postgres::Programs;
-use super::psql::{ADMINS, client, connect, run_sql};
 use super::state::State;
 use super::timing::Timing;
 use crate::Secret;

@@ -6,10 +6,8 @@
 //! machine on behalf of the environment, and a relay to the loopback addresses that environments may reach. Both
 //! outlive the control plane, and the uplink can be restarted at any time.
 
-mod database_relay;
 mod filter;
 mod holder;
-mod join;
 mod probe;
 mod relay;
 mod uplink;
@@ -27,15 +25,15 @@ use std::sync::Arc;
 use podium_airflow::settings;
 use podium_api::DeploymentId;
 
-pub use self::database_relay::DatabaseRelay;
 use self::filter::Filter;
 pub use self::holder::NetworkHolder;
-pub(super) use self::join::{join, made};
+pub(super) use self::holder::{join, made};
 pub(super) use self::probe::find;
+pub use self::relay::DatabaseRelay;
 pub use self::uplink::Uplink;
 use super::layout::Place;
-use super::loopback;
 use super::options::{AirflowDatabase, Broker, Options};
+use super::ports::loopback;
 use super::program::{Program, ReplaceStrategy};
 use super::users::NETWORK_SLOT;
 use crate::Secret;
@@ -232,10 +230,10 @@ fn forwards(options: &Options, resolvers: &str) -> Vec<Forward> {
     let mut addresses: Vec<SocketAddr> =
         options.loopback_ports.iter().map(|port| (Ipv4Addr::LOCALHOST, *port).into()).collect();
     if let AirflowDatabase::Server(url) = &options.database {
-        addresses.extend(loopback::loopback(url.reveal(), 5432));
+        addresses.extend(loopback(url.reveal(), 5432));
     }
     if let Broker::Given(url) = &options.broker {
-        addresses.extend(loopback::loopback(url.reveal(), 6379));
+        addresses.extend(loopback(url.reveal(), 6379));
     }
     all.extend(addresses.into_iter().map(|address| Forward { is_datagram: false, address }));
     all.sort_unstable();

@@ -32,11 +32,10 @@ use super::command::run;
 use super::host::Host;
 use super::isolation::{FileAccess, Isolation};
 use super::layout::{Layout, rename, write_whole};
-use super::locks;
 use super::orphans::OrphanProcesses;
 use super::prepare_error::PrepareError;
 use super::python::readable_by_all;
-use super::runtimes::Runtime;
+use super::runtimes::{Runtime, lock_of};
 use super::trees;
 use super::unused_runtimes;
 use super::users::{PACKAGES_SLOT, has_slot};
@@ -112,7 +111,7 @@ impl Packages {
         requirements: &Requirements,
     ) -> Result<Pins, PrepareError> {
         let runtime = context.runtime;
-        let lock = locks::of(&runtime.version.to_string()).unwrap_or_default();
+        let lock = lock_of(&runtime.version.to_string()).unwrap_or_default();
         let described = self.described(runtime).await?;
         let desk = self.desk(context).await?;
         let files = [("requirements.in", requirements.text()), ("constraints.txt", lock.to_owned())];

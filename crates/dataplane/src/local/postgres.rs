@@ -4,7 +4,6 @@
 //! user if the control plane runs as root, and it listens on a Unix socket only. Like the environments it outlives the
 //! control plane; the next start takes it over.
 
-mod closing;
 mod create;
 mod programs;
 #[cfg(test)]
@@ -30,7 +29,7 @@ pub(super) use self::programs::Programs;
 use super::identity::Identity;
 use super::layout::missing_is_none;
 use super::process::Process;
-use super::socket_directory;
+use super::socket;
 use super::timing::Timing;
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
@@ -190,8 +189,8 @@ impl Cluster {
     /// through relays.
     fn own_directory(&self) -> io::Result<PathBuf> {
         match self.user {
-            Some(user) => socket_directory::closed(&self.data(), user),
-            None => socket_directory::of(&self.directory, None),
+            Some(user) => socket::closed_directory_of(&self.data(), user),
+            None => socket::directory_of(&self.directory, None),
         }
     }
 
@@ -199,7 +198,7 @@ impl Cluster {
     /// `None` if there are none, because environments run as the same user.
     pub(super) fn behind_relays(&self) -> io::Result<Option<(u32, Vec<PathBuf>)>> {
         let Some(user) = self.user else { return Ok(None) };
-        let directories = [self.own_directory()?, socket_directory::of(&self.directory, self.user)?];
+        let directories = [self.own_directory()?, socket::directory_of(&self.directory, self.user)?];
         Ok(Some((user, directories.map(|at| at.join(SOCKET)).into())))
     }
 

@@ -1,11 +1,10 @@
 //! Runtimes: each version of Airflow is installed once, from a locked list of packages, and shared by all environments.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use std::{fs, io};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use podium_domain::options::Version;
@@ -16,12 +15,23 @@ use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
 use super::command::run;
 use super::host::Host;
 use super::layout::{Layout, missing_is_none, write_whole};
-use super::locks;
 use super::packages::normalized;
 use super::python::{Python, installer, readable_by_all};
 use super::trees::Walk;
 use super::unused_runtimes;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
+
+macro_rules! locks {
+    ($($version:literal),* $(,)?) => {
+        const LOCKS: &[(&str, &str)] = &[$(($version, include_str!(concat!("locks/", $version, ".txt")))),*];
+    };
+}
+
+locks![
+    "2.9.0", "2.9.1", "2.9.2", "2.9.3", "2.10.0", "2.10.1", "2.10.2", "2.10.3", "2.10.4", "2.10.5", "2.11.0",
+    "2.11.1", "2.11.2", "3.0.0", "3.0.1", "3.0.2", "3.0.3", "3.0.4", "3.0.6", "3.1.0", "3.1.1", "3.1.2",
+    "3.1.3", "3.1.5", "3.1.6", "3.1.7", "3.1.8", "3.2.0", "3.2.1", "3.2.2", "3.3.0", "3.3.1", "3.3.2",
+];
 
 /// Written last: a runtime without it is incomplete.
 pub(super) const READY: &str = "podium-ready";
@@ -126,7 +136,7 @@ impl Runtimes {
             .parse()
             .map_err(|()| UserText::filled("{} is not a version", &[&Given::word(version)]))?;
         let runtime = Runtime { version: parsed, directory: self.layout.runtimes().join(version) };
-        let lock = locks::of(version).ok_or_else(|| {
+        let lock = lock_of(version).ok_or_else(|| {
             let told = "there is no list of packages for Apache Airflow {}: this server cannot run it";
             UserText::filled(told, &[&parsed])
         })?;
@@ -310,4 +320,23 @@ pub(super) fn seal(lock: &str, python: &Python) -> String {
 fn remove(directory: &Path) -> io::Result<()> {
     assert_may_block();
     missing_is_none(fs::remove_dir_all(directory)).map(drop)
+}
+
+/// The locked packages of a runtime, one per line: every machine installs the same versions.
+pub(super) fn lock_of(version: &str) -> Option<&'static str> {
+    LOCKS.iter().find(|(known, _)| *known == version).map(|(_, lock)| *lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_runtime_of_the_catalogue_has_its_packages() {
+        for runtime in podium_domain::options::runtimes() {
+            let lock = lock_of(&runtime.name).unwrap_or_else(|| panic!("no packages of {}", runtime.name));
+            let itself = format!("apache-airflow=={}", runtime.name);
+            assert!(lock.lines().any(|line| line == itself), "{itself}");
+        }
+    }
 }

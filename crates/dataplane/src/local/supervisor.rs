@@ -1,8 +1,6 @@
 //! Supervises one environment: starts it, watches it, restarts what exits, hibernates it, removes it.
 
-mod clean_up;
 pub(super) mod drain;
-mod history;
 mod liveness;
 mod network;
 mod one_shots;
@@ -10,14 +8,12 @@ mod parse;
 mod prepare;
 mod processes;
 mod readiness;
-mod relay;
 mod release;
 mod removal;
 mod replace;
 mod stopping;
 mod strict;
 mod watch;
-mod workers;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,8 +30,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
 use self::drain::Drain;
-use self::history::Failure;
-use self::liveness::GotOn;
+use self::liveness::{Failure, GotOn};
 use self::parse::NewVersion;
 use self::prepare::Prepared;
 use super::isolation::Isolation;

@@ -2,14 +2,17 @@
 //!
 //! No program of an environment gains privileges through exec: set-user-id bits and file capabilities have no effect,
 //! and it cannot listen on ports that clients of other services use.
+//!
+//! The port rules cover TCP only: a Multipath TCP or SMC socket could bind any port, and operations queued through io_uring
+//! bypass seccomp filters. So the system calls that make these are filtered.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::ops::RangeInclusive;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, CreateRulesetError, NetPort,
@@ -23,8 +26,12 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
     set_thread_res_gid, set_thread_res_uid,
 };
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter,
+};
 
-use super::{VARIABLE_PREFIX, filter, grants};
+use super::{VARIABLE_PREFIX, grants};
 use crate::local::{network, ports};
 
 /// The newest Landlock ABI that this program uses; an older kernel enforces what it supports.
@@ -141,7 +148,7 @@ impl Confinement {
         limit_capabilities();
         set_no_new_privs(true).map_err(io::Error::other)?;
         self.apply_rules()?;
-        filter::apply()?;
+        filter_calls()?;
         if !is_user {
             self.become_user()?;
         }
@@ -309,4 +316,50 @@ pub(super) fn open_port(url: &str) -> Option<u16> {
 pub(super) fn confines_ports() -> bool {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     rules.handle_access(AccessNet::BindTcp).and_then(Ruleset::create).is_ok()
+}
+
+/// Protocols of the internet families that fall back to TCP: SMC and Multipath TCP.
+const OVER_TCP: [u64; 2] = [256, 262];
+const FAMILIES: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
+/// The family of SMC, which falls back to TCP.
+const SMC: u64 = 43;
+/// The offset of the x32 ABI's system call numbers on x86_64.
+const X32: i64 = 0x4000_0000;
+
+/// Filters system calls that bypass the rules, for this process and its descendants. They need `no_new_privs`.
+fn filter_calls() -> io::Result<()> {
+    let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
+        // The port rules still apply, with these gaps.
+        return Ok(());
+    };
+    let rules = |call: i64, rules: Vec<SeccompRule>| {
+        let numbers = if std::env::consts::ARCH == "x86_64" { vec![call, call | X32] } else { vec![call] };
+        numbers.into_iter().map(|number| (number, rules.clone())).collect::<BTreeMap<_, _>>()
+    };
+    // Programs handle both errors and fall back to ordinary calls.
+    let filters = [
+        (rules(libc::SYS_socket, sockets()?), libc::EPROTONOSUPPORT),
+        (rules(libc::SYS_io_uring_setup, Vec::new()), libc::ENOSYS),
+    ];
+    for (rules, answer) in filters {
+        let refusal = SeccompAction::Errno(answer.unsigned_abs());
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch);
+        let program = filter.and_then(BpfProgram::try_from).map_err(io::Error::other)?;
+        apply_filter(&program).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// The sockets to refuse.
+fn sockets() -> io::Result<Vec<SeccompRule>> {
+    let is = |argument: u8, value: u64| {
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+    };
+    let mut rules = vec![SeccompRule::new(vec![is(0, SMC).map_err(io::Error::other)?])];
+    for (family, protocol) in FAMILIES.iter().flat_map(|family| OVER_TCP.map(|protocol| (family, protocol))) {
+        let conditions = [is(0, u64::from(family.unsigned_abs())), is(2, protocol)];
+        let conditions = conditions.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)?;
+        rules.push(SeccompRule::new(conditions));
+    }
+    rules.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)
 }

@@ -20,12 +20,11 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 
 use super::filter::Filter;
-use super::join::made;
+use super::holder::made;
 use super::{Network, NetworkError, OwnNetworks, has_uplink, program};
 use crate::blocking::blocking;
 use crate::local::isolation::{FileAccess, HostIsolation, Isolation, Mode, is_transient};
 use crate::local::layout::{Layout, Place};
-use crate::local::loopback;
 use crate::local::options::{NetworkChoice, Options};
 use crate::local::ports;
 use crate::local::process::{Process, last_error_line};
@@ -169,7 +168,7 @@ fn filtered(options: &Options, layout: &Layout, isolation: &HostIsolation) -> Re
     let remembered = known.into_iter().filter_map(|id| State::read(&layout.environment(id).state()).ok()?);
     let has_port = remembered.filter(|state| state.web_port != 0);
     let ports = has_port.filter_map(|state| Some((isolation.user_of(state.slot)?, state.web_port))).collect();
-    let console = loopback::loopback_port(&options.public_url, 80);
+    let console = ports::loopback_port(&options.public_url, 80);
     let closed = console.filter(|port| !options.loopback_ports.contains(port)).into_iter().collect();
     Filter::new(program, layout.users(), closed, ports)
 }

@@ -11,8 +11,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, set_no_new_privs};
 use tokio::process::Command;
 
-use super::holder::{become_user, drop_capabilities};
-use super::join::{held, hold};
+use super::holder::{become_user, drop_capabilities, held, hold};
 use super::relay::relay;
 use super::{Forward, INTERFACE};
 

@@ -1,17 +1,16 @@
-//! Creates a cluster, owned by the user that it runs as.
+//! Creates a cluster, owned by the user that it runs as, and closes its databases that belong to no environment.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use podium_domain::Reason;
 use tokio::process::Command;
 
 use super::{ADMIN, Cluster, Programs};
 use crate::blocking::blocking_exclusive;
-use crate::local::command::run;
+use crate::local::command::{run, run_sql};
 use crate::local::layout::{rename, write_whole};
 
 /// The text for users if it cannot be created.
@@ -109,4 +108,20 @@ fn named_user() -> Result<u32, Reason> {
         .into_iter()
         .find_map(user)
         .ok_or_else(|| Reason::from("this machine has no user `postgres` or `nobody`").within(NOT_MADE))
+}
+
+impl Cluster {
+    /// Lets environments connect to no database but their own, with new servers and with those of earlier versions:
+    /// whoever is connected to a template keeps others from getting a copy of it.
+    pub(super) async fn close_to_environments(self: &Arc<Self>, programs: &Programs) {
+        let closed = async {
+            let url = self.url().await.map_err(|why| why.to_string())?;
+            run_sql(&programs.program("psql"), url.reveal(), include_str!("closing.sql"))
+                .await
+                .map_err(|error| error.to_string())
+        };
+        if let Err(why) = closed.await {
+            tracing::warn!(%why, "databases of the environments' server that belong to none of them stay open to them");
+        }
+    }
 }

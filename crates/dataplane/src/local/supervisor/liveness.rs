@@ -1,4 +1,5 @@
-//! Liveness: a component that runs but makes no progress is restarted after a bounded time.
+//! Liveness and failures: a component that runs but makes no progress is restarted after a bounded time. How often a component
+//! failed, why, and when it is restarted is also written to its log.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,10 +12,13 @@ use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
 use super::{SupervisedProcess, Supervisor};
+use crate::LogLine;
 use crate::blocking::blocking;
+use crate::local::components;
 use crate::local::identity::is_stopped;
 use crate::local::network::is_uplink;
 use crate::local::process::{log_length, work_of_group};
+use crate::local::timing::Timing;
 
 /// What part of its time a component that gets on works, or waits for a processor, at least.
 const LEAST_WORK: u32 = 128;
@@ -35,6 +39,29 @@ impl GotOn {
     fn is_beyond(&self, last: &Self, patience: Duration) -> bool {
         let least = (patience / LEAST_WORK).max(Duration::from_nanos(1));
         self.work >= last.work + least || self.work < last.work || self.log_length != last.log_length
+    }
+}
+
+/// The failures of a component.
+#[derive(Default)]
+pub(super) struct Failure {
+    pub(super) times: u32,
+    pub(super) start_at: Option<Instant>,
+    pub(super) why: Reason,
+}
+
+impl Failure {
+    pub(super) fn fail(&mut self, why: Reason, timing: &Timing) {
+        let pause = timing.pause(self.times);
+        self.times += 1;
+        self.start_at = Some(Instant::now() + pause);
+        let times = match self.times {
+            1 => UserText::new("once"),
+            times => UserText::filled("{} times", &[&times]),
+        };
+        // The text stays the same until something happens, because every change of it is stored.
+        let more = "; happened {}, restarting after {} s";
+        self.why = why.followed_by(&UserText::filled(more, &[&times, &pause.as_secs_f32()]));
     }
 }
 
@@ -127,5 +154,39 @@ impl Supervisor {
         let is_steady = kept.since.elapsed() > self.timing().stable_after;
         self.remove_process(name).await;
         self.record_failure(name, why, is_steady).await;
+    }
+
+    /// Records that a component failed and when it restarts.
+    pub(super) async fn record_failure(&mut self, name: &str, why: Reason, is_steady: bool) -> Reason {
+        let timing = self.timing();
+        let failure = self.failures.entry(name.to_owned()).or_default();
+        if is_steady {
+            failure.times = 0;
+        }
+        failure.fail(why, &timing);
+        let why = failure.why.clone();
+        tracing::warn!(id = %self.id, component = name, %why, "a component failed and will be restarted");
+        *self.state.restarts.entry(name.to_owned()).or_default() += 1;
+        self.save_state().await;
+        self.log_for_component(name, why.user_text());
+        why
+    }
+
+    /// Writes a line of the supervisor to a component's log.
+    fn log_for_component(&self, component: &str, what: &UserText) {
+        let Some(source) = components::source(component) else { return };
+        let line = LogLine {
+            deployment_id: self.id,
+            source: source.to_owned(),
+            timestamp: (self.plane.services.clock)(),
+            text: format!("podium.supervisor: {component}: {what}"),
+        };
+        let logs = std::sync::Arc::clone(&self.plane.services.logs);
+        let id = self.id;
+        tokio::spawn(async move {
+            if let Err(fault) = logs.append(vec![line]).await {
+                tracing::warn!(%id, %fault, "a component's restart could not be written to its log");
+            }
+        });
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::Supervisor;
 use crate::blocking::blocking;
-use crate::local::{code, dag_files};
+use crate::local::{code, project};
 use crate::{Environment, Line};
 
 /// How long the web server has to say which DAGs it knows.
@@ -51,7 +51,7 @@ impl Supervisor {
         let is_first = before.is_none();
         // What ran long ago may have been removed; before the first version there were no files.
         let compared = blocking(move || match old.exists() || is_first {
-            true => dag_files::changed_files(&old, &new).map(Some),
+            true => project::changed_files(&old, &new).map(Some),
             false => Ok(None),
         });
         let files = compared.await.unwrap_or_else(|error| {
@@ -116,7 +116,7 @@ impl Supervisor {
         let Some(version) = self.new_version.as_mut() else { return Ok(Parsed::default()) };
         if version.parsing.is_none() {
             let folder = code::dags(&place).join("current");
-            let files = blocking(move || dag_files::dag_files(&folder)).await.map_err(unreadable)?;
+            let files = blocking(move || project::dag_files(&folder)).await.map_err(unreadable)?;
             let name = environment.spec.release.dag_version.as_deref().unwrap_or_default();
             version.parsing = Some(Parsing::new(code::DAG_FOLDER, name, files, settles_after));
         }

@@ -1,14 +1,33 @@
 //! Asks what tasks need whether it answers, and holds what starts or runs tasks until then.
+//!
+//! A scheduler that is about to start is told since when there have been workers and a broker: what an earlier scheduler gave
+//! to others is lost, and no worker that is there now has it.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use podium_airflow::components::queue_of;
 use podium_airflow::readiness::TaskNeeds;
+use rustix::system::sysinfo;
+use serde::Serialize;
 
 use super::Supervisor;
-use crate::blocking::blocking;
+use crate::blocking::{blocking, blocking_exclusive};
 use crate::local::broker::{BROKER, OwnBroker};
 use crate::local::components::is_web;
+use crate::local::layout::write_whole;
 use crate::local::program::Program;
+
+/// Since when there have been workers and a broker, in seconds since the machine was started.
+#[derive(Serialize)]
+struct Since<'a> {
+    /// By queue.
+    workers: BTreeMap<&'a str, f64>,
+    /// The environment's own broker, which keeps messages in memory only.
+    broker: Option<f64>,
+}
 
 /// What the tasks of these programs need.
 fn needs(programs: &[Program]) -> TaskNeeds {
@@ -71,5 +90,25 @@ impl Supervisor {
             }
             tokio::time::sleep(self.timing().startup_poll).await;
         }
+    }
+
+    /// Tells that to a program that is about to start, if it is the scheduler of workers.
+    pub(super) async fn tell_of_workers(&self, starting: &Program, programs: &[Program]) -> io::Result<()> {
+        // It is rounded up, and what is too early takes too few tasks for lost.
+        let now = Duration::from_secs(u64::try_from(sysinfo().uptime).unwrap_or_default().saturating_sub(1));
+        let since = |name: &str| {
+            let running = self.processes.get(name).map(|kept| kept.process.identity.since_boot());
+            running.unwrap_or(now).as_secs_f64()
+        };
+        let names = programs.iter().map(|program| program.name.as_str());
+        let workers: BTreeMap<&str, f64> =
+            names.clone().filter_map(|name| Some((queue_of(name)?, since(name)))).collect();
+        if starting.name != "scheduler" || workers.is_empty() {
+            return Ok(());
+        }
+        let broker = names.into_iter().find(|name| *name == BROKER).map(since);
+        let text = serde_json::to_vec(&Since { workers, broker })?;
+        let path = self.place.workers();
+        blocking_exclusive(&self.place.control(), move || write_whole(&path, &text, 0o644)).await
     }
 }

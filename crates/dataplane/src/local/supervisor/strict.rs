@@ -13,11 +13,10 @@ use super::Supervisor;
 use crate::blocking::blocking;
 use crate::local::code;
 use crate::local::components;
-use crate::local::dag_files::dag_files;
 use crate::local::one_shot::{OneShot, OneShotError};
 use crate::local::orphans::COMPONENT;
 use crate::local::prepare_error::PrepareError;
-use crate::local::project::{DAGS, is_folder};
+use crate::local::project::{DAGS, dag_files, is_folder};
 use crate::{Environment, Secret};
 
 /// The name under which a parser is found again.

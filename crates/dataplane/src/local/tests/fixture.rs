@@ -25,10 +25,10 @@ use crate::local::layout::Place;
 use crate::local::orphans::OrphanProcesses;
 use crate::local::process::{group_of, pids};
 use crate::local::python::Python;
-use crate::local::runtimes::{READY, TEMPLATE, seal};
+use crate::local::runtimes::{READY, TEMPLATE, lock_of, seal};
 use crate::local::state::State;
 use crate::local::timing::Timing;
-use crate::local::{Local, Options, locks, metrics};
+use crate::local::{Local, Options, metrics};
 use crate::{DataPlane as _, Environment, EnvironmentMetrics, Location, Logs, Objects, Secret, Services};
 
 /// Long enough that only a hang exceeds it.
@@ -113,7 +113,7 @@ impl Fixture {
         program(&self.airflow(version), &script);
         program(&self.airflow(version).with_file_name("python"), &script);
         let python = Python { path: self.python(), version: (3, 12), home: self.path("") };
-        fs::write(runtime.join(READY), seal(locks::of(version).unwrap(), &python)).unwrap();
+        fs::write(runtime.join(READY), seal(lock_of(version).unwrap(), &python)).unwrap();
         self
     }
 
