@@ -63,7 +63,6 @@ use podium_airflow::web_client::WebClient;
 use podium_api::DeploymentId;
 use podium_api::deploy_reports::RolloutReport;
 use podium_api::enums::PlaneKind;
-use podium_domain::deployments::rollout::RolloutStep;
 use podium_domain::{Reason, UserText};
 
 pub use self::backup::{BackupContents, backup_contents, prepare_restored, remove_tree};
@@ -180,12 +179,15 @@ impl Local {
     fn send_order(&self, environment: &Environment) -> bool {
         let supervisors = self.plane.supervisors();
         let Some(handle) = supervisors.get(&environment.id) else { return false };
-        let known = handle.view.get().generation.unwrap_or(handle.generation);
+        let known = match handle.view.observed().generation {
+            -1 => handle.generation,
+            known => known,
+        };
         if known <= environment.generation && !handle.is_removing() {
             // Where nothing is to be done, nothing is under way.
             let stays = known == environment.generation && handle.is_stopped_by_operator();
             handle.view.change(|status| {
-                status.generation = Some(environment.generation);
+                status.generation = environment.generation;
                 status.is_hibernating = environment.is_hibernating;
                 if !stays {
                     status.rollout = podium_domain::deployments::plan::Rollout::Underway;
@@ -227,9 +229,7 @@ impl Local {
     fn force_drain(&self, id: DeploymentId, generation: i64) {
         let supervisors = self.plane.supervisors();
         if let Some(handle) = supervisors.get(&id) {
-            let status = handle.view.get();
-            let drains = status.progress.is_some_and(|progress| progress.step == RolloutStep::Drain);
-            if drains && status.generation.unwrap_or(-1) == generation {
+            if handle.view.is_draining() && handle.view.observed().generation == generation {
                 handle.force.send_replace(true);
             }
         }
@@ -284,7 +284,7 @@ fn start_supervising(plane: &Arc<Plane>, environment: &Arc<Environment>) -> std:
     };
     let handle = Supervisor::start(plane, id, state, order);
     handle.view.change(|status| {
-        status.generation = Some(environment.generation);
+        status.generation = environment.generation;
         status.is_hibernating = environment.is_hibernating;
     });
     plane.supervisors().insert(id, handle);

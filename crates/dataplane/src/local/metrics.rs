@@ -1,11 +1,8 @@
 //! Resource metrics of components, from the kernel and their supervisors.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs;
-use std::sync::{Mutex, PoisonError};
 
-use podium_airflow::health::HealthReport;
-use podium_api::Timestamp;
 use podium_domain::deployments::plan::Health;
 
 use super::identity::booted_at;
@@ -14,40 +11,13 @@ use super::process::{group_of, pids};
 use super::state::State;
 use crate::{ComponentMetrics, EnvironmentMetrics};
 
-/// Measurements of a supervised environment.
-#[derive(Default)]
-pub(super) struct Measurements(Mutex<Counts>);
-
-#[derive(Clone, Default)]
-struct Counts {
-    heartbeats: BTreeMap<String, Timestamp>,
-    disk: Option<u64>,
-}
-
-impl Measurements {
-    /// Records heartbeats of components.
-    pub(super) fn note_heartbeats(&self, heard: &HealthReport) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.heartbeats.extend(heard.heartbeats().map(|(name, at)| (name.to_owned(), at)));
-    }
-
-    /// Records the measured disk usage.
-    pub(super) fn note_disk(&self, bytes: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).disk = Some(bytes);
-    }
-
-    fn get(&self) -> Counts {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
 /// The metrics of every environment of a plane.
 pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
     let seen: Vec<_> = {
         let supervisors = plane.supervisors();
         supervisors
             .iter()
-            .map(|(id, handle)| (*id, handle.view.get().components, handle.view.measurements.get()))
+            .map(|(id, handle)| (*id, handle.view.observed().components, handle.view.counts()))
             .collect()
     };
     let (memory, booted) = (memory_of_groups(), booted_at());

@@ -26,9 +26,8 @@ use super::state::State;
 use super::supervisor::Handle;
 use super::timing::Timing;
 use super::users::DATABASE_SLOT;
-use crate::Services;
 use crate::blocking::blocking;
-use crate::{ChangeNotifier, Changed, Secret};
+use crate::{ChangeNotifier, Changed, Keys, Secret, Services};
 
 /// The component that is reported as down for an environment that cannot be taken over.
 pub(super) const UNREADABLE_COMPONENT: &str = "state";
@@ -64,7 +63,7 @@ impl Plane {
         layout: Layout,
         web_client: WebClient,
     ) -> Arc<Self> {
-        let databases = databases(&options, &services, &layout, timing);
+        let databases = databases(&options, &services.keys, &layout, timing);
         let support = layout.support();
         let runtimes = Runtimes::new(layout.clone(), options.disk_reserve);
         let packages = Packages::new(layout.clone(), options.disk_reserve, options.environment_disk);
@@ -204,15 +203,10 @@ impl Plane {
 }
 
 /// Where metadata databases are.
-pub(super) fn databases(
-    options: &Options,
-    services: &Services,
-    layout: &Layout,
-    timing: Timing,
-) -> Databases {
+pub(super) fn databases(options: &Options, keys: &Keys, layout: &Layout, timing: Timing) -> Databases {
     let user = rustix::process::geteuid().is_root().then(|| layout.first_user() + DATABASE_SLOT);
     // Of no environment: the server is shared.
-    let password = (services.keys)(DeploymentId::from_raw(Id::from_parts(0, 0, 0)), "postgres");
+    let password = keys(DeploymentId::from_raw(Id::from_parts(0, 0, 0)), "postgres");
     let cluster = Cluster::new(layout.postgres(), user, password, timing);
     Databases::new(&options.database, &options.directory, cluster)
 }

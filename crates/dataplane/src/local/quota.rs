@@ -209,7 +209,7 @@ async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
 fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
     let supervisors = plane.supervisors();
     let Some(handle) = supervisors.get(&id) else { return };
-    handle.view.measurements.note_disk(usage.total());
+    handle.view.note_disk(usage.total());
     let bound = plane.options.environment_disk;
     if let Some(most) = bound {
         let is_much = |bytes: u64| bytes > most / 5 * 4;

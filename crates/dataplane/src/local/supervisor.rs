@@ -23,7 +23,7 @@ use podium_airflow::clean_up::CleanUps;
 use podium_airflow::readiness::TaskNeeds;
 use podium_api::deploy_reports::ReportedImportError;
 use podium_api::{DeploymentId, Timestamp};
-use podium_domain::deployments::plan::{Component, Health, Rollout};
+use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use podium_domain::{Reason, UserText};
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -46,7 +46,7 @@ use super::state::{State, StateFile};
 use super::stops::Stop;
 use super::tail::Tail;
 use super::timing::Timing;
-use super::view::{Status, View};
+use super::view::View;
 use crate::Environment;
 use crate::Services;
 use crate::blocking::blocking;
@@ -95,7 +95,7 @@ impl Handle {
 
     /// Whether its operator has stopped it, and it shows that already.
     pub(super) fn is_stopped_by_operator(&self) -> bool {
-        let is_shown = || self.view.get().components.contains(&stopping::by_operator());
+        let is_shown = || self.view.observed().components.contains(&stopping::by_operator());
         locked(&self.operator_stop).is_some() && is_shown()
     }
 
@@ -210,17 +210,18 @@ impl Supervisor {
         let stop = Stop::read(&place);
         // It has not changed only because this process starts.
         let is_stopped = stop.is_some() && state.is_at_rest();
-        let status = Status {
-            generation: None,
+        let observed = Observed {
+            // Any generation is applied again.
+            generation: -1,
             is_hibernating: state.is_hibernating,
             rollout: if is_stopped { state.rollout_of_stopped() } else { Rollout::Underway },
             components: if is_stopped { vec![stopping::by_operator()] } else { Vec::new() },
             running: state.running.clone(),
             note: None,
+            look_again_at: None,
             progress: None,
-            web_port: None,
         };
-        let view = Arc::new(View::new(id, plane.notifier.clone(), status));
+        let view = Arc::new(View::new(id, plane.notifier.clone(), observed));
         let (orders, received) = tokio::sync::watch::channel(order);
         let state_file = Arc::new(StateFile::new(place.state(), &state));
         let force = Arc::new(Sender::new(false));
@@ -340,7 +341,7 @@ impl Supervisor {
         self.force.send_replace(false);
         self.view.begin_steps();
         self.view.change(|status| {
-            status.generation = Some(environment.generation);
+            status.generation = environment.generation;
             status.is_hibernating = environment.is_hibernating;
             status.rollout = Rollout::Underway;
         });

@@ -1,30 +1,41 @@
-//! The observable status of an environment, updated by its supervisor.
+//! What is known of an environment, updated by its supervisor.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use podium_api::DeploymentId;
+use podium_airflow::health::HealthReport;
 use podium_api::deploy_reports::{ReportedStep, RolloutReport};
-use podium_domain::deployments::Running;
+use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;
 
-use super::metrics::Measurements;
 use crate::{ChangeNotifier, Changed};
 
-/// The status of an environment; every change notifies subscribers.
+/// What is known of an environment.
 pub(super) struct View {
     id: DeploymentId,
     notifier: ChangeNotifier,
-    status: Mutex<Status>,
-    steps: Mutex<StepTimes>,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    observed: Observed,
+    /// Where its web server listens, while it does.
+    web_port: Option<u16>,
+    steps: StepTimes,
     /// The findings about the last rollout that ended, with its generation.
-    report: Mutex<Option<(i64, RolloutReport)>>,
-    /// Measurements of its components, which do not notify anyone.
-    pub(super) measurements: Measurements,
+    report: Option<(i64, RolloutReport)>,
+    counts: Counts,
+}
+
+/// Measurements of its components, which do not notify anyone.
+#[derive(Clone, Default)]
+pub(super) struct Counts {
+    pub(super) heartbeats: BTreeMap<String, Timestamp>,
+    pub(super) disk: Option<u64>,
 }
 
 /// How long the steps of a rollout took.
@@ -35,6 +46,13 @@ struct StepTimes {
 }
 
 impl StepTimes {
+    fn begin(&mut self, step: RolloutStep) {
+        if self.current.is_none_or(|(current, _)| current != step) {
+            self.end();
+            self.current = Some((step, Instant::now()));
+        }
+    }
+
     fn end(&mut self) {
         if let Some((step, since)) = self.current.take() {
             *self.done.entry(step).or_default() += since.elapsed();
@@ -42,45 +60,38 @@ impl StepTimes {
     }
 }
 
-/// The status of an environment.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Status {
-    /// The generation that was applied; `None` after a restart, so that it is applied again.
-    pub(super) generation: Option<i64>,
-    pub(super) is_hibernating: bool,
-    pub(super) rollout: Rollout,
-    pub(super) components: Vec<Component>,
-    pub(super) running: Running,
-    pub(super) note: Option<UserText>,
-    /// Where its web server listens, while it does.
-    pub(super) web_port: Option<u16>,
-    /// What the rollout is doing, while it is under way.
-    pub(super) progress: Option<RolloutProgress>,
-}
-
 impl View {
-    pub(super) fn new(id: DeploymentId, notifier: ChangeNotifier, status: Status) -> Self {
+    pub(super) fn new(id: DeploymentId, notifier: ChangeNotifier, observed: Observed) -> Self {
+        let (steps, counts) = (StepTimes::default(), Counts::default());
         Self {
             id,
             notifier,
-            status: Mutex::new(status),
-            steps: Mutex::default(),
-            report: Mutex::default(),
-            measurements: Measurements::default(),
+            known: Mutex::new(Known { observed, web_port: None, steps, report: None, counts }),
         }
     }
 
-    /// Changes the status.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Status)) {
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = status.clone();
-        change(&mut status);
-        if status.rollout != Rollout::Underway {
-            status.progress = None;
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is observed; subscribers are notified if that is something else then.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Observed)) {
+        let mut known = self.lock();
+        let before = known.observed.clone();
+        change(&mut known.observed);
+        if known.observed.rollout != Rollout::Underway {
+            known.observed.progress = None;
         }
-        let is_changed = *status != before;
-        drop(status);
+        let is_changed = known.observed != before;
+        drop(known);
         if is_changed {
+            self.notifier.notify(Changed::Environment(self.id));
+        }
+    }
+
+    /// Says where its web server listens, or that it does not.
+    pub(super) fn show_web_server(&self, port: Option<u16>) {
+        if std::mem::replace(&mut self.lock().web_port, port) != port {
             self.notifier.notify(Changed::Environment(self.id));
         }
     }
@@ -109,28 +120,23 @@ impl View {
 
     /// Reports how far a rollout is.
     pub(super) fn report_progress(&self, progress: RolloutProgress) {
-        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        if steps.current.is_none_or(|(current, _)| current != progress.step) {
-            steps.end();
-            steps.current = Some((progress.step, Instant::now()));
-        }
-        drop(steps);
+        self.lock().steps.begin(progress.step);
         self.change(|status| status.progress = Some(progress));
     }
 
     /// Whether a rollout waits for running tasks.
     pub(super) fn is_draining(&self) -> bool {
-        self.get().progress.is_some_and(|progress| progress.step == RolloutStep::Drain)
+        self.observed().progress.is_some_and(|progress| progress.step == RolloutStep::Drain)
     }
 
     /// Forgets the steps of an earlier rollout.
     pub(super) fn begin_steps(&self) {
-        *self.steps.lock().unwrap_or_else(PoisonError::into_inner) = StepTimes::default();
+        self.lock().steps = StepTimes::default();
     }
 
     /// Ends the last step, and returns how long each took.
     pub(super) fn end_steps(&self) -> Vec<ReportedStep> {
-        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = &mut self.lock().steps;
         steps.end();
         let reported = |(step, time): (&RolloutStep, &Duration)| ReportedStep {
             step: *step,
@@ -141,28 +147,33 @@ impl View {
 
     /// Publishes the findings about a rollout that has ended.
     pub(super) fn publish_report(&self, generation: i64, report: RolloutReport) {
-        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, report));
+        self.lock().report = Some((generation, report));
     }
 
     pub(super) fn report(&self) -> Option<(i64, RolloutReport)> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn get(&self) -> Status {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().report.clone()
     }
 
     pub(super) fn observed(&self) -> Observed {
-        let status = self.get();
-        Observed {
-            generation: status.generation.unwrap_or(-1),
-            is_hibernating: status.is_hibernating,
-            rollout: status.rollout,
-            components: status.components,
-            running: status.running,
-            note: status.note,
-            look_again_at: None,
-            progress: status.progress,
-        }
+        self.lock().observed.clone()
+    }
+
+    pub(super) fn web_port(&self) -> Option<u16> {
+        self.lock().web_port
+    }
+
+    /// Records heartbeats of components.
+    pub(super) fn note_heartbeats(&self, heard: &HealthReport) {
+        let heartbeats = heard.heartbeats().map(|(name, at)| (name.to_owned(), at));
+        self.lock().counts.heartbeats.extend(heartbeats);
+    }
+
+    /// Records the measured disk usage.
+    pub(super) fn note_disk(&self, bytes: u64) {
+        self.lock().counts.disk = Some(bytes);
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.lock().counts.clone()
     }
 }

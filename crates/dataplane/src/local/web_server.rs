@@ -16,11 +16,11 @@ impl Local {
     /// The web server of an environment, if it is up.
     pub(super) fn find_web_server(&self, id: DeploymentId) -> Option<WebServer> {
         let supervisors = self.plane.supervisors();
-        let status = supervisors.get(&id)?.view.get();
-        let version = status.running.runtime_version.clone().unwrap_or_default();
+        let view = &supervisors.get(&id)?.view;
+        let version = view.observed().running.runtime_version.unwrap_or_default();
         let keys = EnvironmentKeys::new(|purpose| self.plane.key(id, purpose));
         Some(WebServer {
-            upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, status.web_port?)).into(),
+            upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, view.web_port()?)).into(),
             line: if version.starts_with("2.") { Line::Two } else { Line::Three },
             key: keys.token_signing,
         })

@@ -143,7 +143,7 @@ impl Supervisor {
         // Only a socket that is held here is certain to belong to the environment.
         self.has_answered &= self.web_server().is_some() && self.socket.is_some();
         let port = self.has_answered.then_some(self.state.web_port);
-        self.view.change(|status| status.web_port = port);
+        self.view.show_web_server(port);
     }
 
     /// Starts a program and saves it in the state. Once begun, this cannot be cancelled.

@@ -52,8 +52,8 @@ impl Supervisor {
             status.rollout = Rollout::Done;
             status.components = vec![Component { name: "disk".into(), health: Health::Down(why.into()) }];
             status.running = running;
-            status.web_port = None;
         });
+        self.view.show_web_server(None);
     }
 
     /// Stops the environment if its operator has ordered that, once its running tasks have finished; returns whether it
@@ -84,8 +84,8 @@ impl Supervisor {
             status.rollout = rollout;
             status.components = vec![by_operator()];
             status.running = running;
-            status.web_port = None;
         });
+        self.view.show_web_server(None);
         let plane = Arc::clone(&self.plane);
         tokio::spawn(async move { plane.stop_unused_database().await });
         true
