@@ -207,7 +207,7 @@ impl Local {
             return Ok(());
         }
         let state_file = match self.plane.supervisors().get(&id) {
-            Some(handle) if !handle.is_removing() => Arc::clone(&handle.state_file),
+            Some(handle) if !handle.is_removing() => Arc::clone(&handle.controls.state_file),
             _ => return Ok(()),
         };
         // On disk first, so that nothing brings it back after this.
@@ -230,7 +230,7 @@ impl Local {
         let supervisors = self.plane.supervisors();
         if let Some(handle) = supervisors.get(&id) {
             if handle.view.is_draining() && handle.view.observed().generation == generation {
-                handle.force.send_replace(true);
+                handle.controls.force.send_replace(true);
             }
         }
     }
@@ -239,7 +239,7 @@ impl Local {
         let supervisors = self.plane.supervisors();
         let handle = supervisors.get(&id);
         handle
-            .map(|handle| handle.clean_ups.ask(clean_up))
+            .map(|handle| handle.controls.clean_ups.ask(clean_up))
             .ok_or_else(|| Fault::Failed("it is not here".into()))
     }
 }

@@ -178,7 +178,7 @@ fn free_bytes(directory: &Path) -> Option<u64> {
 async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
     let (place, layers, bound, is_stopped) = {
         let plane = plane.upgrade()?;
-        let is_stopped = plane.supervisors().get(&id)?.stop_reason().is_some();
+        let is_stopped = plane.supervisors().get(&id)?.controls.stop_reason().is_some();
         let (place, layers) = (plane.layout.environment(id), plane.layout.layers());
         (place, layers, plane.options.environment_disk, is_stopped)
     };
@@ -218,7 +218,7 @@ fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
             tracing::warn!(%id, %has, %may_have, "an environment uses more than 80 percent of its disk quota");
         }
     }
-    let is_stopped = handle.stop_reason();
+    let is_stopped = handle.controls.stop_reason();
     // One that was stopped for a full disk waits until there is space again.
     let why = over(usage, bound).or_else(|| is_stopped.clone().filter(|_| FullDisk::look(plane).is_some()));
     // The text stays the same while it is stopped, because every change of it is stored.
@@ -236,7 +236,7 @@ fn stop_writer(plane: &Plane, now: &HashMap<DeploymentId, Usage>, before: &HashM
         return;
     };
     let supervisors = plane.supervisors();
-    let handle = supervisors.get(&id).filter(|handle| handle.stop_reason().is_none());
+    let handle = supervisors.get(&id).filter(|handle| handle.controls.stop_reason().is_none());
     if let (Some(handle), Some(usage)) = (handle, now.get(&id)) {
         handle.set_stop_reason(Some(full.described(usage)));
     }

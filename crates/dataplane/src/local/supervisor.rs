@@ -62,23 +62,35 @@ pub(super) enum Order {
     Remove(Option<Timestamp>),
 }
 
+/// What a supervisor shares with its handle.
+pub(super) struct Controls {
+    pub(super) state_file: Arc<StateFile>,
+    /// Whether the order that is carried out waits for running tasks no longer.
+    pub(super) force: Sender<bool>,
+    /// The clean-up that was asked for.
+    pub(super) clean_ups: CleanUps,
+    /// Why the environment must not run, if it must not.
+    stop_reason: Mutex<Option<UserText>>,
+    /// Whether the operator has stopped it, and how.
+    operator_stop: Mutex<Option<Stop>>,
+    /// Whether its removal no longer waits for tasks.
+    is_ending: AtomicBool,
+}
+
+impl Controls {
+    /// Why the environment must not run, if it must not.
+    pub(super) fn stop_reason(&self) -> Option<UserText> {
+        locked(&self.stop_reason).clone()
+    }
+}
+
 /// The handle of a supervisor. Dropping it ends the supervisor; the environment's processes keep running.
 pub(super) struct Handle {
     pub(super) orders: Sender<Order>,
     pub(super) view: Arc<View>,
-    pub(super) state_file: Arc<StateFile>,
-    /// Whether running tasks are not waited for any more.
-    pub(super) force: Arc<Sender<bool>>,
-    /// The clean-up that was asked for.
-    pub(super) clean_ups: Arc<CleanUps>,
+    pub(super) controls: Arc<Controls>,
     /// The generation in the saved state when it started.
     pub(super) generation: i64,
-    /// Why the environment must not run, if it must not.
-    stop_reason: Arc<Mutex<Option<UserText>>>,
-    /// Whether the operator has stopped it, and how.
-    operator_stop: Arc<Mutex<Option<Stop>>>,
-    /// Whether its removal no longer waits for tasks.
-    is_ending: Arc<AtomicBool>,
     task: AbortHandle,
 }
 
@@ -90,35 +102,31 @@ impl Handle {
 
     /// Whether it is being removed and waits for no task: nothing of it has to keep running.
     pub(super) fn is_ending(&self) -> bool {
-        matches!(*self.orders.borrow(), Order::Remove(None)) || self.is_ending.load(Ordering::Relaxed)
+        matches!(*self.orders.borrow(), Order::Remove(None))
+            || self.controls.is_ending.load(Ordering::Relaxed)
     }
 
     /// Whether its operator has stopped it, and it shows that already.
     pub(super) fn is_stopped_by_operator(&self) -> bool {
         let is_shown = || self.view.observed().components.contains(&stopping::by_operator());
-        locked(&self.operator_stop).is_some() && is_shown()
-    }
-
-    /// Why its environment must not run, if it must not.
-    pub(super) fn stop_reason(&self) -> Option<UserText> {
-        locked(&self.stop_reason).clone()
+        locked(&self.controls.operator_stop).is_some() && is_shown()
     }
 
     /// Stops its environment for a reason, or lets it run again.
     pub(super) fn set_stop_reason(&self, why: Option<UserText>) {
-        *locked(&self.stop_reason) = why;
+        *locked(&self.controls.stop_reason) = why;
         // Wakes the supervisor with the same order.
         self.orders.send_modify(|_| {});
     }
 
     /// Stops its environment for the operator, or lets it run again.
     pub(super) fn set_operator_stop(&self, stop: Option<Stop>) {
-        let before = std::mem::replace(&mut *locked(&self.operator_stop), stop);
+        let before = std::mem::replace(&mut *locked(&self.controls.operator_stop), stop);
         if before == stop || self.is_removing() {
             return;
         }
         if stop == Some(Stop::Now) {
-            self.force.send_replace(true);
+            self.controls.force.send_replace(true);
         }
         if before.is_some() != stop.is_some() {
             self.orders.send_modify(|_| {});
@@ -130,7 +138,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.task.abort();
         // A write or start in progress is finished, but nothing new begins.
-        self.state_file.end();
+        self.controls.state_file.end();
     }
 }
 
@@ -167,7 +175,6 @@ pub(super) struct Supervisor {
     /// Reads what the environment says about its DAG runs.
     spool: Option<JoinHandle<()>>,
     state: State,
-    state_file: Arc<StateFile>,
     processes: BTreeMap<String, SupervisedProcess>,
     /// Process groups whose leaders are gone.
     leaderless: Vec<i32>,
@@ -177,18 +184,10 @@ pub(super) struct Supervisor {
     socket: Option<Socket>,
     /// The programs that ran last; they are restarted if they exit while the newly desired state cannot be prepared.
     last_programs: Vec<Program>,
-    /// Why the environment must not run, if it must not.
-    stop_reason: Arc<Mutex<Option<UserText>>>,
-    /// Whether the operator has stopped it, and how.
-    operator_stop: Arc<Mutex<Option<Stop>>>,
-    /// Whether its removal no longer waits for tasks.
-    is_ending: Arc<AtomicBool>,
+    controls: Arc<Controls>,
     /// The drain in progress.
     drain: Option<Drain>,
-    /// Whether the order that is carried out waits for running tasks no longer.
-    force: Arc<Sender<bool>>,
-    /// The clean-up that was asked for, and the task that carries it out.
-    clean_ups: Arc<CleanUps>,
+    /// The task that carries out the clean-up that was asked for.
     clean_up: Option<AbortHandle>,
     has_ended_earlier_clean_up: bool,
     /// What was found in the DAGs of a strict release, until the next order.
@@ -223,13 +222,15 @@ impl Supervisor {
         };
         let view = Arc::new(View::new(id, plane.notifier.clone(), observed));
         let (orders, received) = tokio::sync::watch::channel(order);
-        let state_file = Arc::new(StateFile::new(place.state(), &state));
-        let force = Arc::new(Sender::new(false));
-        let clean_ups = Arc::<CleanUps>::default();
+        let controls = Arc::new(Controls {
+            state_file: Arc::new(StateFile::new(place.state(), &state)),
+            force: Sender::new(false),
+            clean_ups: CleanUps::default(),
+            stop_reason: Mutex::default(),
+            operator_stop: Mutex::new(stop),
+            is_ending: AtomicBool::default(),
+        });
         let generation = state.generation;
-        let stop_reason = Arc::default();
-        let operator_stop = Arc::new(Mutex::new(stop));
-        let is_ending = Arc::<AtomicBool>::default();
         let mut supervisor = Self {
             plane: Arc::clone(plane),
             id,
@@ -238,18 +239,13 @@ impl Supervisor {
             tail: None,
             spool: None,
             state,
-            state_file: Arc::clone(&state_file),
             processes: BTreeMap::new(),
             leaderless: Vec::new(),
             failures: HashMap::new(),
             socket: None,
             last_programs: Vec::new(),
-            stop_reason: Arc::clone(&stop_reason),
-            operator_stop: Arc::clone(&operator_stop),
-            is_ending: Arc::clone(&is_ending),
+            controls: Arc::clone(&controls),
             drain: None,
-            force: Arc::clone(&force),
-            clean_ups: Arc::clone(&clean_ups),
             clean_up: None,
             has_ended_earlier_clean_up: false,
             import_errors: Vec::new(),
@@ -261,18 +257,7 @@ impl Supervisor {
         };
         supervisor.adopt();
         let task = tokio::spawn(supervisor.supervise()).abort_handle();
-        Handle {
-            orders,
-            view,
-            state_file,
-            force,
-            clean_ups,
-            generation,
-            stop_reason,
-            operator_stop,
-            is_ending,
-            task,
-        }
+        Handle { orders, view, controls, generation, task }
     }
 
     fn timing(&self) -> Timing {
@@ -338,7 +323,7 @@ impl Supervisor {
         self.state.namespace.clone_from(&environment.namespace);
         self.failures.clear();
         self.import_errors.clear();
-        self.force.send_replace(false);
+        self.controls.force.send_replace(false);
         self.view.begin_steps();
         self.view.change(|status| {
             status.generation = environment.generation;
@@ -371,7 +356,7 @@ impl Supervisor {
                 status.note = None;
             });
         }
-        if let Some(why) = self.stop_reason() {
+        if let Some(why) = self.controls.stop_reason() {
             return self.stop_and_report(why).await;
         }
         if self.stop_if_ordered(Some(environment)).await {
@@ -450,7 +435,7 @@ impl Supervisor {
     }
 
     async fn save_state(&self) {
-        if let Err(error) = self.state_file.write(&self.state).await {
+        if let Err(error) = self.controls.state_file.write(&self.state).await {
             tracing::error!(id = %self.id, %error, "the state of an environment cannot be saved");
         }
     }

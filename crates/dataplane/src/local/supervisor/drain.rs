@@ -75,7 +75,7 @@ impl Supervisor {
 
     /// Whether running tasks are not waited for any more.
     pub(super) fn is_forced(&self) -> bool {
-        *self.force.borrow()
+        *self.controls.force.borrow()
     }
 
     /// How long processes may take to exit that run no tasks any more, or whose tasks are not waited for.
@@ -106,7 +106,7 @@ impl Supervisor {
         let stopped = self.processes.iter().filter(|(name, kept)| is_worker(kept) || *name == "scheduler");
         let stopped: Vec<String> = stopped.map(|(name, _)| name.clone()).collect();
         self.view.step(RolloutStep::Drain, None, Some("waiting for workers to finish their tasks".into()));
-        let (mut orders, mut force) = (self.orders.clone(), self.force.subscribe());
+        let (mut orders, mut force) = (self.orders.clone(), self.controls.force.subscribe());
         tokio::select! {
             () = self.stop(stopped, grace) => {}
             // They are stopped with everything else.
@@ -121,7 +121,7 @@ impl Supervisor {
     pub(super) async fn drain_before_removal(&mut self, until: Timestamp) {
         let left = until.millis() - (self.plane.services.clock)().millis();
         let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
-        self.force.send_replace(false);
+        self.controls.force.send_replace(false);
         if !left.is_zero() && self.drain_within("removing the environment", left, Some(until)).await {
             self.finish_workers(left).await;
         }
@@ -165,7 +165,7 @@ impl Supervisor {
             until = ends_at;
         }
         self.view.wait_for("scheduler", waiting(what, until));
-        let (mut orders, mut force) = (self.orders.clone(), self.force.subscribe());
+        let (mut orders, mut force) = (self.orders.clone(), self.controls.force.subscribe());
         while !self.is_drained().await {
             let Some(scheduler) = self.processes.get("scheduler") else { break };
             tokio::select! {

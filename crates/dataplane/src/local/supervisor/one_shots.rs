@@ -50,7 +50,7 @@ impl Supervisor {
 
     /// Begins the clean-up that was asked for, if there is one.
     pub(super) async fn begin_clean_up(&mut self, prepared: &Prepared) {
-        let Some(wanted) = self.clean_ups.begin() else { return };
+        let Some(wanted) = self.controls.clean_ups.begin() else { return };
         if let Some(before) = self.clean_up.take() {
             before.abort();
         }
@@ -65,7 +65,7 @@ impl Supervisor {
         let arguments = clean_up::arguments(&files, wanted.before);
         let (arguments, isolation) =
             (self.one_shot_arguments(&arguments).await, self.one_shot_isolation().await);
-        let (clean_ups, directory) = (Arc::clone(&self.clean_ups), self.place.user_home());
+        let (controls, directory) = (Arc::clone(&self.controls), self.place.user_home());
         let (notifier, id) = (self.plane.notifier.clone(), self.id);
         let cleaning = async move {
             let _turn = TURNS.acquire().await;
@@ -79,7 +79,7 @@ impl Supervisor {
                 Ok(answer) => answer.ended(wanted.before),
                 Err(error) => CleanUpState::Failed(failure(error)),
             };
-            clean_ups.end(wanted.id, state);
+            controls.clean_ups.end(wanted.id, state);
             notifier.notify(Changed::Environment(id));
         };
         self.clean_up = Some(tokio::spawn(cleaning).abort_handle());
@@ -96,7 +96,7 @@ impl Supervisor {
     pub(super) fn interrupt_clean_up(&mut self) {
         if let Some(clean_up) = self.clean_up.take() {
             clean_up.abort();
-            self.clean_ups.interrupt();
+            self.controls.clean_ups.interrupt();
         }
     }
 }

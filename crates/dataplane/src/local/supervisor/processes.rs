@@ -168,7 +168,7 @@ impl Supervisor {
         let fingerprint = start.fingerprint.clone();
         // If this future is dropped, the start continues, and the process is found again by its name.
         self.state.starting = Some(program.name.clone());
-        let begun = self.state_file.exclusively(move |writing| start.run(writing)).await;
+        let begun = self.controls.state_file.exclusively(move |writing| start.run(writing)).await;
         self.state.starting = None;
         let begun = begun?;
         self.state.processes.insert(program.name.clone(), begun.started);

@@ -29,7 +29,7 @@ impl Supervisor {
             self.drain_before_removal(until).await;
         }
         // From now on a shutdown need not leave anything running.
-        self.is_ending.store(true, Ordering::Relaxed);
+        self.controls.is_ending.store(true, Ordering::Relaxed);
         self.end_following();
         self.refresh_isolation_to_stop().await;
         self.stop_all(self.timing().short_grace).await;

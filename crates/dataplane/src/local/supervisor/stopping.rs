@@ -29,11 +29,6 @@ impl State {
 }
 
 impl Supervisor {
-    /// Why the environment must not run, if it must not.
-    pub(super) fn stop_reason(&self) -> Option<UserText> {
-        locked(&self.stop_reason).clone()
-    }
-
     /// Stops all processes and removes temporary files.
     pub(super) async fn stop_and_report(&mut self, why: UserText) {
         tracing::warn!(id = %self.id, %why, "stopping an environment");
@@ -59,13 +54,13 @@ impl Supervisor {
     /// Stops the environment if its operator has ordered that, once its running tasks have finished; returns whether it
     /// must not run.
     pub(super) async fn stop_if_ordered(&mut self, environment: Option<&Environment>) -> bool {
-        let Some(stop) = *locked(&self.operator_stop) else { return false };
+        let Some(stop) = *locked(&self.controls.operator_stop) else { return false };
         tracing::info!(id = %self.id, "stopping an environment for its operator");
         if let Err(why) = self.refresh_isolation().await {
             tracing::warn!(id = %self.id, %why, "processes that its components have left behind may not be found");
         }
         if stop == Stop::Now {
-            self.force.send_replace(true);
+            self.controls.force.send_replace(true);
         }
         let grace = environment.map_or(self.timing().drain, |environment| self.drain_grace(environment));
         if !self.drain_within("stopping", grace, None).await || !self.finish_workers(grace).await {
