@@ -30,6 +30,7 @@ mod plane;
 mod ports;
 mod postgres;
 mod prepare_error;
+mod privileges;
 mod process;
 mod program;
 mod project;

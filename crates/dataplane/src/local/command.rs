@@ -4,7 +4,7 @@
 //! in databases that no environment can connect to, and find nothing but what the server itself defines.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
 use podium_airflow::database_url;
@@ -47,6 +47,12 @@ pub(super) async fn run(mut command: Command, tell: impl Fn(&str)) -> Result<(),
     }
     let status = child.wait().await?;
     if status.success() { Ok(()) } else { Err(CommandError::Failed { said, status }) }
+}
+
+/// The directories that programs are searched for in.
+pub(super) fn searched() -> impl Iterator<Item = PathBuf> {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&search).collect::<Vec<_>>().into_iter()
 }
 
 /// The process group of a child that leads one; it is killed when this is dropped.

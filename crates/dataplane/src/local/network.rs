@@ -31,6 +31,7 @@ pub(super) use self::holder::{join, made};
 pub(super) use self::probe::find;
 pub use self::relay::DatabaseRelay;
 pub use self::uplink::Uplink;
+use super::command::searched;
 use super::layout::Place;
 use super::options::{AirflowDatabase, Broker, Options};
 use super::ports::loopback;
@@ -213,9 +214,8 @@ pub(super) fn has_uplink(holder: i32) -> bool {
 
 /// Finds a program in `PATH` and the usual directories.
 fn program(name: &str) -> Option<PathBuf> {
-    let search = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/bin", "/usr/local/bin", "/usr/sbin"].map(PathBuf::from);
-    let mut places = std::env::split_paths(&search).chain(usual).map(|place| place.join(name));
+    let mut places = searched().chain(usual).map(|place| place.join(name));
     places.find(|path| Path::is_file(path))
 }
 

@@ -8,6 +8,7 @@ use podium_airflow::database_url::{self, BadUrl};
 use podium_api::DeploymentId;
 use podium_domain::Reason;
 
+use super::command::searched;
 use crate::Secret;
 
 /// Options of the local plane.
@@ -114,8 +115,7 @@ impl Broker {
         if let Some(url) = url {
             return Self::Given(url);
         }
-        let search = std::env::var_os("PATH").unwrap_or_default();
-        let mut found = std::env::split_paths(&search).map(|place| place.join("redis-server"));
+        let mut found = searched().map(|place| place.join("redis-server"));
         found.find(|program| program.is_file()).map_or(Self::None, Self::Own)
     }
 }

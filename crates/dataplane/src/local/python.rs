@@ -7,6 +7,8 @@ use std::process::Stdio;
 use podium_domain::Reason;
 use tokio::process::Command;
 
+use super::command::searched;
+
 /// Names of interpreters, starting with those that most packages are built for.
 const NAMES: &[&str] = &["python3.12", "python3.11", "python3.13", "python3.10", "python3"];
 
@@ -34,8 +36,7 @@ pub(super) struct Python {
 
 /// The interpreters of this machine that can run Airflow; only the requested one, if there is one.
 pub(super) async fn find(asked: Option<&Path>) -> Result<Vec<Python>, Reason> {
-    let search = std::env::var_os("PATH").unwrap_or_default();
-    let places = PLACES.iter().map(PathBuf::from).chain(std::env::split_paths(&search));
+    let places = PLACES.iter().map(PathBuf::from).chain(searched());
     let candidates: Vec<PathBuf> = match asked {
         Some(path) => vec![path.to_owned()],
         None => places.flat_map(|place| NAMES.iter().map(move |name| place.join(name))).collect(),
@@ -76,8 +77,7 @@ async fn ask(candidate: &Path) -> Option<Python> {
 /// The program that installs packages (uv); it is installed below `tools` if the machine has none.
 pub(super) async fn installer(tools: &Path, pythons: &[Python]) -> Result<PathBuf, Reason> {
     let own = tools.join("uv/bin/uv");
-    let search = std::env::var_os("PATH").unwrap_or_default();
-    let of_machine = std::env::split_paths(&search).map(|place| place.join("uv"));
+    let of_machine = searched().map(|place| place.join("uv"));
     for known in std::iter::once(own.clone()).chain(of_machine) {
         if answers(&known, ["--version"]).await {
             return Ok(known);

@@ -13,10 +13,9 @@ use std::time::Duration;
 use podium_airflow::spool::{allowed_events, most_lines};
 use podium_api::DeploymentId;
 use podium_domain::events::SpoolState;
-use tokio::task::JoinSet;
 
 use self::scan::scan;
-use super::tail::Restarts;
+use super::tail::restarting;
 use crate::Claims;
 use crate::Clock;
 use crate::Fault;
@@ -27,22 +26,18 @@ const PACE: Duration = Duration::from_secs(1);
 
 /// Reads the spool of an environment until it is dropped, despite errors and panics.
 pub(super) async fn follow(id: DeploymentId, spool: PathBuf, claims: Arc<dyn Claims>, clock: Clock) {
-    let mut restarts = Restarts::new();
-    loop {
-        let began = tokio::time::Instant::now();
-        // A separate task contains panics, and ends with this one.
-        let mut reader = JoinSet::new();
-        let reading =
+    let read = || {
+        let reader =
             Reader { id, spool: spool.clone(), claims: Arc::clone(&claims), clock: Arc::clone(&clock) };
-        reader.spawn(async move {
-            let Err(fault) = reading.run().await;
+        async move {
+            let Err(fault) = reader.run().await;
             tracing::warn!(%id, %fault, "the events of an environment cannot be stored yet");
-        });
-        if let Some(Err(error)) = reader.join_next().await {
-            tracing::error!(%id, %error, "reading the events of an environment failed and restarts");
         }
-        tokio::time::sleep(restarts.wait_after(began.elapsed())).await;
-    }
+    };
+    restarting(read, |error| {
+        tracing::error!(%id, %error, "reading the events of an environment failed and restarts");
+    })
+    .await;
 }
 
 struct Reader {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use podium_airflow::lines;
 use podium_api::DeploymentId;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use self::scan::{Chunk, Scanner, Writer};
 use super::components;
@@ -44,25 +44,21 @@ impl Tail {
     /// Follows the logs of an environment until it is dropped, despite errors and panics. Dropping it loses nothing:
     /// what was not recorded is read again.
     pub(super) async fn follow(id: DeploymentId, place: Place, logs: Arc<dyn Logs>, clock: Clock) {
-        let mut restarts = Restarts::new();
-        loop {
-            let began = tokio::time::Instant::now();
-            // A separate task contains panics, and ends with this one.
-            let mut follower = JoinSet::new();
+        let follow = || {
             let (place, logs, clock) = (place.clone(), Arc::clone(&logs), Arc::clone(&clock));
-            follower.spawn(async move {
+            async move {
                 match blocking(move || Self::new(id, &place, logs, clock)).await {
                     Ok(tail) => tail.run().await,
                     Err(error) => {
                         tracing::error!(%id, %error, "the logs of an environment cannot be followed yet");
                     }
                 }
-            });
-            if let Some(Err(error)) = follower.join_next().await {
-                tracing::error!(%id, %error, "following an environment's logs failed and restarts");
             }
-            tokio::time::sleep(restarts.wait_after(began.elapsed())).await;
-        }
+        };
+        restarting(follow, |error| {
+            tracing::error!(%id, %error, "following an environment's logs failed and restarts");
+        })
+        .await;
     }
 
     async fn run(mut self) {
@@ -110,17 +106,35 @@ impl Tail {
     }
 }
 
+/// Does something again and again until it is dropped, despite errors and panics.
+pub(super) async fn restarting<F: Future<Output = ()> + Send + 'static>(
+    work: impl Fn() -> F,
+    failed: impl Fn(JoinError),
+) {
+    let mut restarts = Restarts::new();
+    loop {
+        let began = tokio::time::Instant::now();
+        // A separate task contains panics, and ends with this one.
+        let mut task = JoinSet::new();
+        task.spawn(work());
+        if let Some(Err(error)) = task.join_next().await {
+            failed(error);
+        }
+        tokio::time::sleep(restarts.wait_after(began.elapsed())).await;
+    }
+}
+
 /// The backoff between restarts: longer each time, reset after a run that lasted.
-pub(super) struct Restarts {
+struct Restarts {
     wait: Duration,
 }
 
 impl Restarts {
-    pub(super) const fn new() -> Self {
+    const fn new() -> Self {
         Self { wait: PACE }
     }
 
-    pub(super) fn wait_after(&mut self, ran: Duration) -> Duration {
+    fn wait_after(&mut self, ran: Duration) -> Duration {
         let wait = if ran >= LONGEST_WAIT { PACE } else { self.wait };
         self.wait = LONGEST_WAIT.min(wait * 2);
         wait

@@ -11,6 +11,7 @@ use std::time::Duration;
 use podium_domain::options::Version;
 use podium_domain::{Reason, UserText};
 
+use super::disk_space::FreeSpace;
 use super::plane::Plane;
 use super::runtimes::READY;
 use super::state::State;
@@ -25,9 +26,7 @@ const RUNTIME_SIZE: u64 = 1 << 30;
 
 /// Refuses an installation that would fill the disk.
 pub(super) fn check_space_for_runtime(directory: &Path, reserve: u64) -> Result<(), Reason> {
-    assert_may_block();
-    let Ok(disk) = rustix::fs::statvfs(directory) else { return Ok(()) };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let Ok(FreeSpace { bytes: free, .. }) = FreeSpace::of(directory) else { return Ok(()) };
     if free >= reserve.saturating_add(RUNTIME_SIZE) {
         return Ok(());
     }

@@ -20,11 +20,10 @@ use landlock::{
     RulesetStatus, Scope,
 };
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
-use rustix::process::{DumpableBehavior, Gid, Uid, getegid, geteuid, set_dumpable_behavior};
+use rustix::process::geteuid;
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, UnshareFlags, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
-    set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet, UnshareFlags, clear_ambient_capability_set, remove_capability_from_bounding_set,
+    set_no_new_privs,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -32,6 +31,7 @@ use seccompiler::{
 };
 
 use super::{VARIABLE_PREFIX, grants};
+use crate::local::privileges::{become_user, drop_capabilities, unshare, unshare_as_user};
 use crate::local::{network, ports};
 
 /// The newest Landlock ABI that this program uses; an older kernel enforces what it supports.
@@ -139,7 +139,7 @@ impl Confinement {
                 |error: io::Error| io::Error::other(format!("private mounts cannot be created: {error}"));
             if !unshare_namespaces() {
                 // Without the privilege, a user namespace makes it possible, once the process runs as its final user.
-                self.become_user()?;
+                become_user(self.user, false)?;
                 is_user = true;
                 unshare_with_user_namespace().map_err(own)?;
             }
@@ -150,22 +150,9 @@ impl Confinement {
         self.apply_rules()?;
         filter_calls()?;
         if !is_user {
-            self.become_user()?;
+            become_user(self.user, false)?;
         }
-        let none = CapabilitySet::empty();
-        let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-        set_capabilities(None, none).map_err(io::Error::other)
-    }
-
-    /// Switches to the user, without supplementary groups.
-    fn become_user(&self) -> io::Result<()> {
-        let Some(number) = self.user else { return Ok(()) };
-        let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
-        set_thread_groups(&[])?;
-        set_thread_res_gid(group, group, group)?;
-        set_thread_res_uid(user, user, user)?;
-        // Makes the process the owner of its own /proc files again.
-        Ok(set_dumpable_behavior(DumpableBehavior::Dumpable)?)
+        drop_capabilities()
     }
 
     /// Whether the program needs something below a directory.
@@ -266,22 +253,13 @@ fn unshare_namespaces() -> bool {
     // With an IPC namespace if that is allowed.
     [UnshareFlags::NEWNS | UnshareFlags::NEWIPC, UnshareFlags::NEWNS]
         .into_iter()
-        .any(|own| leave(own).is_ok())
+        .any(|own| unshare(own).is_ok())
 }
 
-/// The same without privileges, in a new user namespace that maps only the current user.
+/// The same without privileges, in a new user namespace.
 fn unshare_with_user_namespace() -> io::Result<()> {
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let own = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
-    leave(own | UnshareFlags::NEWIPC).or_else(|_| leave(own))?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
-}
-
-fn leave(own: UnshareFlags) -> io::Result<()> {
-    #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
-    Ok(rustix::thread::unshare(own)?)
+    unshare_as_user(|| unshare(own | UnshareFlags::NEWIPC).or_else(|_| unshare(own)))
 }
 
 /// Drops all capabilities from the bounding and ambient sets, for this process and everything that it executes.

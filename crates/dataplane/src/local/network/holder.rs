@@ -11,16 +11,11 @@ use std::process::Command;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::sockopt::{socket_acceptconn, socket_type};
 use rustix::net::{AddressFamily, SendFlags, SocketType, getsockname, netlink};
-use rustix::process::{
-    Gid, Pid, PidfdFlags, PidfdGetfdFlags, Uid, getegid, geteuid, pidfd_getfd, pidfd_open,
-};
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces,
-    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
-    set_thread_res_uid,
-};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces, set_no_new_privs};
 
 use super::{Forward, number_of};
+use crate::local::privileges::{become_user, drop_capabilities, unshare, unshare_as_user};
 
 const SLEEP: &str = "sleep";
 /// The number of the loopback interface in every network.
@@ -49,12 +44,7 @@ impl NetworkHolder {
 
     fn make(&self) -> io::Result<()> {
         become_user(self.user, true)?;
-        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-        #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
-        rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
-        fs::write("/proc/self/setgroups", "deny")?;
-        fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-        fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+        unshare_as_user(|| unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET))?;
         raise_loopback()?;
         for Forward { is_datagram, address } in &self.forwards {
             if *is_datagram {
@@ -66,7 +56,7 @@ impl NetworkHolder {
         // The last one: once it exists, all of them do.
         keep(TcpListener::bind(self.listen)?)?;
         set_no_new_privs(true)?;
-        Ok(drop_capabilities()?)
+        drop_capabilities()
     }
 }
 
@@ -75,32 +65,6 @@ fn keep(socket: impl AsFd + IntoRawFd) -> io::Result<()> {
     fcntl_setfd(&socket, FdFlags::empty())?;
     let _ = socket.into_raw_fd();
     Ok(())
-}
-
-/// Switches to another user without supplementary groups; optionally keeps the capability to create namespaces, which
-/// some systems reserve for root.
-pub(super) fn become_user(user: Option<u32>, may_make: bool) -> io::Result<()> {
-    let Some(number) = user else { return Ok(()) };
-    let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
-    set_keep_capabilities(may_make)?;
-    set_thread_groups(&[])?;
-    set_thread_res_gid(group, group, group)?;
-    set_thread_res_uid(user, user, user)?;
-    if may_make {
-        let making = CapabilitySet::SYS_ADMIN;
-        let raised =
-            CapabilitySets { effective: making, permitted: making, inheritable: CapabilitySet::empty() };
-        // It may not be needed.
-        let _ = set_capabilities(None, raised);
-        set_keep_capabilities(false)?;
-    }
-    // Makes the process the owner of its own /proc files again.
-    Ok(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)?)
-}
-
-pub(super) fn drop_capabilities() -> rustix::io::Result<()> {
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }
 
 /// Brings up the loopback interface of a new network, through netlink.

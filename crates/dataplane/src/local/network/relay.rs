@@ -19,8 +19,8 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
 use super::Forward;
-use super::holder::{become_user, drop_capabilities};
 use crate::local::layout::missing_is_none;
+use crate::local::privileges::{become_user, drop_capabilities};
 
 /// How many connections and requests of one address are handled concurrently.
 const AT_ONCE: usize = 512;

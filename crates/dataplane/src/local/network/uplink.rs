@@ -11,9 +11,10 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, set_no_new_privs};
 use tokio::process::Command;
 
-use super::holder::{become_user, drop_capabilities, held, hold};
+use super::holder::{held, hold};
 use super::relay::relay;
 use super::{Forward, INTERFACE};
+use crate::local::privileges::{become_user, drop_capabilities, unshare};
 
 /// Address and gateway inside the network; both have no meaning outside. With the machine's own address the environment
 /// could not reach the machine.
@@ -96,8 +97,7 @@ fn own_device() -> io::Result<()> {
         // The network stack says what is wrong with it.
         _ => return Ok(()),
     };
-    #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
-    rustix::thread::unshare(UnshareFlags::NEWNS)?;
+    unshare(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     mount("tmpfs", DEVICE_DIRECTORY, "tmpfs", MountFlags::NOSUID | MountFlags::NOEXEC, c"mode=755,size=4k")?;
     mknodat(CWD, DEVICE, FileType::CharacterDevice, Mode::empty(), machines.rdev())?;

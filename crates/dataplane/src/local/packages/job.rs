@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
 use crate::local::command::Group;
+use crate::local::disk_space::{FEWEST_FILES, FreeSpace};
 use crate::local::isolation::Isolation;
 use crate::local::trees::Walk;
 
@@ -31,8 +32,6 @@ pub(super) const MOST_BYTES: u64 = 8 << 30;
 pub(super) const MOST_FILES: u64 = 400_000;
 /// The least that a file counts, because its directory entry takes space too.
 const SMALLEST: u64 = 4096;
-/// A disk with fewer free inodes than this counts as full.
-const FREE_FILES: u64 = 1_500;
 /// The shortest pause between two checks of its disk usage; it is longer if a check takes long.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How much longer than a check the pause after it is.
@@ -139,9 +138,9 @@ impl Job<'_> {
     async fn check_disk(&self) -> Result<(), JobError> {
         let (directory, reserve, most) = (self.directory.to_owned(), self.reserve, self.most_bytes);
         blocking(move || {
-            let disk = rustix::fs::statvfs(&directory).map_err(io::Error::from)?;
-            let has_files = reserve == 0 || disk.f_files == 0 || disk.f_favail >= FREE_FILES;
-            if disk.f_bavail.saturating_mul(disk.f_frsize) < reserve || !has_files {
+            let free = FreeSpace::of(&directory)?;
+            let has_files = reserve == 0 || free.files.is_none_or(|files| files >= FEWEST_FILES);
+            if free.bytes < reserve || !has_files {
                 return Err(JobError::DiskFull);
             }
             match size(&directory)? {

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use podium_domain::{Reason, UserText};
 
 use crate::blocking::assert_may_block;
+use crate::local::command::searched;
 
 /// Where distributions install them, below a version directory or directly.
 const PLACES: &[(&str, &str)] = &[("/usr/lib/postgresql", "bin"), ("/usr/local/pgsql", "bin")];
@@ -27,8 +28,7 @@ impl Programs {
     /// The versions on this machine, the newest first.
     pub(in crate::local) fn find() -> Vec<Self> {
         assert_may_block();
-        let search = std::env::var_os("PATH").unwrap_or_default();
-        let mut directories: Vec<PathBuf> = std::env::split_paths(&search).collect();
+        let mut directories: Vec<PathBuf> = searched().collect();
         for (place, below) in PLACES {
             directories.push(Path::new(place).join(below));
             let versions = fs::read_dir(place).into_iter().flatten().flatten();
