@@ -4,13 +4,17 @@
 //! in databases that no environment can connect to, and find nothing but what the server itself defines.
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use podium_airflow::database_url;
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
 
 /// The longest output line that is kept.
 const LONGEST: usize = 300;
@@ -55,11 +59,49 @@ pub(super) fn searched() -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(&search).collect::<Vec<_>>().into_iter()
 }
 
+/// Runs a command to its end in a process group of its own, which ends with it, and hands over what it says in one of its
+/// outputs. What it has left behind may hold that open for so long. `until` is why it is ended early.
+pub(super) async fn run_group<O: AsyncRead + Unpin, E: From<io::Error>>(
+    mut command: std::process::Command,
+    output: impl FnOnce(&mut Child) -> Option<O>,
+    last_words: Duration,
+    mut said: impl FnMut(&[u8]) -> Result<(), E>,
+    until: impl Future<Output = E>,
+) -> Result<ExitStatus, E> {
+    command.stdin(Stdio::null()).process_group(0);
+    let mut child = Command::from(command).kill_on_drop(true).spawn()?;
+    let group = Group::of(&child);
+    let mut output = output(&mut child).ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+    let (mut buffer, mut is_open, mut until) = (vec![0; 16 * 1024], true, pin!(until));
+    let status = loop {
+        tokio::select! {
+            read = output.read(&mut buffer), if is_open => match read? {
+                0 => is_open = false,
+                count => said(&buffer[..count])?,
+            },
+            status = child.wait() => break status?,
+            error = &mut until => return Err(error),
+        }
+    };
+    drop(group);
+    let rest = async {
+        while is_open {
+            match output.read(&mut buffer).await? {
+                0 => is_open = false,
+                count => said(&buffer[..count])?,
+            }
+        }
+        Ok(())
+    };
+    timeout(last_words, rest).await.unwrap_or(Ok(()))?;
+    Ok(status)
+}
+
 /// The process group of a child that leads one; it is killed when this is dropped.
-pub(super) struct Group(Option<Pid>);
+struct Group(Option<Pid>);
 
 impl Group {
-    pub(super) fn of(leader: &Child) -> Self {
+    fn of(leader: &Child) -> Self {
         Self(leader.id().and_then(|pid| Pid::from_raw(pid.cast_signed())))
     }
 }

@@ -3,17 +3,14 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use podium_airflow::settings::Variables;
 use serde::de::DeserializeOwned;
-use tokio::io::AsyncReadExt as _;
-use tokio::time::{Instant, sleep_until, timeout};
 
-use super::command::Group;
+use super::command::run_group;
 use super::isolation::Isolation;
 
 /// How long what it has left behind may hold its output open.
@@ -48,43 +45,20 @@ impl OneShot<'_> {
         most_bytes: usize,
     ) -> Result<T, OneShotError> {
         let mut command = self.isolation.command(self.arguments, self.variables);
-        command.current_dir(self.directory).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        command.process_group(0);
-        let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
-        let group = Group::of(&child);
-        let mut output = child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
-        let deadline = Instant::now() + longest;
-        let (mut said, mut buffer, mut is_open) = (Vec::new(), [0; 16 * 1024], true);
-        let mut add = |bytes: &[u8]| {
+        command.current_dir(self.directory).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut said = Vec::new();
+        let add = |bytes: &[u8]| {
             if said.len() + bytes.len() > most_bytes {
                 return Err(OneShotError::Garbled("it is too long".into()));
             }
             said.extend_from_slice(bytes);
             Ok(())
         };
-        let status = loop {
-            tokio::select! {
-                read = output.read(&mut buffer), if is_open => match read? {
-                    0 => is_open = false,
-                    count => add(&buffer[..count])?,
-                },
-                status = child.wait() => break status?,
-                () = sleep_until(deadline) => return Err(OneShotError::TooLong(longest)),
-            }
+        let too_long = async {
+            tokio::time::sleep(longest).await;
+            OneShotError::TooLong(longest)
         };
-        // What it has started may hold the output open.
-        drop(group);
-        let rest = async {
-            loop {
-                match output.read(&mut buffer).await? {
-                    0 => return Ok(()),
-                    count => add(&buffer[..count])?,
-                }
-            }
-        };
-        if is_open {
-            timeout(LAST_WORDS, rest).await.unwrap_or(Ok::<(), OneShotError>(()))?;
-        }
+        let status = run_group(command, |child| child.stdout.take(), LAST_WORDS, add, too_long).await?;
         if !status.success() {
             return Err(OneShotError::Failed(status));
         }

@@ -7,19 +7,17 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use podium_airflow::settings::{Variables, marker};
 use podium_api::{DeploymentId, Id};
-use tokio::io::AsyncReadExt as _;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout};
 
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
-use crate::local::command::Group;
+use crate::local::command::run_group;
 use crate::local::disk_space::{FEWEST_FILES, FreeSpace};
 use crate::local::isolation::Isolation;
 use crate::local::trees::Walk;
@@ -99,38 +97,26 @@ impl Job<'_> {
     /// Runs a command to completion. Dropping the future ends it.
     pub(super) async fn run(&self, arguments: &[OsString]) -> Result<(), JobError> {
         let mut command = self.isolation.command(&limited(arguments), &variables(self.directory));
-        command.current_dir(self.directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        command.process_group(0);
-        let mut command = tokio::process::Command::from(command);
-        let mut child = command.kill_on_drop(true).spawn()?;
-        let group = Group::of(&child);
-        let mut output = child.stderr.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
-        let deadline = Instant::now() + LONGEST;
-        let mut next_check = Instant::now() + PAUSE;
-        let (mut tail, mut buffer, mut is_open) = (Tail::default(), [0; 4096], true);
-        let status = loop {
-            tokio::select! {
-                read = output.read(&mut buffer), if is_open => match read? {
-                    0 => is_open = false,
-                    count => tail.add(&buffer[..count]),
-                },
-                status = child.wait() => break status?,
-                () = sleep_until(next_check) => {
-                    let begun = Instant::now();
-                    self.check_disk().await?;
-                    next_check = Instant::now() + PAUSE.max(begun.elapsed() * REST);
+        command.current_dir(self.directory).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut tail = Tail::default();
+        let add = |bytes: &[u8]| {
+            tail.add(bytes);
+            Ok(())
+        };
+        let watch = async {
+            let mut pause = PAUSE;
+            loop {
+                tokio::time::sleep(pause).await;
+                let begun = Instant::now();
+                if let Err(error) = self.check_disk().await {
+                    return error;
                 }
-                () = sleep_until(deadline) => return Err(JobError::TooLong),
+                pause = PAUSE.max(begun.elapsed() * REST);
             }
         };
-        // Nothing of it holds the output open any more.
-        drop(group);
-        while is_open {
-            match output.read(&mut buffer).await? {
-                0 => is_open = false,
-                count => tail.add(&buffer[..count]),
-            }
-        }
+        let too_long = async { timeout(LONGEST, watch).await.unwrap_or(JobError::TooLong) };
+        // Nothing of it holds the output open once its group has ended.
+        let status = run_group(command, |child| child.stderr.take(), LONGEST, add, too_long).await?;
         self.check_disk().await?;
         if status.success() { Ok(()) } else { Err(JobError::Failed { said: tail.text(), status }) }
     }
