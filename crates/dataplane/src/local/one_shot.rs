@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use super::isolation::Isolation;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A program that is run once, and answers.
-pub(super) struct OneShot<'a> {
-    pub(super) isolation: &'a Isolation,
-    pub(super) arguments: &'a [OsString],
-    pub(super) variables: &'a Variables,
-    pub(super) directory: &'a Path,
+pub(super) struct OneShot {
+    pub(super) isolation: Isolation,
+    pub(super) arguments: Vec<OsString>,
+    pub(super) variables: Variables,
+    pub(super) directory: PathBuf,
 }
 
 /// Why it has not answered.
@@ -37,15 +37,15 @@ pub(super) enum OneShotError {
     Garbled(String),
 }
 
-impl OneShot<'_> {
+impl OneShot {
     /// Runs it to its end, and reads the JSON document that it prints. Dropping the future ends it.
     pub(super) async fn answer<T: DeserializeOwned>(
         self,
         longest: Duration,
         most_bytes: usize,
     ) -> Result<T, OneShotError> {
-        let mut command = self.isolation.command(self.arguments, self.variables);
-        command.current_dir(self.directory).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut command = self.isolation.command(&self.arguments, &self.variables);
+        command.current_dir(&self.directory).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut said = Vec::new();
         let add = |bytes: &[u8]| {
             if said.len() + bytes.len() > most_bytes {
@@ -74,10 +74,12 @@ mod tests {
 
     async fn run(script: &str) -> Result<ParserAnswer, OneShotError> {
         let directory = tempfile::tempdir().unwrap();
-        let arguments = ["/bin/sh".into(), "-c".into(), script.into()];
-        let path = [("PATH".to_owned(), crate::Secret::new("/usr/bin:/bin".into()))].into();
-        let (isolation, directory) = (&Isolation::NONE, directory.path());
-        let program = OneShot { isolation, arguments: &arguments, variables: &path, directory };
+        let program = OneShot {
+            isolation: Isolation::NONE,
+            arguments: vec!["/bin/sh".into(), "-c".into(), script.into()],
+            variables: [("PATH".to_owned(), crate::Secret::new("/usr/bin:/bin".into()))].into(),
+            directory: directory.path().to_owned(),
+        };
         program.answer(check::LONGEST, check::MOST_BYTES).await
     }
 

@@ -1,6 +1,7 @@
 //! State that all supervisors share.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -15,12 +16,13 @@ use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 use super::cgroups::Cgroups;
 use super::database::Databases;
 use super::host::Host;
-use super::isolation::Mode;
+use super::isolation::{Isolation, Mode};
 use super::layout::Layout;
 use super::options::Options;
 use super::orphans::{LOOK_AGAIN, OrphanProcesses, VANISHING};
 use super::packages::Packages;
 use super::postgres::Cluster;
+use super::process::with_process_limit;
 use super::runtimes::Runtimes;
 use super::state::State;
 use super::supervisor::Handle;
@@ -193,6 +195,23 @@ impl Plane {
             }
             std::thread::sleep(LOOK_AGAIN);
         }
+    }
+
+    /// How a program of an environment is started: in its control groups; without them a limit of the environment's user bounds
+    /// its processes.
+    pub(super) fn bounded(
+        &self,
+        id: DeploymentId,
+        isolation: Isolation,
+        arguments: Vec<OsString>,
+    ) -> (Isolation, Vec<OsString>) {
+        let most = self.options.environment_processes.filter(|_| isolation.user().is_some());
+        let arguments = match most.filter(|_| !self.cgroups.counts_processes(id)) {
+            Some(most) => with_process_limit(&arguments, most),
+            None => arguments,
+        };
+        let groups = self.cgroups.groups(id).into_iter().filter(|group| group.exists());
+        (isolation.in_groups(groups.collect()), arguments)
     }
 
     /// Removes the supervisor of a removed environment.

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use podium_airflow::clean_up::{self, CleanUpAnswer, LONGEST, MOST_BYTES};
+use podium_airflow::settings::Variables;
 use podium_domain::Reason;
 use tokio::sync::Semaphore;
 
@@ -12,10 +13,8 @@ use super::Supervisor;
 use super::prepare::Prepared;
 use crate::blocking::blocking;
 use crate::local::components;
-use crate::local::isolation::Isolation;
 use crate::local::one_shot::{OneShot, OneShotError};
 use crate::local::orphans::COMPONENT;
-use crate::local::process::with_process_limit;
 use crate::{Changed, CleanUpState, Secret};
 
 /// The name under which a clean-up is found again.
@@ -28,24 +27,17 @@ const MOST_AT_ONCE: usize = 2;
 static TURNS: Semaphore = Semaphore::const_new(MOST_AT_ONCE);
 
 impl Supervisor {
-    /// The isolation of such a program: that of the environment, in its control groups.
-    pub(super) async fn one_shot_isolation(&self) -> Isolation {
+    /// Such a program, which is found again by its name.
+    pub(super) async fn one_shot(
+        &self,
+        name: &str,
+        arguments: Vec<OsString>,
+        mut variables: Variables,
+    ) -> OneShot {
+        variables.insert(COMPONENT.into(), Secret::new(name.into()));
         let (plane, id, isolation) = (Arc::clone(&self.plane), self.id, self.isolation.clone());
-        blocking(move || {
-            let groups = plane.cgroups.groups(id).into_iter().filter(|group| group.exists());
-            isolation.in_groups(groups.collect())
-        })
-        .await
-    }
-
-    /// Its command line; without a control group, a limit of the environment's user bounds its processes.
-    pub(super) async fn one_shot_arguments(&self, arguments: &[OsString]) -> Vec<OsString> {
-        let (plane, id) = (Arc::clone(&self.plane), self.id);
-        let is_counted = blocking(move || plane.cgroups.counts_processes(id)).await;
-        match self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some()) {
-            Some(most) if !is_counted => with_process_limit(arguments, most),
-            _ => arguments.into(),
-        }
+        let (isolation, arguments) = blocking(move || plane.bounded(id, isolation, arguments)).await;
+        OneShot { isolation, arguments, variables, directory: self.place.user_home() }
     }
 
     /// Begins the clean-up that was asked for, if there is one.
@@ -59,22 +51,12 @@ impl Supervisor {
                 .clean_ups
                 .end(wanted.id, CleanUpState::Failed("the environment has no scheduler".into()));
         };
-        let mut variables = scheduler.variables.clone();
-        variables.insert(COMPONENT.into(), Secret::new(CLEAN_UP.into()));
         let files = components::files(&self.place, &prepared.runtime, self.plane.support());
         let arguments = clean_up::arguments(&files, wanted.before);
-        let (arguments, isolation) =
-            (self.one_shot_arguments(&arguments).await, self.one_shot_isolation().await);
-        let (controls, directory) = (Arc::clone(&self.controls), self.place.user_home());
-        let (notifier, id) = (self.plane.notifier.clone(), self.id);
+        let program = self.one_shot(CLEAN_UP, arguments, scheduler.variables.clone()).await;
+        let (controls, notifier, id) = (Arc::clone(&self.controls), self.plane.notifier.clone(), self.id);
         let cleaning = async move {
             let _turn = TURNS.acquire().await;
-            let program = OneShot {
-                isolation: &isolation,
-                arguments: &arguments,
-                variables: &variables,
-                directory: &directory,
-            };
             let state = match program.answer::<CleanUpAnswer>(LONGEST, MOST_BYTES).await {
                 Ok(answer) => answer.ended(wanted.before),
                 Err(error) => CleanUpState::Failed(failure(error)),

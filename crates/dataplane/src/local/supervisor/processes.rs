@@ -13,7 +13,7 @@ use crate::local::components::{RETIRING, is_web};
 use crate::local::isolation::Isolation;
 use crate::local::network::is_network;
 use crate::local::plane::Plane;
-use crate::local::process::{Process, log_length, with_process_limit};
+use crate::local::process::{Process, log_length};
 use crate::local::program::{Program, ReplaceStrategy};
 use crate::local::socket::Socket;
 use crate::local::state::{Started, State, StateWriter};
@@ -61,16 +61,16 @@ impl Start {
         // Nothing is started that could not be found again.
         writing.write(&self.state)?;
         let log_start = log_length(&self.program.log);
-        let groups = self.plane.cgroups.groups(id).into_iter().filter(|group| group.exists());
-        let isolation = self.isolation.clone().in_groups(groups.collect());
-        let process = Process::start(&self.with_process_limit(), &isolation, self.socket)?;
+        let (isolation, arguments) = self.plane.bounded(id, self.isolation, self.program.arguments);
+        let program = Program { arguments, ..self.program };
+        let process = Process::start(&program, &isolation, self.socket)?;
         if let Err(error) = self.plane.cgroups.join(id, process.identity.pid) {
             tracing::warn!(%id, component = name, %error, "a process could not be moved into its control group");
         }
         let started = Started {
             identity: process.identity.clone(),
             fingerprint: self.fingerprint,
-            strategy: self.program.strategy,
+            strategy: program.strategy,
         };
         self.state.starting = None;
         self.state.processes.insert(name, started.clone());
@@ -78,16 +78,6 @@ impl Start {
             tracing::error!(%id, %error, "the state of an environment cannot be saved");
         }
         Ok(StartedProgram { process, started, log_start })
-    }
-
-    /// The program as it is started: without a control group, a limit of the environment's user bounds its processes.
-    fn with_process_limit(&self) -> Program {
-        let mut program = self.program.clone();
-        let most = self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some());
-        if let Some(most) = most.filter(|_| !self.plane.cgroups.counts_processes(self.id)) {
-            program.arguments = with_process_limit(&program.arguments, most);
-        }
-        program
     }
 }
 

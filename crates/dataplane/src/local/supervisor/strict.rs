@@ -10,14 +10,13 @@ use podium_domain::Reason;
 use podium_domain::deployments::rollout::RolloutStep;
 
 use super::Supervisor;
+use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::code;
 use crate::local::components;
-use crate::local::one_shot::{OneShot, OneShotError};
-use crate::local::orphans::COMPONENT;
+use crate::local::one_shot::OneShotError;
 use crate::local::prepare_error::PrepareError;
 use crate::local::project::{DAGS, dag_files, is_folder};
-use crate::{Environment, Secret};
 
 /// The name under which a parser is found again.
 const PARSER: &str = "check";
@@ -88,19 +87,11 @@ impl Supervisor {
         })
         .await
         .map_err(unreadable)?;
-        let mut variables = parser_variables(context, &root, &folder);
-        variables.insert(COMPONENT.into(), Secret::new(PARSER.into()));
-        let arguments = self.one_shot_arguments(&check::arguments(context.files, &folder)).await;
-        let isolation = self.one_shot_isolation().await;
+        let variables = parser_variables(context, &root, &folder);
+        let program = self.one_shot(PARSER, check::arguments(context.files, &folder), variables).await;
         // Found again and ended if the control plane dies meanwhile.
         self.state.starting = Some(PARSER.into());
         self.save_state().await;
-        let program = OneShot {
-            isolation: &isolation,
-            arguments: &arguments,
-            variables: &variables,
-            directory: &self.place.user_home(),
-        };
         let parsed = program.answer::<ParserAnswer>(check::LONGEST, check::MOST_BYTES).await;
         self.state.starting = None;
         self.save_state().await;
