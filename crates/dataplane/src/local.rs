@@ -407,12 +407,7 @@ impl Machine for Local {
     fn runs_peer(&self, peer: SocketAddr, own: Option<SocketAddr>) -> PlaneFuture<'_, bool> {
         // Only root gives environments users of their own.
         let users = rustix::process::geteuid().is_root().then(|| self.plane.layout.users());
-        Box::pin(async move {
-            match users {
-                Some(users) => Ok(socket_owners::is_of(users, peer, own).await),
-                None => Ok(false),
-            }
-        })
+        Box::pin(async move { Ok(socket_owners::is_of(users, peer, own).await) })
     }
 
     fn all_metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {

@@ -23,7 +23,7 @@ use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use serde::{Deserialize, Serialize};
 
-pub use self::script::{Call, Entry, InjectedFault, Script};
+pub use self::script::{Call, Entry, InjectedFault, Script, Told};
 use self::store::Store;
 use crate::{
     ChangeNotifier, Changes, CleanUp, CleanUpState, Clock, Cluster, ClusterLocation, DataPlane, Environment,
@@ -399,12 +399,7 @@ impl Machine for Simulated {
 
     fn runs_peer(&self, peer: SocketAddr, own: Option<SocketAddr>) -> PlaneFuture<'_, bool> {
         let users = self.script.lock().users.clone();
-        Box::pin(async move {
-            match users {
-                Some(users) => Ok(socket_owners::is_of(users, peer, own).await),
-                None => Ok(false),
-            }
-        })
+        Box::pin(async move { Ok(socket_owners::is_of(users, peer, own).await) })
     }
 
     fn all_metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {

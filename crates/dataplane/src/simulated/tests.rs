@@ -134,8 +134,8 @@ async fn rollouts_and_removals_take_their_time() {
     let hands = Hands::default();
     let plane = Simulated::in_memory(hands.clock());
     plane.apply(&environment(1, 1)).await.unwrap();
-    plane.script().rollouts_take(Duration::from_secs(10));
-    plane.script().removals_take(Duration::from_secs(5));
+    plane.script().lock().rollout = Duration::from_secs(10);
+    plane.script().lock().removal = Duration::from_secs(5);
     plane.apply(&environment(1, 2)).await.unwrap();
     let seen = plane.observe(&at(1)).await.unwrap();
     assert_eq!(seen.as_ref().unwrap().rollout, Rollout::Underway);
@@ -257,7 +257,7 @@ async fn components_log_each_line_once() {
     plane.apply(&environment(1, 1)).await.unwrap();
     plane.observe(&at(1)).await.unwrap();
     assert_eq!(heard(), [], "asking for what is there says nothing");
-    plane.script().rollouts_take(Duration::from_secs(1));
+    plane.script().lock().rollout = Duration::from_secs(1);
     plane.apply(&asleep(environment(1, 1))).await.unwrap();
     assert!(heard().iter().all(|line| line.text.contains("Received SIGTERM")));
     plane.apply(&environment(1, 2)).await.unwrap();

@@ -47,9 +47,8 @@ impl Supervisor {
             before.abort();
         }
         let Some(scheduler) = prepared.programs.iter().find(|program| program.name == "scheduler") else {
-            return self
-                .clean_ups
-                .end(wanted.id, CleanUpState::Failed("the environment has no scheduler".into()));
+            let failed = CleanUpState::Failed("the environment has no scheduler".into());
+            return self.controls.clean_ups.end(wanted.id, failed);
         };
         let files = components::files(&self.place, &prepared.runtime, self.plane.support());
         let arguments = clean_up::arguments(&files, wanted.before);
