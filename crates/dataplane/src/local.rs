@@ -106,7 +106,7 @@ impl Local {
         let layout = Layout::make(&options.directory)
             .map_err(|error| OpenError::unusable(&options.directory, error))?;
         // Absolute, as it is passed on to programs with another working directory.
-        layout.root().clone_into(&mut options.directory);
+        layout.root.clone_into(&mut options.directory);
         let broken = |error| OpenError::unusable(&options.directory, error);
         backup::check_first_start(&options.directory, &layout)?;
         for (name, text) in support::FILES {
@@ -295,7 +295,7 @@ fn start_supervising(plane: &Arc<Plane>, environment: &Arc<Environment>) -> std:
 /// Removes an environment without saved state, using what its files reveal.
 fn remove_unknown(plane: &Arc<Plane>, id: DeploymentId) {
     let place = plane.layout.environment(id);
-    let slot = place.slot_by_owner(&plane.layout.users()).unwrap_or_default();
+    let slot = place.slot_by_owner(&plane.layout.users).unwrap_or_default();
     let state = State { slot, is_removed: true, ..State::default() };
     let handle = Supervisor::start(plane, id, state, Order::Remove(None));
     plane.supervisors().insert(id, handle);
@@ -307,9 +307,9 @@ fn free_slot(plane: &Plane) -> std::io::Result<u32> {
     for id in plane.layout.known()? {
         let place = plane.layout.environment(id);
         let known = State::read(&place.state()).ok().flatten().map(|state| state.slot);
-        taken.extend(known.or_else(|| place.slot_by_owner(&plane.layout.users())));
+        taken.extend(known.or_else(|| place.slot_by_owner(&plane.layout.users)));
     }
-    plane.layout.take_slot(&taken)
+    users::take_slot(&plane.layout.root, &plane.layout.users, &taken)
 }
 
 impl DataPlane for Local {
@@ -337,7 +337,9 @@ impl DataPlane for Local {
     }
 
     fn rollout_report<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<(i64, RolloutReport)>> {
-        Box::pin(async { Ok(self.plane.supervisors().get(&at.id).and_then(|handle| handle.view.report())) })
+        Box::pin(async {
+            Ok(self.plane.supervisors().get(&at.id).and_then(|handle| handle.view.lock().report.clone()))
+        })
     }
 
     fn remove<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, ()> {
@@ -406,7 +408,7 @@ impl Machine for Local {
 
     fn runs_peer(&self, peer: SocketAddr, own: Option<SocketAddr>) -> PlaneFuture<'_, bool> {
         // Only root gives environments users of their own.
-        let users = rustix::process::geteuid().is_root().then(|| self.plane.layout.users());
+        let users = rustix::process::geteuid().is_root().then(|| self.plane.layout.users.clone());
         Box::pin(async move { Ok(socket_owners::is_of(users, peer, own).await) })
     }
 

@@ -15,7 +15,7 @@ const BITS: u32 = 40;
 
 /// The first number of the next range: no line has this number or a higher one.
 pub(crate) fn next(shared: &Shared, highest_seen: u64) -> io::Result<u64> {
-    let noted = missing_is_none(fs::read_to_string(shared.root().join(FILE)))?;
+    let noted = missing_is_none(fs::read_to_string(shared.root.join(FILE)))?;
     let noted = match noted.map(|text| text.trim().parse::<u64>()) {
         Some(Ok(noted)) => noted,
         // The file is lost: the names of segments show which numbers were used.
@@ -26,8 +26,8 @@ pub(crate) fn next(shared: &Shared, highest_seen: u64) -> io::Result<u64> {
 
 /// Saves that the range of a number has started.
 pub(crate) fn begin(shared: &Shared, first: u64) -> io::Result<()> {
-    fs::create_dir_all(shared.root())?;
-    replace(&shared.root().join(FILE), format!("{}\n", first >> BITS).as_bytes())
+    fs::create_dir_all(&shared.root)?;
+    replace(&shared.root.join(FILE), format!("{}\n", first >> BITS).as_bytes())
 }
 
 fn highest_in_segments(shared: &Shared) -> io::Result<u64> {

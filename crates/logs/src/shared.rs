@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// The state of a store.
 pub(crate) struct Shared {
-    root: PathBuf,
+    pub(crate) root: PathBuf,
     pub(crate) tails: Tails,
     pub(crate) notifier: Notifier,
     /// Every line below this number is visible.
@@ -61,11 +61,6 @@ impl Shared {
     /// Where the journal is.
     pub(crate) fn journal(&self) -> PathBuf {
         self.root.join("journal")
-    }
-
-    /// The root directory.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
     }
 
     /// Where the segments of a deployment are.

@@ -26,7 +26,7 @@ const ATTEMPTS: usize = 8;
 
 /// Logs of deployments.
 pub struct LogStore {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// `None` once the store is being closed.
     writer: Option<mpsc::Sender<Command>>,
     threads: Vec<JoinHandle<()>>,
@@ -164,11 +164,6 @@ impl LogStore {
     /// Flushes everything to segments.
     pub async fn flush(&self) -> io::Result<()> {
         self.send(Command::Flush).await
-    }
-
-    #[cfg(test)]
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
     }
 
     async fn send<T>(

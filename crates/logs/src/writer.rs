@@ -62,7 +62,7 @@ pub(crate) fn start(
 ) -> io::Result<(mpsc::Sender<Command>, JoinHandle<()>)> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let journal = Journal::open(shared.journal())?;
-    let origins = Origins::load(shared.root())?;
+    let origins = Origins::load(&shared.root)?;
     let mut writer =
         Writer { shared, tasks, origins, journal, frames: Frames::new(), next: 0, has_begun: false };
     writer.recover()?;
@@ -223,7 +223,7 @@ impl Writer {
         };
         self.shared.publish(number);
         self.hand_over(cuts);
-        if self.journal.length() >= LONG_JOURNAL {
+        if self.journal.length >= LONG_JOURNAL {
             self.rotate_journal();
         }
         let mut notified = None;
@@ -237,7 +237,7 @@ impl Writer {
         let cuts = self.shared.tails.cut_all();
         self.hand_over(cuts);
         let complete = self.journal.rotate();
-        match self.origins.save(self.shared.root()) {
+        match self.origins.save(&self.shared.root) {
             Ok(()) => drop(self.tasks.send(Task::DropJournal(complete))),
             Err(error) => tracing::warn!(%error, "a file of the log journal cannot be deleted yet"),
         }

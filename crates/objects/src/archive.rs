@@ -81,7 +81,7 @@ impl Checker {
     /// Finishes the check, and lists at most this many files.
     pub fn finish_listing(mut self, most: usize) -> Result<Listed, Refused> {
         self.close()?;
-        Ok(self.gzip.get_mut().take_listing().unwrap_or_default().finish(most))
+        Ok(self.gzip.get_mut().listing.take().unwrap_or_default().finish(most))
     }
 
     fn close(&mut self) -> Result<Contents, Refused> {
@@ -93,14 +93,14 @@ impl Checker {
         tar.finish()?;
         // Checked at the end: which part compresses well does not matter.
         let most = self.limits.unpacked_of(self.bytes);
-        if tar.bytes() > most {
+        if tar.bytes > most {
             return Err(Refused::UnpacksTooMuch { bytes: self.bytes, most });
         }
-        Ok(Contents { bytes: self.bytes, unpacked: tar.bytes(), entries: tar.entries() })
+        Ok(Contents { bytes: self.bytes, unpacked: tar.bytes, entries: tar.entries })
     }
 
     /// Why writing failed: the tar's own refusal, otherwise a gzip error.
     fn reason(&mut self) -> Refused {
-        self.gzip.get_mut().take_refusal().unwrap_or(Refused::BrokenGzip)
+        self.gzip.get_mut().refusal.take().unwrap_or(Refused::BrokenGzip)
     }
 }

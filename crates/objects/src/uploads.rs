@@ -63,7 +63,7 @@ impl Uploads {
         key: Key,
         most: u64,
     ) -> Result<StoredObject> {
-        let (store, prefix) = (Arc::clone(&self.store), staging.key().clone());
+        let (store, prefix) = (Arc::clone(&self.store), staging.0.clone());
         let staged = blocking(move || Ok(store.list(&prefix)?)).await?;
         for id in &list.0 {
             let key = staging.block(id);
@@ -107,13 +107,13 @@ impl Uploads {
 
     /// Whether any block is staged for an archive.
     pub async fn is_staged(&self, staging: &Staging) -> Result<bool> {
-        let (store, prefix) = (Arc::clone(&self.store), staging.key().clone());
+        let (store, prefix) = (Arc::clone(&self.store), staging.0.clone());
         blocking(move || Ok(!store.list(&prefix)?.is_empty())).await
     }
 
     /// Removes the blocks that are staged for an archive.
     pub async fn discard(&self, staging: &Staging) -> Result<()> {
-        self.delete_under(staging.key().clone()).await
+        self.delete_under(staging.0.clone()).await
     }
 
     /// Removes everything that is staged for a deploy.
@@ -277,7 +277,7 @@ impl Work {
 
 /// Checked after the block is stored, so that concurrent blocks are counted together.
 fn all_blocks_fit(store: &dyn ObjectStore, staging: &Staging, most: u64) -> Result<()> {
-    let staged = store.list(staging.key())?;
+    let staged = store.list(&staging.0)?;
     if staged.len() > MOST_BLOCKS {
         return Err(Refused::TooManyBlocks(MOST_BLOCKS).into());
     }

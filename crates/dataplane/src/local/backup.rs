@@ -164,7 +164,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let local = directory.path().join("local");
         let layout = Layout::make(&local).unwrap();
-        let (id, users) = (fresh_id(), layout.first_user());
+        let (id, users) = (fresh_id(), layout.users.start);
         let place = layout.environment(id);
         fs::create_dir_all(place.database()).unwrap();
         fs::write(place.database_file(), "").unwrap();
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(migrated_for(true), private.migrated_for);
         assert_eq!(migrated_for(false), None, "there is nothing to bring back: it has to be made");
         let layout = Layout::make(&local).unwrap();
-        assert_ne!(layout.first_user(), users, "its users are its own");
+        assert_ne!(layout.users.start, users, "its users are its own");
         let (name, value) = podium_airflow::settings::marker(id);
         let mut old = std::process::Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
         while !has_marker(old.id().cast_signed(), id) {

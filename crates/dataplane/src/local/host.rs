@@ -43,7 +43,7 @@ impl Host {
         let read = |python: &Python| vec![layout.runtimes(), layout.support(), python.home.clone()];
         let isolation = |python: &Python| {
             let access = FileAccess { read: read(python), ..FileAccess::default() };
-            let (path, options, first) = (python.path.clone(), options.clone(), layout.first_user());
+            let (path, options, first) = (python.path.clone(), options.clone(), layout.users.start);
             blocking(move || HostIsolation::detect(&path, &access, &options, first))
         };
         // The first one that gives the best isolation.

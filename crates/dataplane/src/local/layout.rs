@@ -27,8 +27,11 @@ macro_rules! paths {
 /// The directories of the plane.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    root: PathBuf,
-    users: Range<u32>,
+    /// The directory of the plane, absolute.
+    pub(super) root: PathBuf,
+    /// All users that environments of this plane may run as. The range is unique to this plane: killing the processes of a
+    /// user must not hit another plane on the same machine.
+    pub(super) users: Range<u32>,
 }
 
 paths! {
@@ -76,27 +79,6 @@ impl Layout {
     /// The layout of a plane that is not open.
     pub(super) fn at(root: &Path) -> Self {
         Self { root: root.to_owned(), users: 0..0 }
-    }
-
-    /// The directory of the plane, absolute.
-    pub(super) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// The base of the user ids of environments. The range is unique to this plane: killing the processes of a user
-    /// must not hit another plane on the same machine.
-    pub(super) fn first_user(&self) -> u32 {
-        self.users.start
-    }
-
-    /// All users that environments of this plane may run as.
-    pub(super) fn users(&self) -> Range<u32> {
-        self.users.clone()
-    }
-
-    /// A slot for a new environment that no other had before.
-    pub(super) fn take_slot(&self, taken: &[u32]) -> io::Result<u32> {
-        users::take_slot(&self.root, &self.users, taken)
     }
 
     /// Creates the directories for packages. Their user may pass through them, but not list them.

@@ -74,7 +74,7 @@ impl Metadata {
         let mut options = options.clone();
         blocking(move || {
             let layout = Layout::make(&options.directory)?;
-            layout.root().clone_into(&mut options.directory);
+            layout.root.clone_into(&mut options.directory);
             let databases = databases(&options, &keys, &layout, Timing::default());
             let was_up = databases.cluster.is_running();
             Ok(Self { layout, keys, databases, was_up })

@@ -3,25 +3,29 @@
 use std::collections::HashMap;
 use std::fs;
 
+use podium_api::DeploymentId;
 use podium_domain::deployments::plan::Health;
 
 use super::identity::booted_at;
 use super::plane::{Plane, UNREADABLE_COMPONENT};
 use super::process::{group_of, pids};
 use super::state::State;
+use super::supervisor::Handle;
 use crate::{ComponentMetrics, EnvironmentMetrics};
 
 /// The metrics of every environment of a plane.
 pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
     let seen: Vec<_> = {
         let supervisors = plane.supervisors();
-        supervisors
-            .iter()
-            .map(|(id, handle)| (*id, handle.view.observed().components, handle.view.counts()))
-            .collect()
+        let known = |(id, handle): (&DeploymentId, &Handle)| {
+            let components = handle.view.observed().components;
+            let known = handle.view.lock();
+            (*id, components, known.heartbeats.clone(), known.disk)
+        };
+        supervisors.iter().map(known).collect()
     };
     let (memory, booted) = (memory_of_groups(), booted_at());
-    let metrics = seen.into_iter().map(|(id, components, counts)| {
+    let metrics = seen.into_iter().map(|(id, components, heartbeats, disk)| {
         let state = State::read(&plane.layout.environment(id).state()).ok().flatten().unwrap_or_default();
         let component = |component: podium_domain::deployments::plan::Component| {
             let process = state.processes.get(&component.name).map(|started| &started.identity);
@@ -30,7 +34,7 @@ pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
                 restarts: Some(state.restarts.get(&component.name).copied().unwrap_or(0)),
                 memory: process.and_then(|process| memory.get(&process.pid).copied()),
                 started_at: process.zip(booted).map(|(process, booted)| process.started_at(booted)),
-                heartbeat_at: counts.heartbeats.get(&component.name).copied(),
+                heartbeat_at: heartbeats.get(&component.name).copied(),
                 name: component.name,
                 is_up: component.health == Health::Up,
                 problem: match component.health {
@@ -39,11 +43,7 @@ pub(super) fn of(plane: &Plane) -> Vec<EnvironmentMetrics> {
                 },
             }
         };
-        EnvironmentMetrics {
-            id,
-            components: components.into_iter().map(component).collect(),
-            disk: counts.disk,
-        }
+        EnvironmentMetrics { id, components: components.into_iter().map(component).collect(), disk }
     });
     let unreadable = plane.unreadable_ids().into_iter().map(|id| {
         let down = ComponentMetrics { name: UNREADABLE_COMPONENT.into(), ..ComponentMetrics::default() };

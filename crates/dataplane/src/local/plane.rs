@@ -40,7 +40,8 @@ pub(super) struct Plane {
     pub(super) timing: Timing,
     pub(super) services: Services,
     pub(super) layout: Layout,
-    support: PathBuf,
+    /// The directory of the support modules.
+    pub(super) support: PathBuf,
     pub(super) runtimes: Runtimes,
     pub(super) packages: Packages,
     pub(super) databases: Databases,
@@ -113,10 +114,6 @@ impl Plane {
     /// A key of an environment.
     pub(super) fn key(&self, id: DeploymentId, purpose: &str) -> Secret {
         (self.services.keys)(id, purpose)
-    }
-
-    pub(super) fn support(&self) -> &Path {
-        &self.support
     }
 
     /// The supervisors by environment.
@@ -205,7 +202,7 @@ impl Plane {
         isolation: Isolation,
         arguments: Vec<OsString>,
     ) -> (Isolation, Vec<OsString>) {
-        let most = self.options.environment_processes.filter(|_| isolation.user().is_some());
+        let most = self.options.environment_processes.filter(|_| isolation.user.is_some());
         let arguments = match most.filter(|_| !self.cgroups.counts_processes(id)) {
             Some(most) => with_process_limit(&arguments, most),
             None => arguments,
@@ -223,7 +220,7 @@ impl Plane {
 
 /// Where metadata databases are.
 pub(super) fn databases(options: &Options, keys: &Keys, layout: &Layout, timing: Timing) -> Databases {
-    let user = rustix::process::geteuid().is_root().then(|| layout.first_user() + DATABASE_SLOT);
+    let user = rustix::process::geteuid().is_root().then(|| layout.users.start + DATABASE_SLOT);
     // Of no environment: the server is shared.
     let password = keys(DeploymentId::from_raw(Id::from_parts(0, 0, 0)), "postgres");
     let cluster = Cluster::new(layout.postgres(), user, password, timing);

@@ -103,8 +103,8 @@ impl Measuring {
             tracing::warn!(name, %error, "the rest of a directory cannot be measured");
         }
         if walked.unwrap_or(true) {
-            if walk.lost() > 0 {
-                tracing::debug!(name, lost = walk.lost(), "not everything could be measured");
+            if walk.lost > 0 {
+                tracing::debug!(name, lost = walk.lost, "not everything could be measured");
             }
             self.at = None;
         }
@@ -201,7 +201,7 @@ async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
 fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
     let supervisors = plane.supervisors();
     let Some(handle) = supervisors.get(&id) else { return };
-    handle.view.note_disk(usage.total());
+    handle.view.lock().disk = Some(usage.total());
     let bound = plane.options.environment_disk;
     if let Some(most) = bound {
         let is_much = |bytes: u64| bytes > most / 5 * 4;

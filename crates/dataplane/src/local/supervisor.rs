@@ -46,7 +46,7 @@ use super::state::{State, StateFile};
 use super::stops::Stop;
 use super::tail::Tail;
 use super::timing::Timing;
-use super::view::View;
+use super::view::{StepTimes, View};
 use crate::Environment;
 use crate::Services;
 use crate::blocking::blocking;
@@ -265,7 +265,7 @@ impl Supervisor {
     }
 
     fn orphans(&self) -> OrphanProcesses {
-        let orphans = OrphanProcesses::of(self.id, self.isolation.user(), &self.plane.cgroups);
+        let orphans = OrphanProcesses::of(self.id, self.isolation.user, &self.plane.cgroups);
         // If environments have their own users, the user alone identifies their processes.
         if !self.isolation.shares_user() {
             return orphans;
@@ -324,7 +324,7 @@ impl Supervisor {
         self.failures.clear();
         self.import_errors.clear();
         self.controls.force.send_replace(false);
-        self.view.begin_steps();
+        self.view.lock().steps = StepTimes::default();
         self.view.change(|status| {
             status.generation = environment.generation;
             status.is_hibernating = environment.is_hibernating;

@@ -120,15 +120,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let (one, two) = (Layout::make(&at("one")).unwrap(), Layout::make(&at("two")).unwrap());
-        assert!(one.first_user().abs_diff(two.first_user()) >= USERS);
+        assert!(one.users.start.abs_diff(two.users.start) >= USERS);
         fs::rename(at("one"), at("moved")).unwrap();
-        assert_eq!(Layout::make(&at("moved")).unwrap().users(), one.users());
+        assert_eq!(Layout::make(&at("moved")).unwrap().users, one.users);
         let old = at("old").join("environments").join(Id::from_parts(1, 2, 3).as_str());
         fs::create_dir_all(old).unwrap();
-        assert_eq!(Layout::make(&at("old")).unwrap().users(), FIRST_USER..FIRST_USER + LEGACY_USERS);
+        assert_eq!(Layout::make(&at("old")).unwrap().users, FIRST_USER..FIRST_USER + LEGACY_USERS);
         fs::remove_dir_all(at("two")).unwrap();
         let again = Layout::make(&at("two")).unwrap();
-        assert_ne!(again.first_user(), two.first_user(), "what was here before may have left something");
+        assert_ne!(again.users.start, two.users.start, "what was here before may have left something");
     }
 
     #[test]

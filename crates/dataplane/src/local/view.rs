@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use podium_airflow::health::HealthReport;
 use podium_api::deploy_reports::{ReportedStep, RolloutReport};
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
@@ -21,26 +20,24 @@ pub(super) struct View {
     known: Mutex<Known>,
 }
 
-struct Known {
+/// What is known of an environment. Only changes of what is observed, and of the web server, notify anyone.
+pub(super) struct Known {
     observed: Observed,
     /// Where its web server listens, while it does.
     web_port: Option<u16>,
-    steps: StepTimes,
+    /// How long the steps of the rollout took.
+    pub(super) steps: StepTimes,
     /// The findings about the last rollout that ended, with its generation.
-    report: Option<(i64, RolloutReport)>,
-    counts: Counts,
-}
-
-/// Measurements of its components, which do not notify anyone.
-#[derive(Clone, Default)]
-pub(super) struct Counts {
+    pub(super) report: Option<(i64, RolloutReport)>,
+    /// The last heartbeats of its components.
     pub(super) heartbeats: BTreeMap<String, Timestamp>,
+    /// Its disk usage, as last measured.
     pub(super) disk: Option<u64>,
 }
 
 /// How long the steps of a rollout took.
 #[derive(Default)]
-struct StepTimes {
+pub(super) struct StepTimes {
     done: BTreeMap<RolloutStep, Duration>,
     current: Option<(RolloutStep, Instant)>,
 }
@@ -62,15 +59,13 @@ impl StepTimes {
 
 impl View {
     pub(super) fn new(id: DeploymentId, notifier: ChangeNotifier, observed: Observed) -> Self {
-        let (steps, counts) = (StepTimes::default(), Counts::default());
-        Self {
-            id,
-            notifier,
-            known: Mutex::new(Known { observed, web_port: None, steps, report: None, counts }),
-        }
+        let (steps, heartbeats) = (StepTimes::default(), BTreeMap::new());
+        let known = Known { observed, web_port: None, steps, report: None, heartbeats, disk: None };
+        Self { id, notifier, known: Mutex::new(known) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    /// What is known now.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -129,11 +124,6 @@ impl View {
         self.observed().progress.is_some_and(|progress| progress.step == RolloutStep::Drain)
     }
 
-    /// Forgets the steps of an earlier rollout.
-    pub(super) fn begin_steps(&self) {
-        self.lock().steps = StepTimes::default();
-    }
-
     /// Ends the last step, and returns how long each took.
     pub(super) fn end_steps(&self) -> Vec<ReportedStep> {
         let steps = &mut self.lock().steps;
@@ -145,35 +135,11 @@ impl View {
         steps.done.iter().map(reported).collect()
     }
 
-    /// Publishes the findings about a rollout that has ended.
-    pub(super) fn publish_report(&self, generation: i64, report: RolloutReport) {
-        self.lock().report = Some((generation, report));
-    }
-
-    pub(super) fn report(&self) -> Option<(i64, RolloutReport)> {
-        self.lock().report.clone()
-    }
-
     pub(super) fn observed(&self) -> Observed {
         self.lock().observed.clone()
     }
 
     pub(super) fn web_port(&self) -> Option<u16> {
         self.lock().web_port
-    }
-
-    /// Records heartbeats of components.
-    pub(super) fn note_heartbeats(&self, heard: &HealthReport) {
-        let heartbeats = heard.heartbeats().map(|(name, at)| (name.to_owned(), at));
-        self.lock().counts.heartbeats.extend(heartbeats);
-    }
-
-    /// Records the measured disk usage.
-    pub(super) fn note_disk(&self, bytes: u64) {
-        self.lock().counts.disk = Some(bytes);
-    }
-
-    pub(super) fn counts(&self) -> Counts {
-        self.lock().counts.clone()
     }
 }

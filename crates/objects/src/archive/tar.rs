@@ -45,11 +45,11 @@ pub(super) struct Tar {
     state: State,
     extended: ExtendedHeaders,
     tree: Tree,
-    bytes: u64,
-    entries: u64,
+    pub(super) bytes: u64,
+    pub(super) entries: u64,
     has_begun: bool,
-    refusal: Option<Refused>,
-    listing: Option<Listing>,
+    pub(super) refusal: Option<Refused>,
+    pub(super) listing: Option<Listing>,
 }
 
 impl Tar {
@@ -67,22 +67,6 @@ impl Tar {
             refusal: None,
             listing,
         }
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn entries(&self) -> u64 {
-        self.entries
-    }
-
-    pub(super) fn take_refusal(&mut self) -> Option<Refused> {
-        self.refusal.take()
-    }
-
-    pub(super) fn take_listing(&mut self) -> Option<Listing> {
-        self.listing.take()
     }
 
     /// Finishes the check.

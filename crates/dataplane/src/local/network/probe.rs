@@ -109,7 +109,7 @@ pub(in crate::local) async fn find(
     }
     let known = layout.clone();
     let is_taken = blocking(move || has_slot(&known, NETWORK_SLOT)).await?;
-    let own = match OwnNetworks::new(options, layout.first_user(), is_taken) {
+    let own = match OwnNetworks::new(options, layout.users.start, is_taken) {
         Ok(own) => own,
         Err(why) => return not_own(why).await,
     };
@@ -140,7 +140,7 @@ pub(in crate::local) async fn find(
 /// Removes the filter of an earlier start if this one uses none.
 async fn forget_filter(layout: &Layout) {
     let Some(nft) = program("nft").filter(|_| rustix::process::geteuid().is_root()) else { return };
-    let users = layout.users();
+    let users = layout.users.clone();
     blocking(move || Filter::forget_table(nft, users)).await;
 }
 
@@ -170,7 +170,7 @@ fn filtered(options: &Options, layout: &Layout, isolation: &HostIsolation) -> Re
     let ports = has_port.filter_map(|state| Some((isolation.user_of(state.slot)?, state.web_port))).collect();
     let console = ports::loopback_port(&options.public_url, 80);
     let closed = console.filter(|port| !options.loopback_ports.contains(port)).into_iter().collect();
-    Filter::new(program, layout.users(), closed, ports)
+    Filter::new(program, layout.users.clone(), closed, ports)
 }
 
 struct Probe<'a> {

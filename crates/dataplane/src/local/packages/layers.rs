@@ -131,7 +131,7 @@ fn take_over(site: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(if is_program { 0o755 } else { 0o644 });
         chmodat(entry.above, entry.name, mode, AtFlags::empty())
     })?;
-    if walk.lost() > 0 {
+    if walk.lost > 0 {
         return Err(io::Error::other("the installed packages changed while they were taken over"));
     }
     Ok(())

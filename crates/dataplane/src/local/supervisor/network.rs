@@ -58,7 +58,7 @@ impl Supervisor {
             Network::Shared(_) => return Ok(Vec::new()),
             Network::Filtered(filter, _) => {
                 let (filter, port) = (Arc::clone(filter), self.state.web_port);
-                let Some(user) = self.isolation.user() else { return Ok(Vec::new()) };
+                let Some(user) = self.isolation.user else { return Ok(Vec::new()) };
                 let admitted = blocking(move || filter.admit(user, port)).await;
                 let why = "the loopback packet filter cannot be updated";
                 return admitted.map(|()| Vec::new()).map_err(|error| Reason::new(why, error));
@@ -97,7 +97,7 @@ impl Supervisor {
     /// Removes the environment from the packet filter.
     pub(super) async fn remove_from_filter(&self) {
         let Ok(host) = self.plane.host().await else { return };
-        if let (Network::Filtered(filter, _), Some(user)) = (&host.network, self.isolation.user()) {
+        if let (Network::Filtered(filter, _), Some(user)) = (&host.network, self.isolation.user) {
             let filter = Arc::clone(filter);
             if let Err(error) = blocking(move || filter.forget(user)).await {
                 tracing::warn!(id = %self.id, %error, "the loopback packet filter cannot be updated");
@@ -107,12 +107,12 @@ impl Supervisor {
 
     /// Whether its network has to be created again.
     pub(super) fn has_lost_network(&self) -> bool {
-        self.isolation.holder().is_some() && self.holder() != self.isolation.holder()
+        self.isolation.holder.is_some() && self.holder() != self.isolation.holder
     }
 
     /// The health of the uplink.
     pub(super) fn check_uplink(&self) -> Result<(), Reason> {
-        match self.isolation.holder() {
+        match self.isolation.holder {
             Some(holder) if !has_uplink(holder) => Err("its network has no uplink yet".into()),
             _ => Ok(()),
         }

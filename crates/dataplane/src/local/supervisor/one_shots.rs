@@ -50,7 +50,7 @@ impl Supervisor {
             let failed = CleanUpState::Failed("the environment has no scheduler".into());
             return self.controls.clean_ups.end(wanted.id, failed);
         };
-        let files = components::files(&self.place, &prepared.runtime, self.plane.support());
+        let files = components::files(&self.place, &prepared.runtime, &self.plane.support);
         let arguments = clean_up::arguments(&files, wanted.before);
         let program = self.one_shot(CLEAN_UP, arguments, scheduler.variables.clone()).await;
         let (controls, notifier, id) = (Arc::clone(&self.controls), self.plane.notifier.clone(), self.id);

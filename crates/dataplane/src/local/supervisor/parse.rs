@@ -157,6 +157,6 @@ impl Supervisor {
             parsed: version.parsing.is_some().then_some(version.last),
         });
         let report = reports::of_rollout(self.view.end_steps(), &self.import_errors, version);
-        self.view.publish_report(generation, report);
+        self.view.lock().report = Some((generation, report));
     }
 }

@@ -72,7 +72,7 @@ impl Supervisor {
         if self.state.migrated_for.is_none() {
             database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
         }
-        let (place, user) = (self.place.clone(), self.isolation.user());
+        let (place, user) = (self.place.clone(), self.isolation.user);
         let key = self.plane.key(self.id, "broker");
         let own_broker = blocking(move || OwnBroker::of(&place, user, key)).await;
         let own_broker = own_broker
@@ -85,7 +85,7 @@ impl Supervisor {
             &own_broker,
         );
         let (plane, place) = (Arc::clone(&self.plane), self.place.clone());
-        let files = components::files(&place, &runtime, plane.support());
+        let files = components::files(&place, &runtime, &plane.support);
         let whereabouts = Whereabouts::new(files, self.state.web_port);
         let context = SettingsContext {
             environment,
@@ -190,7 +190,7 @@ impl Supervisor {
             place: &self.place,
             namespace,
             password: self.plane.key(self.id, "database"),
-            support: self.plane.support(),
+            support: &self.plane.support,
         })
     }
 

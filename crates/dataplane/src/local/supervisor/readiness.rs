@@ -67,7 +67,7 @@ impl Supervisor {
         if !needs(programs).broker || !self.processes.contains_key(BROKER) {
             return false;
         }
-        let (place, user) = (self.place.clone(), self.isolation.user());
+        let (place, user) = (self.place.clone(), self.isolation.user);
         let Ok(socket) = blocking(move || OwnBroker::socket(&place, user)).await else { return false };
         tokio::net::UnixStream::connect(socket).await.is_ok()
     }

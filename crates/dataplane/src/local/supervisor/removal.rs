@@ -38,7 +38,7 @@ impl Supervisor {
         }
         self.remove_cgroups().await;
         self.remove_from_filter().await;
-        let (place, user) = (self.place.clone(), self.isolation.user());
+        let (place, user) = (self.place.clone(), self.isolation.user);
         blocking(move || OwnBroker::forget(&place, user)).await;
         self.forget_relay().await;
         if let Err(why) = self.remove_files().await {

@@ -49,7 +49,7 @@ impl Supervisor {
         let host = plane.host().await.map_err(|why| ("runtime", why))?;
         let runtime = live.runtime_version.as_deref().unwrap_or(&context.environment.spec.runtime_version);
         let runtime = plane.runtimes.ensure(host, runtime, |_| {}).await.map_err(|why| ("runtime", why))?;
-        let files = components::files(&self.place, &runtime, plane.support());
+        let files = components::files(&self.place, &runtime, &plane.support);
         let context = SettingsContext {
             version: runtime.version,
             files: &files,

@@ -228,7 +228,7 @@ impl Supervisor {
             Some(why) => Err(why.into()),
         };
         if let Ok(heard) = &heard {
-            self.view.note_heartbeats(heard);
+            self.view.lock().heartbeats.extend(heard.heartbeats().map(|(name, at)| (name.to_owned(), at)));
         }
         let web = self.web_server();
         let is_warm = match &heard {
