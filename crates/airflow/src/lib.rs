@@ -14,17 +14,13 @@ mod environment;
 pub mod files;
 pub mod health;
 pub mod lines;
-pub mod liveness;
 pub mod migration;
 pub mod parsing;
-pub mod readiness;
-pub mod reports;
 pub mod requirements;
 mod secret;
 pub mod settings;
 pub mod spool;
 pub mod support;
-pub mod tasks;
 pub mod web_client;
 
 pub use api::RunningTasks;

@@ -11,9 +11,9 @@ use podium_domain::options::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::components::Tasks;
 use crate::database_url::{self, percent_encoded};
 use crate::files::{Files, PLUGINS};
-use crate::tasks::Tasks;
 use crate::{Environment, Secret, Setting};
 
 /// Variables by name.

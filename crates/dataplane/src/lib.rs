@@ -17,7 +17,6 @@ mod planes;
 mod services;
 pub mod simulated;
 mod socket_owners;
-mod web_server;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -28,7 +27,10 @@ use podium_domain::UserText;
 
 pub use changes::{ChangeNotifier, Changed, Changes};
 pub use fault::Fault;
-pub use observed::{Cluster, ComponentMetrics, EnvironmentMetrics, LogLine, Machine, ObservedCluster};
+pub use observed::{
+    Cluster, ComponentMetrics, EnvironmentMetrics, LogLine, Machine, ObservedCluster, Upstream, UpstreamTls,
+    WebServer,
+};
 pub use planes::{NOT_IN_TIME, Planes};
 pub use podium_airflow::{CleanUp, CleanUpState, Environment, Objects, RunningTasks, Secret, Setting};
 pub use podium_domain::airflow::Line;
@@ -36,7 +38,6 @@ pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 pub use podium_domain::planes::{ClusterLocation, Location};
 pub use services::{Archive, Archives, Claims, Clock, Keys, LogSink, Logs, Services};
-pub use web_server::{Upstream, UpstreamTls, WebServer};
 
 /// The future of a data plane call.
 pub type PlaneFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;

@@ -17,7 +17,7 @@ use crate::hour::Hour;
 use crate::segment::{Builder, Encoder, Name};
 use crate::shared::Shared;
 use crate::tails::Cut;
-use crate::writer::{Done, send_result};
+use crate::writer::Done;
 use crate::{journal, merge, missing_is_none};
 
 /// The pause after a failed write, at first and at most.
@@ -71,10 +71,10 @@ impl Flusher {
                     }
                 }
                 Task::Remove { deployment_id, below, done } => {
-                    send_result(vec![done], &self.remove(deployment_id, below));
+                    let _ = done.send(self.remove(deployment_id, below));
                 }
-                Task::Expire { before, now, done } => send_result(vec![done], &self.expire(before, now)),
-                Task::Barrier(done) => send_result(vec![done], &Ok(())),
+                Task::Expire { before, now, done } => drop(done.send(self.expire(before, now))),
+                Task::Barrier(done) => drop(done.send(Ok(()))),
             }
         }
     }

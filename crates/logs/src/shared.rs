@@ -9,8 +9,8 @@ use std::{fs, io};
 use podium_api::DeploymentId;
 use tokio::sync::Semaphore;
 
+use crate::follow::Notifier;
 use crate::missing_is_none;
-use crate::notifier::Notifier;
 use crate::parallel_scan;
 use crate::tails::Tails;
 

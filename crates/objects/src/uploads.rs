@@ -14,11 +14,11 @@ use aws_lc_rs::digest;
 use podium_api::{DeployId, DeploymentId};
 use tokio::task::spawn_blocking;
 
+use crate::archive::Limits;
 use crate::archive::{Checker, Contents, Listed};
 use crate::blocks::{BlockId, BlockList, MOST_BLOCKS, Staging};
 use crate::error::{Error, Refused, Result};
 use crate::key::Key;
-use crate::limits::Limits;
 use crate::store::{Draft, ObjectStore, Reader};
 
 /// How many bytes are buffered before they are handed to a thread.

@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use podium_api::{Id, Timestamp};
@@ -12,10 +12,8 @@ use podium_db::{Error, Fault, Result, Tx};
 use podium_store::work::{self, Claim, Reschedule};
 use podium_store::{Steward, clusters, deployments};
 
-use crate::backoff::delay;
 use crate::counts::{self, Counts, Outcome};
-use crate::options::Options;
-use crate::reconciler::{Next, Reconciler, StepResult};
+use crate::reconciler::{Next, Reconciler, StepResult, delay};
 
 /// How much work is claimed at once when tests drive the loops.
 const AT_ONCE: usize = 100;
@@ -295,5 +293,29 @@ impl Inner {
 fn log_if_failed<T>(kind: &'static str, written: Result<T>) {
     if let Err(error) = written {
         tracing::warn!(kind, %error, "work cannot be requeued; its lease will expire");
+    }
+}
+
+/// Options of the loops.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Concurrent steps of each kind. Kinds have separate limits, so that a slow one does not delay others.
+    pub concurrency: usize,
+    /// The length of a lease; after that another replica takes the work over.
+    pub lease: Duration,
+    /// The timeout of a step; shorter than the lease.
+    pub step_time: Duration,
+    /// The longest sleep if other replicas add work: their wake-up may get lost.
+    pub longest_sleep: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            concurrency: 64,
+            lease: Duration::from_secs(30),
+            step_time: Duration::from_secs(20),
+            longest_sleep: Duration::from_secs(30),
+        }
     }
 }

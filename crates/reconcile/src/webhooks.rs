@@ -2,18 +2,21 @@
 //!
 //! The work item of a webhook is its lease, so one process at a time sends its events, a few at once. What is sent is
 //! claimed row by row besides (see `store::webhook_deliveries`). A slow receiver takes one of the places of this loop for
-//! one round of attempts; then the others that are due come first.
+//! one round of attempts; then the others that are due come first. Places are shared out between organizations: one whose
+//! receivers are slow leaves room for the others.
 
-mod places;
 mod resolver;
 mod sender;
 
-use std::sync::Arc;
+pub use resolver::{Lookup, Resolver, SystemResolver};
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use podium_api::enums::{EventType, WebhookDeliveryState};
-use podium_api::{Id, Timestamp, WebhookId};
+use podium_api::{Id, OrganizationId, Timestamp, WebhookId};
 use podium_app::App;
 use podium_db::Tx;
 use podium_domain::UserText;
@@ -22,15 +25,12 @@ use podium_store::Steward;
 use podium_store::events::{Bounds, EventRow};
 use podium_store::webhook_deliveries::{self as deliveries, Attempt, Due, NewDelivery};
 use podium_store::webhooks::{self, WebhookRow};
+use sender::{Answer, Sender};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use crate::events;
 use crate::reconciler::{Failure, Reconciler, StepFuture, StepResult};
-use places::Places;
-use sender::{Answer, Sender};
-
-pub use resolver::{Lookup, Resolver, SystemResolver};
 
 /// How many events of one webhook are sent at once.
 const AT_ONCE: u32 = 4;
@@ -292,5 +292,63 @@ fn judge(
     match reason {
         Some(reason) => webhooks::disable(tx, system, &webhook, &reason, now),
         None => Ok(()),
+    }
+}
+
+/// How many webhooks of one organization this process works on at once; there are four times as many places.
+const MOST_OF_ONE: u32 = 16;
+
+/// How many places each organization has taken.
+#[derive(Clone, Default)]
+struct Places(Arc<Mutex<HashMap<OrganizationId, u32>>>);
+
+/// A place that was taken; it is free again when this is dropped.
+struct Place(Places, OrganizationId);
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, HashMap<OrganizationId, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place, if the organization may have one more.
+    fn take(&self, organization_id: OrganizationId) -> Option<Place> {
+        let mut taken = self.lock();
+        let of_one = taken.entry(organization_id).or_default();
+        if *of_one >= MOST_OF_ONE {
+            return None;
+        }
+        *of_one += 1;
+        Some(Place(self.clone(), organization_id))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.0.lock();
+        if let Some(of_one) = taken.get_mut(&self.1) {
+            *of_one -= 1;
+            if *of_one == 0 {
+                taken.remove(&self.1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_organization_leaves_room_for_others() {
+        let organization = |number| OrganizationId::from_raw(podium_api::Id::from_parts(number, 0, 0));
+        let places = Places::default();
+        let mut taken: Vec<Place> = (0..MOST_OF_ONE).map_while(|_| places.take(organization(1))).collect();
+        assert_eq!(taken.len(), MOST_OF_ONE as usize);
+        assert!(places.take(organization(1)).is_none());
+        assert!(places.take(organization(2)).is_some());
+        taken.pop();
+        assert!(places.take(organization(1)).is_some());
+        drop(taken);
+        assert!(places.lock().is_empty(), "nothing is remembered");
     }
 }

@@ -7,8 +7,8 @@ use podium_domain::deployments::Spec;
 
 use super::*;
 use crate::Objects;
+use crate::components::Celery;
 use crate::components::{ComponentProgram, programs};
-use crate::tasks::Celery;
 
 fn secret(text: &str) -> Secret {
     Secret::new(text.into())

@@ -6,7 +6,6 @@
 //! is kept with it: the same `requirements.txt` gives the same packages for as long as the environment exists, also after
 //! a rollback.
 
-mod failures;
 mod job;
 mod layers;
 mod pins;
@@ -23,18 +22,16 @@ use podium_airflow::requirements::Requirements;
 use podium_domain::Reason;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, Semaphore};
 
-use self::failures::{broken, uninstalled, unresolved};
-use self::job::{Job, JobError};
+use self::job::{Job, JobError, broken, uninstalled, unresolved};
 pub(super) use self::layers::recorded_size;
 pub(super) use self::pins::{Pins, normalized};
 use super::cgroups::Cgroups;
 use super::command::run;
-use super::host::Host;
+use super::host::{Host, readable_by_all};
 use super::isolation::{FileAccess, Isolation};
 use super::layout::{Layout, rename, write_whole};
 use super::orphans::OrphanProcesses;
 use super::prepare_error::PrepareError;
-use super::python::readable_by_all;
 use super::runtimes::{Runtime, lock_of};
 use super::trees;
 use super::unused_runtimes;

@@ -19,7 +19,7 @@ use rustix::process::{
 use tokio::io::unix::AsyncFd;
 use tokio::process::Command;
 
-use super::identity::Identity;
+use super::identity::{Identity, Stat};
 use super::isolation::Isolation;
 use super::orphans::COMPONENT;
 use super::program::Program;
@@ -157,29 +157,19 @@ fn group_has_members(group: i32) -> bool {
 
 /// The process group of a process; `None` if it does not exist or is a zombie.
 pub(super) fn group_of(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let is_dead = matches!(fields.next(), Some("Z" | "X" | "x") | None);
-    if is_dead { None } else { fields.nth(1)?.parse().ok() }
+    Stat::of(pid).ok().filter(|stat| !stat.is_dead).map(|stat| stat.group)
 }
 
 /// How much the processes of a group have worked: the time that they had a processor, and that they waited for one. It
 /// goes down when one of them exits.
 pub(super) fn work_of_group(group: i32) -> Duration {
-    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
     let work = |pid: i32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-        // User and system time, of its own and of the children that it has waited for.
-        let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+        let stat = Stat::of(pid).ok().filter(|stat| !stat.is_dead && stat.group == group)?;
         let waited = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
         let waited = waited.split(' ').nth(1).and_then(|nanos| nanos.parse().ok()).unwrap_or(0);
-        Some(
-            Duration::from_millis(ticks.saturating_mul(1000) / ticks_per_second)
-                + Duration::from_nanos(waited),
-        )
+        Some(stat.worked + Duration::from_nanos(waited))
     };
-    pids().filter(|pid| group_of(*pid) == Some(group)).filter_map(work).sum()
+    pids().filter_map(work).sum()
 }
 
 /// The pids of all processes.

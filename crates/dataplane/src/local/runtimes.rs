@@ -13,10 +13,9 @@ use rustix::fs::{AtFlags, FileType, Mode, chmodat};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
 
 use super::command::run;
-use super::host::Host;
+use super::host::{Host, Python, installer, readable_by_all};
 use super::layout::{Layout, missing_is_none, write_whole};
 use super::packages::normalized;
-use super::python::{Python, installer, readable_by_all};
 use super::trees::Walk;
 use super::unused_runtimes;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_airflow::clean_up::CleanUps;
-use podium_airflow::readiness::TaskNeeds;
+use podium_airflow::health::TaskNeeds;
 use podium_api::deploy_reports::ReportedImportError;
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};

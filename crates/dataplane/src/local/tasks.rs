@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use podium_airflow::tasks::{Celery, Tasks, limit};
+use podium_airflow::components::{Celery, Tasks, limit};
 use podium_api::enums::Executor;
 use podium_domain::UserText;
 

@@ -38,10 +38,9 @@ impl Header {
         for value in [self.stored, self.packed, self.summary.lines] {
             into.extend_from_slice(&value.to_le_bytes());
         }
-        into.extend_from_slice(&self.summary.millis.0.to_le_bytes());
-        into.extend_from_slice(&self.summary.millis.1.to_le_bytes());
-        into.extend_from_slice(&self.summary.numbers.0.to_le_bytes());
-        into.extend_from_slice(&self.summary.numbers.1.to_le_bytes());
+        let Summary { millis, numbers, .. } = self.summary;
+        into.extend([millis.0.to_le_bytes(), millis.1.to_le_bytes()].concat());
+        into.extend([numbers.0.to_le_bytes(), numbers.1.to_le_bytes()].concat());
         into.push(self.summary.sources);
         into.extend_from_slice(&self.sum.to_le_bytes());
         for count in self.tally.0.iter().flatten() {
@@ -91,10 +90,8 @@ pub(super) struct Footer {
 impl Footer {
     pub(super) fn write(&self, into: &mut Vec<u8>) {
         let start = into.len();
-        into.extend_from_slice(&self.index.to_le_bytes());
-        into.extend_from_slice(&self.directory.to_le_bytes());
-        into.extend_from_slice(&self.blocks.to_le_bytes());
-        into.extend_from_slice(&self.index_bits.to_le_bytes());
+        into.extend([self.index.to_le_bytes(), self.directory.to_le_bytes()].concat());
+        into.extend([self.blocks.to_le_bytes(), self.index_bits.to_le_bytes()].concat());
         into.extend_from_slice(&self.sum.to_le_bytes());
         seal(into, start);
     }

@@ -4,11 +4,10 @@ use std::io;
 
 use super::header::{BLOCK, Header};
 use super::listing::Listing;
-use super::paths;
 use super::pax::{self, Pax};
-use super::tree::{Node, Tree};
+use super::tree::{Node, Tree, clean, stays_inside};
+use crate::archive::Limits;
 use crate::error::{Flaw, Refused, printable};
-use crate::limits::Limits;
 
 /// The largest extended header or long name that is read.
 const LARGEST_EXTENDED_HEADER: u64 = 64 * 1024;
@@ -226,7 +225,7 @@ impl Tar {
         };
         let longest = self.limits.path;
         let wrong = |flaw| refused(&name, flaw);
-        let path = paths::clean(&name, longest).map_err(wrong)?;
+        let path = clean(&name, longest).map_err(wrong)?;
         let mut has_content = false;
         let node = match header.kind {
             // Old archives mark directories by a trailing slash.
@@ -241,7 +240,7 @@ impl Tar {
             b'1' if self.tree.has_file(&link, longest) => Node::File,
             b'1' => return Err(wrong(Flaw::LinkToNothing(printable(&link)))),
             b'2' => {
-                paths::stays_inside(&path, &link, longest).map_err(wrong)?;
+                stays_inside(&path, &link, longest).map_err(wrong)?;
                 Node::Link
             }
             b'5' => Node::Directory,
@@ -259,7 +258,7 @@ impl Tar {
         match &mut self.listing {
             Some(listing) if has_content => listing.begin(path, header.size),
             Some(listing) if node == Node::File => {
-                listing.link(path, &paths::clean(&link, longest).map_err(wrong)?);
+                listing.link(path, &clean(&link, longest).map_err(wrong)?);
             }
             _ => {}
         }

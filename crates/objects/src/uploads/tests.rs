@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::local_disk::LocalDisk;
 use crate::sample::{Archive, noise};
+use crate::store::LocalDisk;
 
 struct Place {
     directory: tempfile::TempDir,

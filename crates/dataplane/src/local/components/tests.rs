@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use podium_airflow::components::Tasks;
 use podium_airflow::components::parser_variables;
 use podium_airflow::settings::{EnvironmentKeys, ProjectSettings, Variables, bundles_in};
-use podium_airflow::tasks::Tasks;
 use podium_api::enums::{DeploymentType, Executor};
 use podium_api::{DeploymentId, Id, OrganizationId, WorkspaceId};
 use podium_domain::deployments::Spec;

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use super::*;
 use crate::blocking::allow_blocking;
+use crate::local::host::installer;
 use crate::local::options::Options;
-use crate::local::python::installer;
 use crate::local::runtimes::READY;
 
 const THIS_TEST: &str = "local::packages::attacks::packages_of_strangers_run_nothing_and_write_nowhere_else";

@@ -6,7 +6,7 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use podium_airflow::health::HealthReport;
-use podium_airflow::liveness::{RunningComponent, progress_mark};
+use podium_airflow::health::{RunningComponent, progress_mark};
 use podium_api::Timestamp;
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;

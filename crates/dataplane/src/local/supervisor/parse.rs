@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use podium_airflow::api::{AirflowApi, KnownDag, KnownError};
 use podium_airflow::components::parser;
-use podium_airflow::parsing::{Parsed, Parsing};
-use podium_airflow::reports::{self, VersionFindings};
+use podium_airflow::parsing::{self, Parsed, Parsing, VersionFindings};
 use podium_api::deploy_reports::ReportedChanges;
 use podium_domain::Reason;
 use podium_domain::deployments::rollout::RolloutStep;
@@ -156,7 +155,7 @@ impl Supervisor {
             dags_before: version.dags_before,
             parsed: version.parsing.is_some().then_some(version.last),
         });
-        let report = reports::of_rollout(self.view.end_steps(), &self.import_errors, version);
+        let report = parsing::of_rollout(self.view.end_steps(), &self.import_errors, version);
         self.view.lock().report = Some((generation, report));
     }
 }

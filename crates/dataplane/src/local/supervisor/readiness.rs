@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use podium_airflow::components::queue_of;
-use podium_airflow::readiness::TaskNeeds;
+use podium_airflow::health::TaskNeeds;
 use rustix::system::sysinfo;
 use serde::Serialize;
 
