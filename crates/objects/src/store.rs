@@ -84,22 +84,17 @@ impl ObjectStore for LocalDisk {
     }
 
     fn open(&self, key: &Key) -> io::Result<Option<Reader>> {
-        match File::open(self.path(key)) {
-            Ok(file) if file.metadata()?.is_file() => Ok(Some(Box::new(file))),
-            Ok(_) => Ok(None),
-            Err(error) => none_if_absent(error),
+        match if_there(File::open(self.path(key)))? {
+            Some(file) if file.metadata()?.is_file() => Ok(Some(Box::new(file))),
+            _ => Ok(None),
         }
     }
 
     fn list(&self, prefix: &Key) -> io::Result<Vec<(String, u64)>> {
-        let entries = match fs::read_dir(self.path(prefix)) {
-            Ok(entries) => entries,
-            Err(error) => return none_if_absent(error).map(|none: Option<Vec<_>>| none.unwrap_or_default()),
-        };
         let mut found = Vec::new();
-        for entry in entries {
+        for entry in if_there(fs::read_dir(self.path(prefix)))?.into_iter().flatten() {
             let entry = entry?;
-            let Some(metadata) = entry.metadata().map(Some).or_else(none_if_absent)? else { continue };
+            let Some(metadata) = if_there(entry.metadata())? else { continue };
             if let Ok(name) = entry.file_name().into_string()
                 && metadata.is_file()
             {
@@ -124,7 +119,7 @@ impl ObjectStore for LocalDisk {
                 Err(error) if error.kind() == ErrorKind::NotFound && path.exists() => {}
                 Err(error) => {
                     remove(&away)?;
-                    return none_if_absent(error).map(|_: Option<()>| ());
+                    return if_there(Err(error)).map(|_: Option<()>| ());
                 }
             }
         };
@@ -189,10 +184,7 @@ fn create_durably(directory: &Path, root: &Path) -> io::Result<()> {
 
 /// Syncs a directory to disk.
 fn sync(directory: &Path) -> io::Result<()> {
-    match File::open(directory) {
-        Ok(file) => file.sync_all(),
-        Err(error) => none_if_absent(error).map(|_: Option<()>| ()),
-    }
+    if_there(File::open(directory))?.map_or(Ok(()), |file| file.sync_all())
 }
 
 /// Removes abandoned drafts and the remains of deletions.
@@ -204,7 +196,7 @@ fn sweep(drafts: &Path) -> io::Result<()> {
             remove(&path)?;
             continue;
         }
-        let Some(file) = File::open(&path).map(Some).or_else(none_if_absent)? else { continue };
+        let Some(file) = if_there(File::open(&path))? else { continue };
         match file.try_lock() {
             Ok(()) => remove(&path)?,
             Err(TryLockError::WouldBlock) => {}
@@ -221,14 +213,14 @@ fn remove(path: &Path) -> io::Result<()> {
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
-    removed.or_else(|error| none_if_absent(error).map(|_: Option<()>| ()))
+    if_there(removed).map(drop)
 }
 
 /// `None` for a missing file or directory; other errors stay errors.
-fn none_if_absent<T>(error: io::Error) -> io::Result<Option<T>> {
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(None),
-        _ => Err(error),
+fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        found => found.map(Some),
     }
 }
 

@@ -91,14 +91,8 @@ impl Uploads {
             let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.printable());
             upload
                 .step(move |work| {
-                    let mut block = store.open(&key)?.ok_or(Refused::UnknownBlock(id))?;
-                    let mut buffer = vec![0; BATCH];
-                    loop {
-                        match block.read(&mut buffer)? {
-                            0 => return Ok(()),
-                            count => work.write(&buffer[..count])?,
-                        }
-                    }
+                    let block = store.open(&key)?.ok_or(Refused::UnknownBlock(id))?;
+                    in_batches(block, |bytes| work.write(bytes))
                 })
                 .await?;
         }
@@ -133,15 +127,10 @@ impl Uploads {
         let (store, limits) = (Arc::clone(&self.store), self.limits);
         blocking(move || {
             let _guard = guard;
-            let Some(mut archive) = store.open(&key)? else { return Ok(None) };
+            let Some(archive) = store.open(&key)? else { return Ok(None) };
             let mut checker = Checker::listing(limits);
-            let mut buffer = vec![0; BATCH];
-            loop {
-                match archive.read(&mut buffer)? {
-                    0 => return Ok(Some(checker.finish_listing(most)?)),
-                    count => checker.push(&buffer[..count])?,
-                }
-            }
+            in_batches(archive, |bytes| Ok(checker.push(bytes)?))?;
+            Ok(Some(checker.finish_listing(most)?))
         })
         .await
     }
@@ -338,6 +327,17 @@ impl Drop for Removal {
             && let Err(error) = self.store.delete_under(&self.key)
         {
             tracing::warn!(%error, key = %self.key, "an unreferenced object could not be removed");
+        }
+    }
+}
+
+/// Reads all of an object.
+fn in_batches(mut object: Reader, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut buffer = vec![0; BATCH];
+    loop {
+        match object.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => each(&buffer[..count])?,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Reconciles deploys that are never finalized: after a day they fail, and their uploads are deleted.
 
-use podium_api::{DeployId, Id};
+use podium_api::DeployId;
 use podium_app::App;
 use podium_store::deploys;
 
-use crate::reconciler::{Failure, Reconciler, StepFuture, StepResult};
+use crate::reconciler::{Failure, StepResult, reconciles};
 
 /// The reconciler of deploys.
 pub(crate) struct Deploys {
@@ -26,12 +26,4 @@ impl Deploys {
     }
 }
 
-impl Reconciler for Deploys {
-    fn kind(&self) -> &'static str {
-        deploys::KIND
-    }
-
-    fn step(&self, id: Id) -> StepFuture<'_> {
-        Box::pin(self.reconcile(DeployId::from_raw(id)))
-    }
-}
+reconciles!(deploys::KIND, DeployId => Deploys);

@@ -13,7 +13,7 @@ use podium_store::work::{self, Claim, Reschedule};
 use podium_store::{Steward, clusters, deployments};
 
 use crate::counts::{self, Counts, Outcome};
-use crate::reconciler::{Next, Reconciler, StepResult, delay};
+use crate::reconciler::{Next, Reconciler, StepResult, delay, random};
 
 /// How much work is claimed at once when tests drive the loops.
 const AT_ONCE: usize = 100;
@@ -243,9 +243,7 @@ impl Inner {
             }
             Next::Retry { reason, backoff, no_later_than } => {
                 let attempts = if done.progressed { 1 } else { claim.attempts };
-                let mut random = [0; 8];
-                self.app.world.fill(&mut random);
-                let due_at = now + delay(*backoff, attempts, u64::from_le_bytes(random));
+                let due_at = now + delay(*backoff, attempts, random(&self.app));
                 let due_at = no_later_than.map_or(due_at, |latest| latest.min(due_at));
                 Some(Reschedule { due_at, since: claim.since, attempts, reason: reason.clone() })
             }

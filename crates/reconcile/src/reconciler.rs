@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use podium_api::{Id, Timestamp};
+use podium_app::App;
 use podium_dataplane::Fault;
 use podium_db::Tx;
 
@@ -30,6 +31,25 @@ pub trait Reconciler: Send + Sync {
     }
 }
 
+/// Lets the `reconcile` of a type take the steps of one kind of work, with typed ids.
+macro_rules! reconciles {
+    ($kind:expr, $id:ident => $reconciler:ident $({ $($more:tt)* })?) => {
+        impl $crate::reconciler::Reconciler for $reconciler {
+            fn kind(&self) -> &'static str {
+                $kind
+            }
+
+            fn step(&self, id: podium_api::Id) -> $crate::reconciler::StepFuture<'_> {
+                Box::pin(self.reconcile($id::from_raw(id)))
+            }
+
+            $($($more)*)?
+        }
+    };
+}
+
+pub(crate) use reconciles;
+
 /// The result of a step.
 pub struct StepResult {
     /// When to reconcile again.
@@ -38,6 +58,33 @@ pub struct StepResult {
     pub progressed: bool,
     /// What to write.
     pub effect: Option<Effect>,
+}
+
+/// How long the attempts of a step that sends something may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempts {
+    /// The longest attempt, and for how long further ones are begun; together less than a step may take.
+    pub(crate) attempt: Duration,
+    pub(crate) begins: Duration,
+    /// How long a claim lasts: longer than a step.
+    pub(crate) claim: Duration,
+}
+
+impl Attempts {
+    /// The longest attempt, whatever a step may take.
+    const LONGEST: Duration = Duration::from_secs(15);
+
+    pub(crate) fn within(step_time: Duration) -> Self {
+        let attempt = (step_time * 3 / 4).min(Self::LONGEST);
+        Self { attempt, begins: step_time / 8, claim: step_time * 3 / 2 }
+    }
+}
+
+/// A random number for the jitter of a retry.
+pub(crate) fn random(app: &App) -> u64 {
+    let mut random = [0; 8];
+    app.world.fill(&mut random);
+    u64::from_le_bytes(random)
 }
 
 /// When to reconcile again.

@@ -9,8 +9,7 @@ use std::time::Instant;
 use podium_airflow::web_client::WebClient;
 use podium_api::{DeploymentId, Id};
 use podium_domain::Reason;
-use podium_domain::deployments::Running;
-use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
+use podium_domain::deployments::plan::{Component, Health, Observed};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use super::cgroups::Cgroups;
@@ -28,6 +27,7 @@ use super::state::State;
 use super::supervisor::Handle;
 use super::timing::Timing;
 use super::users::DATABASE_SLOT;
+use super::view::not_applied;
 use crate::blocking::blocking;
 use crate::{ChangeNotifier, Changed, Keys, Secret, Services};
 
@@ -136,17 +136,7 @@ impl Plane {
     pub(super) fn unreadable(&self, id: DeploymentId) -> Option<Observed> {
         let why = self.unreadable_now().get(&id).cloned()?;
         let health = Health::Down(why);
-        Some(Observed {
-            // Any generation is applied again.
-            generation: -1,
-            is_hibernating: false,
-            rollout: Rollout::Underway,
-            components: vec![Component { name: UNREADABLE_COMPONENT.into(), health }],
-            running: Running::default(),
-            note: None,
-            look_again_at: None,
-            progress: None,
-        })
+        Some(not_applied(vec![Component { name: UNREADABLE_COMPONENT.into(), health }]))
     }
 
     pub(super) fn unreadable_ids(&self) -> Vec<DeploymentId> {

@@ -31,6 +31,9 @@ use crate::blocking::{assert_may_block, blocking};
 /// How long the members of a killed group may take to exit.
 const VANISHING: Duration = Duration::from_secs(10);
 
+/// How often to look for what a process brings about.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
 /// A running process, started by this or an earlier control plane.
 pub(super) struct Process {
     pub(super) identity: Identity,
@@ -97,6 +100,19 @@ impl Process {
     pub(super) async fn ended(&self) {
         // A pidfd becomes readable once the process has exited, and stays so.
         let _ = self.descriptor.readable().await;
+    }
+
+    /// Waits for what it brings about; `None` if it exits before.
+    pub(super) async fn until<T>(&self, what: impl Fn() -> Option<T>) -> Option<T> {
+        loop {
+            if let Some(found) = what() {
+                return Some(found);
+            }
+            tokio::select! {
+                () = self.ended() => return None,
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
     }
 
     /// Sends SIGTERM, waits, and kills what is left of its group.

@@ -46,7 +46,7 @@ use super::state::{State, StateFile};
 use super::stops::Stop;
 use super::tail::Tail;
 use super::timing::Timing;
-use super::view::{StepTimes, View};
+use super::view::{StepTimes, View, not_applied};
 use crate::Environment;
 use crate::Services;
 use crate::blocking::blocking;
@@ -209,16 +209,12 @@ impl Supervisor {
         let stop = Stop::read(&place);
         // It has not changed only because this process starts.
         let is_stopped = stop.is_some() && state.is_at_rest();
+        let components = if is_stopped { vec![stopping::by_operator()] } else { Vec::new() };
         let observed = Observed {
-            // Any generation is applied again.
-            generation: -1,
             is_hibernating: state.is_hibernating,
             rollout: if is_stopped { state.rollout_of_stopped() } else { Rollout::Underway },
-            components: if is_stopped { vec![stopping::by_operator()] } else { Vec::new() },
             running: state.running.clone(),
-            note: None,
-            look_again_at: None,
-            progress: None,
+            ..not_applied(components)
         };
         let view = Arc::new(View::new(id, plane.notifier.clone(), observed));
         let (orders, received) = tokio::sync::watch::channel(order);
@@ -345,16 +341,8 @@ impl Supervisor {
                 () = self.stop_all(self.stop_grace()) => {}
                 _ = orders.changed() => return,
             }
-            // A release that has not gone live yet does so when it wakes up.
-            self.state.running = self.state.live().clone();
-            self.save_state().await;
-            let running = self.state.running.clone();
-            return self.view.change(|status| {
-                status.rollout = Rollout::Done;
-                status.components = Vec::new();
-                status.running = running;
-                status.note = None;
-            });
+            self.view.change(|status| status.note = None);
+            return self.show_stopped(Rollout::Done, Vec::new()).await;
         }
         if let Some(why) = self.controls.stop_reason() {
             return self.stop_and_report(why).await;
@@ -432,6 +420,17 @@ impl Supervisor {
         // The running processes accept tasks again until they can be replaced.
         self.end_drain().await;
         self.view.wait_for(what, why);
+    }
+
+    /// Saves and shows that everything has stopped. A release that has not gone live yet does so when it starts again.
+    async fn show_stopped(&mut self, rollout: Rollout, components: Vec<Component>) {
+        self.state.running = self.state.live().clone();
+        self.save_state().await;
+        let running = self.state.running.clone();
+        self.view.change(|status| {
+            (status.rollout, status.components, status.running) = (rollout, components, running);
+        });
+        self.view.show_web_server(None);
     }
 
     async fn save_state(&self) {

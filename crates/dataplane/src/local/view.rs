@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use podium_api::deploy_reports::{ReportedStep, RolloutReport};
 use podium_api::{DeploymentId, Timestamp};
+use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use podium_domain::deployments::rollout::{RolloutProgress, RolloutStep};
 use podium_domain::{Reason, UserText};
@@ -141,5 +142,19 @@ impl View {
 
     pub(super) fn web_port(&self) -> Option<u16> {
         self.lock().web_port
+    }
+}
+
+/// An environment to which any generation is applied again.
+pub(super) fn not_applied(components: Vec<Component>) -> Observed {
+    Observed {
+        generation: -1,
+        is_hibernating: false,
+        rollout: Rollout::Underway,
+        components,
+        running: Running::default(),
+        note: None,
+        look_again_at: None,
+        progress: None,
     }
 }

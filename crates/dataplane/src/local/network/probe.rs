@@ -36,7 +36,6 @@ use crate::local::users::{NETWORK_SLOT, has_slot};
 const WORLD: (&str, u16) = ("pypi.org", 443);
 /// Long enough that only a broken network exceeds it.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// The reply of a host that was reached.
 const WORD: &str = "reached";
 
@@ -297,19 +296,12 @@ async fn until<T>(
     program: &Program,
     what: impl Fn() -> Option<T>,
 ) -> Result<T, NetworkError> {
-    loop {
-        if let Some(found) = what() {
-            return Ok(found);
-        }
-        tokio::select! {
-            () = helper.0.ended() => {
-                let log = program.log.clone();
-                let said = blocking(move || last_error_line(&log, 0)).await;
-                return Err(said.unwrap_or_else(|| format!("{} exited", program.name)).into());
-            }
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
-        }
+    if let Some(found) = helper.0.until(what).await {
+        return Ok(found);
     }
+    let log = program.log.clone();
+    let said = blocking(move || last_error_line(&log, 0)).await;
+    Err(said.unwrap_or_else(|| format!("{} exited", program.name)).into())
 }
 
 /// Runs the test process.

@@ -25,7 +25,6 @@ use crate::local::process::{last_error_line, log_length};
 use crate::local::program::Program;
 use crate::local::socket;
 
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How long creating a network with its uplink may take: normally fractions of a second.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -135,24 +134,15 @@ impl Supervisor {
         what: impl Fn() -> Option<T>,
     ) -> Result<T, Reason> {
         let kept = self.processes.get(&program.name).ok_or(Reason::from("its network is not started yet"))?;
-        let waiting = async {
-            loop {
-                if let Some(found) = what() {
-                    return Ok(found);
-                }
-                tokio::select! {
-                    () = kept.process.ended() => {
-                        let (log, start) = (program.log.clone(), kept.log_start);
-                        let said = blocking(move || last_error_line(&log, start.min(log_length(&log)))).await;
-                        return Err(Reason::new(UNMADE, said.unwrap_or_else(|| "it exited".into())));
-                    }
-                    () = tokio::time::sleep(LOOK_AGAIN) => {}
-                }
+        match tokio::time::timeout(PATIENCE, kept.process.until(what)).await {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => {
+                let (log, start) = (program.log.clone(), kept.log_start);
+                let said = blocking(move || last_error_line(&log, start.min(log_length(&log)))).await;
+                Err(Reason::new(UNMADE, said.unwrap_or_else(|| "it exited".into())))
             }
-        };
-        tokio::time::timeout(PATIENCE, waiting)
-            .await
-            .unwrap_or_else(|_| Err(Reason::new(UNMADE, "it took too long")))
+            Err(_) => Err(Reason::new(UNMADE, "it took too long")),
+        }
     }
 
     /// The relay of the environment, if it has one.

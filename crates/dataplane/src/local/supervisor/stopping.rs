@@ -40,15 +40,8 @@ impl Supervisor {
             tracing::warn!(id = %self.id, %error, "temporary files of an environment cannot be removed");
         }
         self.follow_logs().await;
-        self.state.running = self.state.live().clone();
-        self.save_state().await;
-        let running = self.state.running.clone();
-        self.view.change(|status| {
-            status.rollout = Rollout::Done;
-            status.components = vec![Component { name: "disk".into(), health: Health::Down(why.into()) }];
-            status.running = running;
-        });
-        self.view.show_web_server(None);
+        let disk = Component { name: "disk".into(), health: Health::Down(why.into()) };
+        self.show_stopped(Rollout::Done, vec![disk]).await;
     }
 
     /// Stops the environment if its operator has ordered that, once its running tasks have finished; returns whether it
@@ -72,15 +65,7 @@ impl Supervisor {
             _ = orders.changed() => return true,
         }
         self.end_drain().await;
-        self.state.running = self.state.live().clone();
-        self.save_state().await;
-        let (rollout, running) = (self.state.rollout_of_stopped(), self.state.running.clone());
-        self.view.change(|status| {
-            status.rollout = rollout;
-            status.components = vec![by_operator()];
-            status.running = running;
-        });
-        self.view.show_web_server(None);
+        self.show_stopped(self.state.rollout_of_stopped(), vec![by_operator()]).await;
         let plane = Arc::clone(&self.plane);
         tokio::spawn(async move { plane.stop_unused_database().await });
         true
