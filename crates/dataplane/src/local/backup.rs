@@ -16,7 +16,7 @@ use super::options::OpenError;
 use super::orphans::has_marker;
 use super::pids;
 use super::state::State;
-use super::trees::{Entry, Walk, remove};
+use super::trees::{self, Entry, remove};
 use super::users;
 use crate::blocking::allow_blocking;
 
@@ -150,8 +150,7 @@ fn give_all(directory: &Path, user: u32) -> io::Result<()> {
     lchown(directory, Some(user), Some(user))?;
     let (owner, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(user)));
     let give = |seen: &Entry<'_>| chownat(seen.above, seen.name, owner, group, AtFlags::SYMLINK_NOFOLLOW);
-    Walk::new(directory)?.advance(usize::MAX, give)?;
-    Ok(())
+    trees::each(directory, give)
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::Bundle;
 use podium_domain::{Given, Reason, UserText};
 
-use super::layout::{Place, rename};
+use super::layout::{Place, oldest_beyond, rename};
 use super::prepare_error::PrepareError;
 use super::project::{DAGS, is_folder};
-use super::trees::{self, Entry, Walk};
+use super::trees::{self, Entry};
 use crate::blocking::{blocking, blocking_exclusive};
 use crate::{Archive, Archives};
 
@@ -250,7 +250,7 @@ fn switch(folder: &Path, version: &str, current: CurrentFolder) -> io::Result<()
         }
     }
     point(&folder.join("current"), &target)?;
-    remove_old(&versions, version)
+    oldest_beyond(&versions, KEPT, version)?.iter().try_for_each(|path| trees::remove(path))
 }
 
 /// Unpacks an archive that was checked when it was received. Files get the current time, so that Airflow treats them as
@@ -276,8 +276,7 @@ fn open_up(directory: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(if is_program { 0o755 } else { 0o644 });
         chmodat(seen.above, seen.name, mode, AtFlags::empty())
     };
-    Walk::new(directory)?.advance(usize::MAX, open)?;
-    Ok(())
+    trees::each(directory, open)
 }
 
 /// Creates a directory and its missing parents, world-readable. Existing ones are left as they are.
@@ -302,20 +301,6 @@ fn point(link: &Path, to: &Path) -> io::Result<()> {
     let _ = fs::remove_file(&draft);
     symlink(to, &draft)?;
     rename(&draft, link)
-}
-
-/// Removes the oldest versions beyond [`KEPT`].
-fn remove_old(versions: &Path, current: &str) -> io::Result<()> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(versions)? {
-        let entry = entry?;
-        if entry.file_name() != current {
-            all.push((entry.metadata()?.modified()?, entry.path()));
-        }
-    }
-    all.sort();
-    let over = all.len().saturating_sub(KEPT);
-    all.iter().take(over).try_for_each(|(_, path)| trees::remove(path))
 }
 
 /// Links a bundle at its mount path below the home. Anything else there is left alone and reported.

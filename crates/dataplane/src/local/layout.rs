@@ -219,6 +219,20 @@ impl Place {
     }
 }
 
+/// The oldest entries of a directory beyond so many; one of this name is not counted.
+pub(super) fn oldest_beyond(directory: &Path, kept: usize, current: &str) -> io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name() != current {
+            all.push((entry.metadata()?.modified()?, entry.path()));
+        }
+    }
+    all.sort();
+    all.truncate(all.len().saturating_sub(kept));
+    Ok(all.into_iter().map(|(_, path)| path).collect())
+}
+
 /// Turns what is missing into `None`.
 pub(super) fn missing_is_none<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {

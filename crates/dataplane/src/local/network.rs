@@ -88,27 +88,7 @@ impl fmt::Display for Forward {
 }
 
 /// Why there is no network or packet filter, for operators.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct NetworkError(String);
-
-impl From<String> for NetworkError {
-    fn from(why: String) -> Self {
-        Self(why)
-    }
-}
-
-impl From<&str> for NetworkError {
-    fn from(why: &str) -> Self {
-        Self(why.to_owned())
-    }
-}
-
-impl From<io::Error> for NetworkError {
-    fn from(error: io::Error) -> Self {
-        Self(error.to_string())
-    }
-}
+pub(super) type NetworkError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A text that is not an address to forward.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -22,7 +22,7 @@ use podium_airflow::requirements::Requirements;
 use podium_domain::Reason;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, Semaphore};
 
-use self::job::{Job, JobError, broken, uninstalled, unresolved};
+use self::job::{Job, broken, uninstalled, unresolved};
 pub(super) use self::layers::recorded_size;
 pub(super) use self::pins::{Pins, normalized};
 use super::cgroups::Cgroups;
@@ -120,8 +120,8 @@ impl Packages {
         // Named as arguments, because the one above takes precedence over the operator's variable.
         let links = job::find_links(std::env::var_os("UV_FIND_LINKS").as_deref());
         arguments.extend(links.into_iter().flat_map(|link| ["--find-links".into(), link]));
-        desk.run(&arguments).await.map_err(|error| unresolved(&error, runtime))?;
-        let (output, of) = (desk.directory.join("pins.txt"), runtime.clone());
+        desk.job.run(&arguments).await.map_err(|error| unresolved(&error, runtime))?;
+        let (output, of) = (desk.job.directory.join("pins.txt"), runtime.clone());
         blocking(move || pins::read_output(&output, &of)).await.map_err(broken)
     }
 
@@ -180,8 +180,8 @@ impl Packages {
                     --compile-bytecode --target site --python";
         let mut arguments = desk.installer(told);
         arguments.push(runtime.program("python").into());
-        desk.run(&arguments).await.map_err(|error| uninstalled(&error))?;
-        let (directory, layer, of) = (desk.directory.clone(), layer.to_owned(), runtime.clone());
+        desk.job.run(&arguments).await.map_err(|error| uninstalled(&error))?;
+        let (directory, layer, of) = (desk.job.directory.clone(), layer.to_owned(), runtime.clone());
         blocking(move || layers::place(&directory, &layer, &of)).await.map_err(broken)
     }
 
@@ -208,7 +208,7 @@ impl Packages {
                 if look()?.contains(&looked_for) {
                     return Ok(false);
                 }
-                layers::remove_if_idle(&directory, kept_for)
+                unused_runtimes::remove_if_idle(&directory, kept_for)
             });
             match removed.await {
                 Ok(false) => {}
@@ -256,25 +256,16 @@ impl Packages {
         let isolation = host.isolation.of_environment(PACKAGES_SLOT, &access);
         let (made, owner) = (directory.clone(), isolation.clone());
         blocking(move || make_desk(&made, &owner)).await.map_err(broken)?;
-        Ok(Desk {
-            _permit: permit,
-            isolation,
-            directory,
-            installer: installer.clone(),
-            reserve: self.reserve,
-            most_bytes: self.most_bytes,
-        })
+        let job = Job { isolation, directory, reserve: self.reserve, most_bytes: self.most_bytes };
+        Ok(Desk { _permit: permit, job, installer: installer.clone() })
     }
 }
 
 /// A directory for one job.
 struct Desk<'a> {
     _permit: tokio::sync::SemaphorePermit<'a>,
-    isolation: Isolation,
-    directory: PathBuf,
+    job: Job,
     installer: PathBuf,
-    reserve: u64,
-    most_bytes: u64,
 }
 
 impl Desk<'_> {
@@ -285,7 +276,7 @@ impl Desk<'_> {
     }
 
     async fn write<const N: usize>(&self, files: [(&'static str, String); N]) -> Result<(), PrepareError> {
-        let (directory, isolation) = (self.directory.clone(), self.isolation.clone());
+        let (directory, isolation) = (self.job.directory.clone(), self.job.isolation.clone());
         let written = blocking(move || {
             files.into_iter().try_for_each(|(name, text)| {
                 let path = directory.join(name);
@@ -295,19 +286,12 @@ impl Desk<'_> {
         });
         written.await.map_err(broken)
     }
-
-    async fn run(&self, arguments: &[OsString]) -> Result<(), JobError> {
-        let (reserve, most_bytes) = (self.reserve, self.most_bytes);
-        Job { isolation: &self.isolation, directory: &self.directory, reserve, most_bytes }
-            .run(arguments)
-            .await
-    }
 }
 
 impl Drop for Desk<'_> {
     /// Removes the directory, also if the job was abandoned.
     fn drop(&mut self) {
-        let directory = std::mem::take(&mut self.directory);
+        let directory = std::mem::take(&mut self.job.directory);
         tokio::spawn(async move {
             if let Err(error) = blocking(move || trees::remove(&directory)).await {
                 tracing::warn!(%error, "the directory of a package installation cannot be removed");

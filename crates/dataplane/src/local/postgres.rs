@@ -136,7 +136,7 @@ impl Cluster {
             return;
         }
         self.stop_supervising();
-        if let Some(process) = self.find_running().await {
+        if let Some(process) = self.blocking(Self::running).await {
             process.stop(self.timing.grace).await;
         }
     }
@@ -208,17 +208,19 @@ impl Cluster {
         Ok(Secret::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
     }
 
-    /// The directory of its socket, created if it is missing.
-    async fn find_socket(self: &Arc<Self>) -> Result<PathBuf, Reason> {
+    /// Runs work on this cluster that blocks.
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> T {
         let cluster = Arc::clone(self);
-        let found = blocking(move || cluster.socket_directory()).await;
-        found.map_err(|error| Reason::of_io("there is no directory for the database server's socket", &error))
+        blocking(move || work(&cluster)).await
     }
 
-    /// The server that runs on the cluster, whoever started it.
-    async fn find_running(self: &Arc<Self>) -> Option<Process> {
-        let cluster = Arc::clone(self);
-        blocking(move || cluster.running()).await
+    /// The directory of its socket, created if it is missing.
+    async fn find_socket(self: &Arc<Self>) -> Result<PathBuf, Reason> {
+        let found = self.blocking(Self::socket_directory).await;
+        found.map_err(|error| Reason::of_io("there is no directory for the database server's socket", &error))
     }
 
     /// The server that runs on the cluster, whoever started it.
@@ -248,18 +250,17 @@ impl Cluster {
         self.make(&programs).await?;
         let socket = self.find_socket().await?;
         let look = || {
-            let (cluster, socket) = (Arc::clone(self), socket.clone());
-            blocking(move || (cluster.is_ready(), has_socket(&socket)))
+            let socket = socket.clone();
+            self.blocking(move |cluster| (cluster.is_ready(), has_socket(&socket)))
         };
-        let process = match (self.find_running().await, look().await) {
+        let process = match (self.blocking(Self::running).await, look().await) {
             (Some(process), (is_ready, has_socket)) if has_socket || !is_ready => process,
             (other, _) => {
                 if let Some(unreachable) = other {
                     unreachable.stop(self.timing.short_grace).await;
                 }
-                let (cluster, socket) = (Arc::clone(self), socket.clone());
-                let programs = programs.clone();
-                let started = blocking(move || cluster.start(&programs, &socket)).await;
+                let (socket, programs) = (socket.clone(), programs.clone());
+                let started = self.blocking(move |cluster| cluster.start(&programs, &socket)).await;
                 started.map_err(|error| Reason::of_io("the database server cannot be started", &error))?
             }
         };
@@ -399,10 +400,9 @@ async fn watch_process(cluster: &Arc<Cluster>, process: &Process) -> Reason {
             () = process.ended() => return cluster.last_error_line().await,
             () = tokio::time::sleep(cluster.timing.steady_poll) => {}
         }
-        let looked = Arc::clone(cluster);
-        let is_there = blocking(move || {
-            let _ = looked.bound_log();
-            looked.socket_directory().is_ok_and(|at| has_socket(&at))
+        let is_there = cluster.blocking(|cluster| {
+            let _ = cluster.bound_log();
+            cluster.socket_directory().is_ok_and(|at| has_socket(&at))
         });
         if !is_there.await {
             return "the database server's socket was removed".into();

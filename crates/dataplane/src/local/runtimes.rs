@@ -16,8 +16,7 @@ use super::command::run;
 use super::host::{Host, Python, installer, readable_by_all};
 use super::layout::{Layout, missing_is_none, write_whole};
 use super::packages::normalized;
-use super::trees::Walk;
-use super::unused_runtimes;
+use super::{trees, unused_runtimes};
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 
 macro_rules! locks {
@@ -217,9 +216,7 @@ impl Runtimes {
         });
         sealed.await.map_err(broken)
     }
-}
 
-impl Runtimes {
     /// Closes those that earlier versions have installed.
     pub(super) async fn close_installed(&self) {
         let runtimes = self.layout.runtimes();
@@ -246,16 +243,10 @@ impl Runtimes {
             let known = self.known(version);
             // It is being installed.
             let Ok(_turn) = known.turn.try_lock() else { continue };
-            let removed = blocking(move || {
-                let is_idle = unused_runtimes::unused_for(&directory).is_some_and(|idle| idle > kept_for);
-                is_idle.then(|| unused_runtimes::remove(&directory))
-            });
-            match removed.await {
-                None => {}
-                Some(Ok(())) => tracing::info!(%version, "removed an unused runtime"),
-                Some(Err(error)) => {
-                    tracing::warn!(%version, %error, "an unused runtime cannot be removed");
-                }
+            match blocking(move || unused_runtimes::remove_if_idle(&directory, kept_for)).await {
+                Ok(false) => {}
+                Ok(true) => tracing::info!(%version, "removed an unused runtime"),
+                Err(error) => tracing::warn!(%version, %error, "an unused runtime cannot be removed"),
             }
         }
     }
@@ -272,15 +263,14 @@ impl Runtimes {
 fn close(directory: &Path) -> io::Result<()> {
     assert_may_block();
     missing_is_none(fs::remove_file(directory.join(LOCK)))?;
-    let closed = Walk::new(directory)?.advance(usize::MAX, |seen| {
+    trees::each(directory, |seen| {
         let mode = seen.stat.st_mode;
         if FileType::from_raw_mode(mode) == FileType::Symlink || mode & WRITTEN_BY_OTHERS == 0 {
             return Ok(());
         }
         let mode = Mode::from_raw_mode(mode & 0o7777 & !WRITTEN_BY_OTHERS);
         chmodat(seen.above, seen.name, mode, AtFlags::empty())
-    });
-    Ok(closed.map(drop)?)
+    })
 }
 
 /// Migrates an empty database once; environments start with a copy.

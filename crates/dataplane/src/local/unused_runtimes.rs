@@ -47,7 +47,7 @@ pub(super) fn note_use(directory: &Path) {
 }
 
 /// How long ago a complete runtime was last used.
-pub(super) fn unused_for(directory: &Path) -> Option<Duration> {
+fn unused_for(directory: &Path) -> Option<Duration> {
     let changed = |name: &str| fs::metadata(directory.join(name)).and_then(|file| file.modified()).ok();
     let installed = changed(READY)?;
     let used = changed(USED).map_or(installed, |used| used.max(installed));
@@ -55,10 +55,18 @@ pub(super) fn unused_for(directory: &Path) -> Option<Duration> {
 }
 
 /// Removes a runtime, starting with its completion marker.
-pub(super) fn remove(directory: &Path) -> io::Result<()> {
+fn remove(directory: &Path) -> io::Result<()> {
     assert_may_block();
     fs::remove_file(directory.join(READY))?;
     fs::remove_dir_all(directory)
+}
+
+/// Removes what has been unused for longer than this; returns whether it did.
+pub(super) fn remove_if_idle(directory: &Path, kept_for: Duration) -> io::Result<bool> {
+    if unused_for(directory).is_none_or(|idle| idle <= kept_for) {
+        return Ok(false);
+    }
+    remove(directory).map(|()| true)
 }
 
 /// The versions that are installed.

@@ -8,7 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -44,28 +44,9 @@ const MOST_MEMORY: u64 = 4 << 20;
 const KEPT_OUTPUT: usize = 16 * 1024;
 
 /// Variables of the control plane that the installer gets: the operator's indexes, proxies and certificates.
-const PASSED_ON: &[&str] = &[
-    "ALL_PROXY",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NO_PROXY",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-    "UV_DEFAULT_INDEX",
-    "UV_EXTRA_INDEX_URL",
-    "UV_FIND_LINKS",
-    "UV_HTTP_TIMEOUT",
-    "UV_INDEX",
-    "UV_INDEX_STRATEGY",
-    "UV_INDEX_URL",
-    "UV_INSECURE_HOST",
-    "UV_NATIVE_TLS",
-    "UV_SYSTEM_CERTS",
-    "all_proxy",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-];
+const PASSED_ON: &str = "ALL_PROXY HTTPS_PROXY HTTP_PROXY NO_PROXY SSL_CERT_DIR SSL_CERT_FILE UV_DEFAULT_INDEX \
+                         UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_HTTP_TIMEOUT UV_INDEX UV_INDEX_STRATEGY UV_INDEX_URL \
+                         UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS all_proxy http_proxy https_proxy no_proxy";
 /// Credentials of named indexes.
 const CREDENTIALS: &str = "UV_INDEX_";
 
@@ -88,20 +69,20 @@ pub(super) enum JobError {
 }
 
 /// The installer in a directory of its own.
-pub(super) struct Job<'a> {
-    pub(super) isolation: &'a Isolation,
-    pub(super) directory: &'a Path,
+pub(super) struct Job {
+    pub(super) isolation: Isolation,
+    pub(super) directory: PathBuf,
     /// How many bytes to keep free on the disk.
     pub(super) reserve: u64,
     /// How many bytes it may use.
     pub(super) most_bytes: u64,
 }
 
-impl Job<'_> {
+impl Job {
     /// Runs a command to completion. Dropping the future ends it.
     pub(super) async fn run(&self, arguments: &[OsString]) -> Result<(), JobError> {
-        let mut command = self.isolation.command(&limited(arguments), &variables(self.directory));
-        command.current_dir(self.directory).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut command = self.isolation.command(&limited(arguments), &variables(&self.directory));
+        command.current_dir(&self.directory).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut tail = Tail::default();
         let add = |bytes: &[u8]| {
             tail.add(bytes);
@@ -126,7 +107,7 @@ impl Job<'_> {
     }
 
     async fn check_disk(&self) -> Result<(), JobError> {
-        let (directory, reserve, most) = (self.directory.to_owned(), self.reserve, self.most_bytes);
+        let (directory, reserve, most) = (self.directory.clone(), self.reserve, self.most_bytes);
         blocking(move || {
             let free = FreeSpace::of(&directory)?;
             let has_files = reserve == 0 || free.files.is_none_or(|files| files >= FEWEST_FILES);
@@ -174,7 +155,7 @@ pub(super) fn owner() -> DeploymentId {
 fn variables(directory: &Path) -> Variables {
     let text = |path: &Path| Secret::new(path.display().to_string());
     let passed = std::env::vars()
-        .filter(|(name, _)| PASSED_ON.contains(&name.as_str()) || name.starts_with(CREDENTIALS));
+        .filter(|(name, _)| PASSED_ON.split(' ').any(|known| known == name) || name.starts_with(CREDENTIALS));
     let mut all: Variables = passed.map(|(name, value)| (name, Secret::new(value))).collect();
     for (name, value) in [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -195,7 +176,7 @@ fn variables(directory: &Path) -> Variables {
 }
 
 /// The files that the operator's variables name, which the installer has to read.
-pub(super) fn certificates() -> Vec<std::path::PathBuf> {
+pub(super) fn certificates() -> Vec<PathBuf> {
     let named = ["SSL_CERT_DIR", "SSL_CERT_FILE"].iter().filter_map(std::env::var_os);
     let links = find_links(std::env::var_os("UV_FIND_LINKS").as_deref()).into_iter();
     let is_path = |link: &OsString| !link.to_string_lossy().contains("://");
@@ -339,8 +320,8 @@ mod tests {
 
     async fn run(script: &str) -> Result<(), JobError> {
         let directory = tempfile::tempdir().unwrap();
-        let (isolation, directory) = (&Isolation::NONE, directory.path());
-        let job = Job { isolation, directory, reserve: 0, most_bytes: 1 << 20 };
+        let path = directory.path().to_owned();
+        let job = Job { isolation: Isolation::NONE, directory: path, reserve: 0, most_bytes: 1 << 20 };
         job.run(&["/bin/sh".into(), "-c".into(), script.into()]).await
     }
 
@@ -388,7 +369,7 @@ mod tests {
             let is_known = ours.contains(&name)
                 || shell.contains(&name)
                 || name.starts_with("UV_")
-                || PASSED_ON.contains(&name);
+                || PASSED_ON.split(' ').any(|known| known == name);
             assert!(is_known, "{name}");
         }
     }

@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, RenameFlags, Uid, chmodat, chownat, renameat_with};
 use rustix::io::Errno;
@@ -14,7 +13,6 @@ use crate::blocking::assert_may_block;
 use crate::local::layout::{missing_is_none, rename, write_whole};
 use crate::local::runtimes::{READY, Runtime};
 use crate::local::trees::{self, Walk};
-use crate::local::unused_runtimes;
 
 /// The file with the disk usage of a layer.
 const SIZE: &str = "podium-size";
@@ -36,15 +34,6 @@ pub(super) fn installed(layers: &Path) -> Vec<String> {
     let entries = fs::read_dir(layers).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| !name.starts_with('.')).collect()
-}
-
-/// Removes a layer that has been unused for longer than this; returns whether it did.
-pub(super) fn remove_if_idle(layer: &Path, kept_for: Duration) -> io::Result<bool> {
-    assert_may_block();
-    if unused_runtimes::unused_for(layer).is_none_or(|idle| idle <= kept_for) {
-        return Ok(false);
-    }
-    unused_runtimes::remove(layer).map(|()| true)
 }
 
 /// Makes the packages in the directory of a job a layer of a runtime: read-only for everybody, without anything that the

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{Context, SHA256};
 
 use crate::blocking::{assert_may_block, blocking};
-use crate::local::layout::{missing_is_none, write_whole};
+use crate::local::layout::{missing_is_none, oldest_beyond, write_whole};
 use crate::local::runtimes::Runtime;
 
 /// The largest output of the resolver.
@@ -49,14 +49,7 @@ pub(super) fn recall(folder: &Path, runtime: &Runtime, requirements: &str) -> io
 pub(super) fn save(folder: &Path, runtime: &Runtime, requirements: &str, pins: &Pins) -> io::Result<()> {
     assert_may_block();
     fs::create_dir_all(folder)?;
-    let mut older = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        older.push((entry.metadata()?.modified()?, entry.path()));
-    }
-    older.sort();
-    let over = (older.len() + 1).saturating_sub(KEPT);
-    older.iter().take(over).try_for_each(|(_, path)| fs::remove_file(path))?;
+    oldest_beyond(folder, KEPT - 1, "")?.iter().try_for_each(fs::remove_file)?;
     write_whole(&file(folder, runtime, requirements)?, pins.0.as_bytes(), 0o600)
 }
 

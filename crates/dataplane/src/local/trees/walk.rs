@@ -125,6 +125,14 @@ impl Walk {
     }
 }
 
+/// Walks a directory to its end.
+pub(in super::super) fn each(
+    directory: &Path,
+    visit: impl FnMut(&Entry<'_>) -> Result<()>,
+) -> std::io::Result<()> {
+    Ok(Walk::new(directory)?.advance(usize::MAX, visit).map(drop)?)
+}
+
 impl Level {
     fn new(directory: OwnedFd) -> Result<Self> {
         let stat = fstat(&directory)?;
