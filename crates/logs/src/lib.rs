@@ -16,7 +16,6 @@ mod flusher;
 mod follow;
 mod hour;
 mod journal;
-mod merge;
 mod origins;
 mod parallel_scan;
 mod query;

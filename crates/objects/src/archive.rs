@@ -5,7 +5,6 @@
 
 mod header;
 mod listing;
-mod pax;
 mod tar;
 #[cfg(test)]
 mod tests;

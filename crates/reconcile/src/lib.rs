@@ -22,7 +22,6 @@ mod operations;
 mod placement;
 mod reconciler;
 mod removal;
-mod reports;
 #[cfg(target_os = "linux")]
 mod services;
 mod webhooks;

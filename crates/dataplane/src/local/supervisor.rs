@@ -9,10 +9,8 @@ mod prepare;
 mod processes;
 mod readiness;
 mod release;
-mod removal;
 mod replace;
 mod stopping;
-mod strict;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};

@@ -2,9 +2,8 @@
 
 use std::io;
 
-use super::header::{BLOCK, Header};
+use super::header::{BLOCK, Header, Pax, read_pax};
 use super::listing::Listing;
-use super::pax::{self, Pax};
 use super::tree::{Node, Tree, clean, stays_inside};
 use crate::archive::Limits;
 use crate::error::{Flaw, Refused, printable};
@@ -188,10 +187,10 @@ impl Tar {
         let is_second = match kind {
             b'L' => self.extended.long_name.replace(unterminated(content)).is_some(),
             b'K' => self.extended.long_link.replace(unterminated(content)).is_some(),
-            b'x' => self.extended.pax.replace(pax::read(&content)?).is_some(),
+            b'x' => self.extended.pax.replace(read_pax(&content)?).is_some(),
             // Applies to all following entries: comments are allowed, names and sizes are not.
             _ => {
-                let all = pax::read(&content)?;
+                let all = read_pax(&content)?;
                 if all != Pax::default() {
                     return Err(Flaw::Ambiguous("a global header sets names or sizes of entries"));
                 }
