@@ -334,10 +334,8 @@ impl Supervisor {
             if !self.finish_workers(self.drain_grace(environment)).await {
                 return;
             }
-            let mut orders = self.orders.clone();
-            tokio::select! {
-                () = self.stop_all(self.stop_grace()) => {}
-                _ = orders.changed() => return,
+            if !self.stop_all_unless_ordered().await {
+                return;
             }
             self.view.change(|status| status.note = None);
             return self.show_stopped(Rollout::Done, Vec::new()).await;

@@ -57,6 +57,15 @@ impl Supervisor {
         self.show_stopped(Rollout::Done, vec![disk]).await;
     }
 
+    /// Stops all processes; returns `false` if another order has arrived.
+    pub(super) async fn stop_all_unless_ordered(&mut self) -> bool {
+        let mut orders = self.orders.clone();
+        tokio::select! {
+            () = self.stop_all(self.stop_grace()) => true,
+            _ = orders.changed() => false,
+        }
+    }
+
     /// Stops the environment if its operator has ordered that, once its running tasks have finished; returns whether it
     /// must not run.
     pub(super) async fn stop_if_ordered(&mut self, environment: Option<&Environment>) -> bool {
@@ -72,10 +81,8 @@ impl Supervisor {
         if !self.drain_within("stopping", grace, None).await || !self.finish_workers(grace).await {
             return true;
         }
-        let mut orders = self.orders.clone();
-        tokio::select! {
-            () = self.stop_all(self.stop_grace()) => {}
-            _ = orders.changed() => return true,
+        if !self.stop_all_unless_ordered().await {
+            return true;
         }
         self.end_drain().await;
         self.show_stopped(self.state.rollout_of_stopped(), vec![by_operator()]).await;
