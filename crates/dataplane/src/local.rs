@@ -19,15 +19,11 @@ mod identity;
 mod isolation;
 mod layout;
 mod metadata;
-mod metrics;
 mod network;
-mod offsets;
-mod one_shot;
 mod options;
 mod orphans;
 mod packages;
 mod plane;
-mod ports;
 mod postgres;
 mod prepare_error;
 mod privileges;
@@ -36,7 +32,7 @@ mod program;
 mod project;
 mod quota;
 mod runtimes;
-mod socket;
+mod sockets;
 mod spool;
 mod state;
 mod stops;
@@ -158,7 +154,7 @@ impl Local {
         // It looks at all of the machine, so one at a time does.
         let _turn = self.plane.measuring.lock().await;
         let plane = Arc::clone(&self.plane);
-        blocking(move || metrics::of(&plane)).await
+        blocking(move || view::metrics_of(&plane)).await
     }
 
     async fn apply_environment(&self, environment: &Environment) -> Result<(), Fault> {

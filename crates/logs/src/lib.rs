@@ -26,7 +26,6 @@ mod snapshots;
 mod store;
 mod tails;
 mod tally;
-mod tokens;
 mod view;
 mod writer;
 

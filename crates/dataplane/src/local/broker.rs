@@ -12,7 +12,7 @@ use podium_api::DeploymentId;
 
 use super::layout::Place;
 use super::program::{Program, ReplaceStrategy};
-use super::socket;
+use super::sockets;
 use crate::Secret;
 
 /// The component.
@@ -50,7 +50,7 @@ impl OwnBroker {
 
     /// The directory outside the environment's own that its server must be able to write to.
     pub(super) fn directory(place: &Place, user: Option<u32>) -> io::Result<Option<PathBuf>> {
-        if is_short(place) { Ok(None) } else { socket::directory_of(&place.root, user).map(Some) }
+        if is_short(place) { Ok(None) } else { sockets::directory_of(&place.root, user).map(Some) }
     }
 
     /// The broker URL for Celery.

@@ -10,7 +10,6 @@ mod filter;
 mod holder;
 mod probe;
 mod relay;
-mod uplink;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,16 +25,15 @@ use podium_airflow::settings;
 use podium_api::DeploymentId;
 
 use self::filter::Filter;
-pub use self::holder::NetworkHolder;
+pub use self::holder::{NetworkHolder, Uplink};
 pub(super) use self::holder::{join, made};
 pub(super) use self::probe::find;
 pub use self::relay::DatabaseRelay;
-pub use self::uplink::Uplink;
 use super::command::searched;
 use super::layout::Place;
 use super::options::{AirflowDatabase, Broker, Options};
-use super::ports::loopback;
 use super::program::{Program, ReplaceStrategy};
+use super::sockets::loopback;
 use super::users::NETWORK_SLOT;
 use crate::Secret;
 

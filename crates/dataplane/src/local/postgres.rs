@@ -5,7 +5,6 @@
 //! control plane; the next start takes it over.
 
 mod create;
-mod programs;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -25,11 +24,11 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-pub(super) use self::programs::Programs;
+pub(super) use self::create::Programs;
 use super::identity::Identity;
 use super::layout::missing_is_none;
 use super::process::Process;
-use super::socket;
+use super::sockets;
 use super::timing::Timing;
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
@@ -189,8 +188,8 @@ impl Cluster {
     /// through relays.
     fn own_directory(&self) -> io::Result<PathBuf> {
         match self.user {
-            Some(user) => socket::closed_directory_of(&self.data(), user),
-            None => socket::directory_of(&self.directory, None),
+            Some(user) => sockets::closed_directory_of(&self.data(), user),
+            None => sockets::directory_of(&self.directory, None),
         }
     }
 
@@ -198,7 +197,7 @@ impl Cluster {
     /// `None` if there are none, because environments run as the same user.
     pub(super) fn behind_relays(&self) -> io::Result<Option<(u32, Vec<PathBuf>)>> {
         let Some(user) = self.user else { return Ok(None) };
-        let directories = [self.own_directory()?, socket::directory_of(&self.directory, self.user)?];
+        let directories = [self.own_directory()?, sockets::directory_of(&self.directory, self.user)?];
         Ok(Some((user, directories.map(|at| at.join(SOCKET)).into())))
     }
 

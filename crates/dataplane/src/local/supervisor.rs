@@ -38,7 +38,7 @@ use super::plane::Plane;
 use super::prepare_error::PrepareError;
 use super::process::Process;
 use super::program::{Program, ReplaceStrategy};
-use super::socket::Socket;
+use super::sockets::Socket;
 use super::spool;
 use super::state::{State, StateFile};
 use super::stops::Stop;

@@ -13,10 +13,9 @@ use podium_airflow::lines;
 use podium_api::DeploymentId;
 use tokio::task::{JoinError, JoinSet};
 
-use self::scan::{Chunk, Scanner, Writer};
+use self::scan::{Chunk, Offsets, Scanner, Writer};
 use super::components;
 use super::layout::Place;
-use super::offsets::Offsets;
 use crate::Clock;
 use crate::LogLine;
 use crate::Logs;
@@ -72,37 +71,32 @@ impl Tail {
     }
 
     /// Copies new lines; returns whether that was all.
-    async fn step(self) -> (Self, bool) {
-        let Self { id, logs, clock, mut scanner } = self;
-        let now = (clock)();
+    async fn step(mut self) -> (Self, bool) {
         let scanned = blocking(move || {
-            let found = scanner.scan();
-            (scanner, found)
+            let found = self.scanner.scan();
+            (self, found)
         });
-        let (mut scanner, (chunks, is_all)) = scanned.await;
-        let mut lines = Vec::new();
-        let mut steps = Vec::new();
-        for chunk in chunks {
-            steps.push((chunk.file, chunk.end));
-            lines.extend(self::lines(id, &chunk, now));
+        let (mut tail, (chunks, is_all)) = scanned.await;
+        let (id, now) = (tail.id, (tail.clock)());
+        let steps: Vec<(u64, u64)> = chunks.iter().map(|chunk| (chunk.file, chunk.end)).collect();
+        if steps.is_empty() {
+            return (tail, is_all);
         }
-        if !steps.is_empty() {
-            if let Err(fault) = logs.append(lines).await {
-                tracing::warn!(%id, %fault, "an environment's log lines could not be stored yet");
-                return (Self { id, logs, clock, scanner }, true);
-            }
-            let remembered = blocking(move || {
-                let remembered = scanner.remember(&steps);
-                (scanner, remembered)
-            });
-            let remembered = remembered.await;
-            scanner = remembered.0;
-            if let Err(error) = remembered.1 {
-                tracing::error!(%id, %error, "log offsets cannot be saved yet");
-                return (Self { id, logs, clock, scanner }, true);
-            }
+        let lines = chunks.iter().flat_map(|chunk| lines(id, chunk, now)).collect();
+        if let Err(fault) = tail.logs.append(lines).await {
+            tracing::warn!(%id, %fault, "an environment's log lines could not be stored yet");
+            return (tail, true);
         }
-        (Self { id, logs, clock, scanner }, is_all)
+        let remembered = blocking(move || {
+            let remembered = tail.scanner.remember(&steps);
+            (tail, remembered)
+        });
+        let (tail, remembered) = remembered.await;
+        if let Err(error) = remembered {
+            tracing::error!(%id, %error, "log offsets cannot be saved yet");
+            return (tail, true);
+        }
+        (tail, is_all)
     }
 }
 

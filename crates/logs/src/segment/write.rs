@@ -13,8 +13,8 @@ use super::name::UNFINISHED;
 use super::{MAX_BLOCKS, Name, Segment};
 use crate::block::Block;
 use crate::hour::Hour;
+use crate::query::Collector;
 use crate::tally::Tally;
-use crate::tokens::Collector;
 
 const LEVEL: i32 = 3;
 /// How many bytes are buffered before they are written.

@@ -32,7 +32,7 @@ use seccompiler::{
 
 use super::{VARIABLE_PREFIX, grants};
 use crate::local::privileges::{become_user, drop_capabilities, unshare, unshare_as_user};
-use crate::local::{network, ports};
+use crate::local::{network, sockets};
 
 /// The newest Landlock ABI that this program uses; an older kernel enforces what it supports.
 const LANDLOCK_ABI: ABI = ABI::V6;
@@ -213,7 +213,7 @@ impl Confinement {
         }
         let mut rules = rules.create().map_err(io::Error::other)?;
         // Port 0 lets the kernel assign a port. Many programs get one that way, close it and then bind it by number.
-        let ephemeral = ports::ephemeral_range().into_iter().flatten();
+        let ephemeral = sockets::ephemeral_range().into_iter().flatten();
         for port in std::iter::once(0).chain(ephemeral).chain(self.ports.iter().cloned().flatten()) {
             rules = rules.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(io::Error::other)?;
         }
@@ -287,7 +287,7 @@ pub(super) fn confines_files() -> io::Result<bool> {
 pub(super) fn open_port(url: &str) -> Option<u16> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next()?;
     let port = authority.rsplit_once(':')?.1.parse().ok()?;
-    ports::ephemeral_range()?.contains(&port).then_some(port)
+    sockets::ephemeral_range()?.contains(&port).then_some(port)
 }
 
 /// Whether the kernel supports Landlock rules for ports.

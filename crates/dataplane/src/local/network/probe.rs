@@ -26,9 +26,9 @@ use crate::blocking::blocking;
 use crate::local::isolation::{FileAccess, HostIsolation, Isolation, Mode, is_transient};
 use crate::local::layout::{Layout, Place};
 use crate::local::options::{NetworkChoice, Options};
-use crate::local::ports;
 use crate::local::process::{Process, last_error_line};
 use crate::local::program::Program;
+use crate::local::sockets;
 use crate::local::state::State;
 use crate::local::users::{NETWORK_SLOT, has_slot};
 
@@ -167,7 +167,7 @@ fn filtered(options: &Options, layout: &Layout, isolation: &HostIsolation) -> Re
     let remembered = known.into_iter().filter_map(|id| State::read(&layout.environment(id).state()).ok()?);
     let has_port = remembered.filter(|state| state.web_port != 0);
     let ports = has_port.filter_map(|state| Some((isolation.user_of(state.slot)?, state.web_port))).collect();
-    let console = ports::loopback_port(&options.public_url, 80);
+    let console = sockets::loopback_port(&options.public_url, 80);
     let closed = console.filter(|port| !options.loopback_ports.contains(port)).into_iter().collect();
     Filter::new(program, layout.users.clone(), closed, ports)
 }
@@ -195,7 +195,7 @@ impl Probe<'_> {
         let place = self.place.clone();
         blocking(move || make(&place)).await?;
         let id = DeploymentId::from_raw(Id::from_parts(0, 0, 0));
-        let port = ports::candidates(0, 0, None).next().unwrap_or(1024);
+        let port = sockets::candidates(0, 0, None).next().unwrap_or(1024);
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let holder = self.own.holder(id, &self.place, port);
         let held = start(&holder).await?;

@@ -23,7 +23,7 @@ use crate::local::network::{
 use crate::local::postgres::{Cluster, SOCKET};
 use crate::local::process::{last_error_line, log_length};
 use crate::local::program::Program;
-use crate::local::socket;
+use crate::local::sockets;
 
 /// How long creating a network with its uplink may take: normally fractions of a second.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -199,7 +199,7 @@ impl Relay {
         let (Some((user, sockets)), Some(launcher)) = (cluster.behind_relays()?, launcher) else {
             return Ok(None);
         };
-        let directory = socket::directory_of(&place.database(), Some(user))?;
+        let directory = sockets::directory_of(&place.database(), Some(user))?;
         let mut arguments: Vec<OsString> = vec![launcher.into(), "network".into(), "database".into()];
         let mut tell = |flag: &str, value: OsString| arguments.extend([flag.into(), value]);
         tell("--user", user.to_string().into());

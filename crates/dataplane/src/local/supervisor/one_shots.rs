@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 use super::Supervisor;
 use super::prepare::Prepared;
 use crate::blocking::blocking;
+use crate::local::command::{OneShot, OneShotError};
 use crate::local::components;
-use crate::local::one_shot::{OneShot, OneShotError};
 use crate::local::orphans::COMPONENT;
 use crate::{Changed, CleanUpState, Secret};
 

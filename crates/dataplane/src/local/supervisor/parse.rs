@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::Supervisor;
 use crate::blocking::blocking;
-use crate::local::one_shot::OneShotError;
+use crate::local::command::OneShotError;
 use crate::local::prepare_error::PrepareError;
 use crate::local::project::{self, DAGS, dag_files, is_folder};
 use crate::local::{code, components};

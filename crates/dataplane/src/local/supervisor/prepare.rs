@@ -21,12 +21,12 @@ use crate::local::isolation::{FileAccess, Isolation};
 use crate::local::metadata::Metadata;
 use crate::local::network::is_network;
 use crate::local::options::Broker;
-use crate::local::ports;
 use crate::local::prepare_error::PrepareError;
 use crate::local::process::arguments;
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
-use crate::local::socket::Socket;
+use crate::local::sockets;
+use crate::local::sockets::Socket;
 use crate::local::state::State;
 use crate::local::tasks::choose;
 
@@ -277,10 +277,10 @@ impl Supervisor {
         }
         self.stop_web_servers().await;
         // Other processes may have been configured with the port.
-        let is_known = !self.processes.is_empty() || ports::is_in_our_range(self.state.web_port);
+        let is_known = !self.processes.is_empty() || sockets::is_in_our_range(self.state.web_port);
         let context = if is_known { self.state.web_port } else { 0 };
         let avoided = self.plane.options.task_ports.as_ref();
-        let socket = Socket::open(ports::candidates(context, self.state.slot, avoided))?;
+        let socket = Socket::open(sockets::candidates(context, self.state.slot, avoided))?;
         self.state.web_port = socket.port()?;
         self.socket = Some(socket);
         Ok(())

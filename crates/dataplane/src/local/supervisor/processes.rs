@@ -15,7 +15,7 @@ use crate::local::network::is_network;
 use crate::local::plane::Plane;
 use crate::local::process::{Process, log_length};
 use crate::local::program::{Program, ReplaceStrategy};
-use crate::local::socket::Socket;
+use crate::local::sockets::Socket;
 use crate::local::state::{Started, State, StateWriter};
 
 impl SupervisedProcess {

@@ -28,7 +28,8 @@ use crate::local::process::{group_of, pids};
 use crate::local::runtimes::{READY, TEMPLATE, lock_of, seal};
 use crate::local::state::State;
 use crate::local::timing::Timing;
-use crate::local::{Local, Options, metrics};
+use crate::local::view::metrics_of;
+use crate::local::{Local, Options};
 use crate::{DataPlane as _, Environment, EnvironmentMetrics, Location, Logs, Objects, Secret, Services};
 
 /// Long enough that only a hang exceeds it.
@@ -334,7 +335,7 @@ fn reason(seen: &Observed, component: &str) -> Option<Reason> {
 
 /// The metrics of a plane.
 pub(crate) fn metrics(plane: &Local) -> Vec<EnvironmentMetrics> {
-    allow_blocking(|| metrics::of(&plane.plane))
+    allow_blocking(|| metrics_of(&plane.plane))
 }
 
 /// Polls until a condition holds.

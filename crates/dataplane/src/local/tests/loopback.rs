@@ -13,8 +13,8 @@ use super::services::key;
 use crate::DataPlane as _;
 use crate::blocking::allow_blocking;
 use crate::local::options::Broker;
-use crate::local::ports;
 use crate::local::process::{group_of, pids};
+use crate::local::sockets;
 use crate::local::tasks::tests::queue;
 
 /// The sockets on which any process of a group listens, by inode number.
@@ -81,7 +81,7 @@ async fn a_web_servers_port_is_outside_the_ephemeral_range() {
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     let web_server = plane.web_server(&fixture.at()).await.unwrap().unwrap();
-    assert!(ports::is_in_our_range(web_server.upstream.port), "{}", web_server.upstream);
+    assert!(sockets::is_in_our_range(web_server.upstream.port), "{}", web_server.upstream);
 }
 
 #[tokio::test]
