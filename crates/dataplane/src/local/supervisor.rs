@@ -311,7 +311,7 @@ impl Supervisor {
     }
 
     /// Brings an environment to the desired state and keeps it there until another order arrives.
-    async fn run(&mut self, environment: &Environment) {
+    async fn run(&mut self, environment: &Arc<Environment>) {
         self.state.generation = environment.generation;
         self.state.is_hibernating = environment.is_hibernating;
         self.state.namespace.clone_from(&environment.namespace);
@@ -355,7 +355,7 @@ impl Supervisor {
                 _ = orders.changed() => return,
             };
             let prepared = match prepared {
-                Ok(prepared) => self.put_into_effect(environment, prepared).await,
+                Ok(prepared) => self.put_into_effect(prepared).await,
                 Err(error) => Some(Err(error)),
             };
             match prepared {
@@ -364,7 +364,7 @@ impl Supervisor {
                     failed_attempts = 0;
                     self.follow_logs().await;
                     self.last_programs.clone_from(&prepared.programs);
-                    self.watch(environment, &prepared).await;
+                    self.watch(&prepared).await;
                 }
                 Some(Err(error)) => {
                     self.report_unprepared(environment, error).await;
@@ -379,21 +379,16 @@ impl Supervisor {
 
     /// Migrates the database and makes the release live, each after running tasks have finished; `None` if another order
     /// has arrived. Neither is interrupted by new orders.
-    async fn put_into_effect(
-        &mut self,
-        environment: &Environment,
-        mut prepared: Prepared,
-    ) -> Option<Result<Prepared, PrepareError>> {
-        let may_go_on = self.drain_for_migration(environment, &prepared).await
-            && self.drain_for_packages(environment, &prepared).await;
+    async fn put_into_effect(&mut self, mut prepared: Prepared) -> Option<Result<Prepared, PrepareError>> {
+        let may_go_on = self.drain_for_migration(&prepared).await && self.drain_for_packages(&prepared).await;
         if !may_go_on {
             return None;
         }
-        if let Err(error) = self.migrate(environment, &mut prepared).await {
+        if let Err(error) = self.migrate(&mut prepared).await {
             return Some(Err(error));
         }
-        self.note_changes(environment, prepared.major).await;
-        Some(self.go_live(environment, &prepared).await.map(|()| prepared))
+        self.note_changes(&prepared).await;
+        Some(self.go_live(&prepared).await.map(|()| prepared))
     }
 
     /// Reports why an environment cannot be prepared.

@@ -72,12 +72,12 @@ impl Tail {
 
     /// Copies new lines; returns whether that was all.
     async fn step(mut self) -> (Self, bool) {
+        let (id, now) = (self.id, (self.clock)());
         let scanned = blocking(move || {
             let found = self.scanner.scan();
             (self, found)
         });
         let (mut tail, (chunks, is_all)) = scanned.await;
-        let (id, now) = (tail.id, (tail.clock)());
         let steps: Vec<(u64, u64)> = chunks.iter().map(|chunk| (chunk.file, chunk.end)).collect();
         if steps.is_empty() {
             return (tail, is_all);

@@ -18,6 +18,7 @@ use podium_domain::deployments::rollout::RolloutStep;
 use tokio::time::Instant;
 
 use super::Supervisor;
+use super::prepare::Prepared;
 use crate::blocking::blocking;
 use crate::local::command::OneShotError;
 use crate::local::prepare_error::PrepareError;
@@ -47,8 +48,8 @@ pub(super) struct NewVersion {
 
 impl Supervisor {
     /// Takes note of what a release changes, while what ran before still serves.
-    pub(super) async fn note_changes(&mut self, environment: &Environment, major: u32) {
-        let after = environment.spec.release.dag_version.clone();
+    pub(super) async fn note_changes(&mut self, prepared: &Prepared) {
+        let after = prepared.environment.spec.release.dag_version.clone();
         let live = &self.state.live().dag_version;
         let before = match *live == after {
             false => live.clone(),
@@ -70,7 +71,7 @@ impl Supervisor {
             None
         });
         let dags_before = match self.has_answered && known.is_none() {
-            true => self.airflow(environment, major).await.ok().map(|(dags, _)| dags),
+            true => self.airflow(prepared).await.ok().map(|(dags, _)| dags),
             // Before the first version there were no DAGs.
             false => is_first.then(Vec::new),
         };
@@ -87,7 +88,7 @@ impl Supervisor {
     }
 
     /// Whether Airflow has read the version that went live; asks it, from time to time.
-    pub(super) async fn is_parsed(&mut self, environment: &Environment, major: u32) -> bool {
+    pub(super) async fn is_parsed(&mut self, prepared: &Prepared) -> bool {
         let Some(version) = self.new_version.as_ref() else { return true };
         if version.last.is_complete {
             return true;
@@ -95,7 +96,7 @@ impl Supervisor {
         if version.next_look > Instant::now() {
             return false;
         }
-        let looked = self.look_at_dags(environment, major).await;
+        let looked = self.look_at_dags(prepared).await;
         let pause = self.timing().startup_poll;
         let Some(version) = self.new_version.as_mut() else { return true };
         match looked {
@@ -115,37 +116,33 @@ impl Supervisor {
         version.last.is_complete
     }
 
-    async fn look_at_dags(&mut self, environment: &Environment, major: u32) -> Result<Parsed, Reason> {
+    async fn look_at_dags(&mut self, prepared: &Prepared) -> Result<Parsed, Reason> {
         let unreadable = |error: std::io::Error| Reason::of_io("the DAGs cannot be read", &error);
         let place = self.place.clone();
         let live_at = blocking(move || code::live_since(&place)).await.map_err(unreadable)?;
-        let parser = self.processes.get(parser(major));
+        let parser = self.processes.get(parser(prepared.major));
         let live_at = parser.map_or(live_at, |kept| kept.started_at.max(live_at));
-        let (dags, errors) = self.airflow(environment, major).await?;
+        let (dags, errors) = self.airflow(prepared).await?;
         let now = (self.plane.services.clock)();
         let (place, settles_after) = (self.place.clone(), self.timing().parse_settles);
         let Some(version) = self.new_version.as_mut() else { return Ok(Parsed::default()) };
         if version.parsing.is_none() {
             let folder = code::dags(&place).join("current");
             let files = blocking(move || project::dag_files(&folder)).await.map_err(unreadable)?;
-            let name = environment.spec.release.dag_version.as_deref().unwrap_or_default();
+            let name = prepared.environment.spec.release.dag_version.as_deref().unwrap_or_default();
             version.parsing = Some(Parsing::new(code::DAG_FOLDER, name, files, settles_after));
         }
         let parsing = version.parsing.as_mut();
         Ok(parsing.map(|parsing| parsing.look(&dags, &errors, live_at, now)).unwrap_or_default())
     }
 
-    async fn airflow(
-        &self,
-        environment: &Environment,
-        major: u32,
-    ) -> Result<(Vec<KnownDag>, Vec<KnownError>), Reason> {
-        let base = self.base_url(&environment.namespace);
+    async fn airflow(&self, prepared: &Prepared) -> Result<(Vec<KnownDag>, Vec<KnownError>), Reason> {
+        let base = self.base_url(&prepared.environment.namespace);
         let key = self.keys().token_signing;
         let api = AirflowApi {
             client: &self.plane.web_client,
             base: &base,
-            line: if major < 3 { Line::Two } else { Line::Three },
+            line: if prepared.major < 3 { Line::Two } else { Line::Three },
             key: &key,
             now: (self.plane.services.clock)(),
         };

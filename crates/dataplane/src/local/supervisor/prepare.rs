@@ -35,6 +35,8 @@ const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30, processes
 
 /// What is to run.
 pub(super) struct Prepared {
+    /// What is wanted.
+    pub(super) environment: Arc<Environment>,
     pub(super) programs: Vec<Program>,
     pub(super) major: u32,
     pub(super) note: Option<UserText>,
@@ -49,7 +51,7 @@ pub(super) struct Prepared {
 
 impl Supervisor {
     /// Creates everything that is missing. It can be cancelled at any point and started again.
-    pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, PrepareError> {
+    pub(super) async fn prepare(&mut self, environment: &Arc<Environment>) -> Result<Prepared, PrepareError> {
         self.refresh_isolation().await.map_err(|why| ("runtime", why))?;
         let runtime = self.runtime(&environment.spec.runtime_version).await?;
         let (place, isolation) = (self.place.clone(), self.isolation.clone());
@@ -107,6 +109,7 @@ impl Supervisor {
         }
         let variables = settings::platform(&context);
         Ok(Prepared {
+            environment: Arc::clone(environment),
             programs: all,
             major: runtime.version.major(),
             is_sequential: chosen.tasks.is_sequential,
@@ -226,21 +229,13 @@ impl Supervisor {
     }
 
     /// Drains running tasks if a migration is needed; returns whether to continue.
-    pub(super) async fn drain_for_migration(
-        &mut self,
-        environment: &Environment,
-        prepared: &Prepared,
-    ) -> bool {
-        !self.must_migrate(prepared) || self.drain_before("changing the runtime", environment).await
+    pub(super) async fn drain_for_migration(&mut self, prepared: &Prepared) -> bool {
+        !self.must_migrate(prepared) || self.drain_before("changing the runtime", &prepared.environment).await
     }
 
     /// Migrates the database to the runtime while nothing uses it.
-    pub(super) async fn migrate(
-        &mut self,
-        environment: &Environment,
-        prepared: &mut Prepared,
-    ) -> Result<(), PrepareError> {
-        let Prepared { runtime, variables, programs, .. } = prepared;
+    pub(super) async fn migrate(&mut self, prepared: &mut Prepared) -> Result<(), PrepareError> {
+        let Prepared { environment, runtime, variables, programs, .. } = prepared;
         let version = runtime.version.to_string();
         let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
             self.state.migrated_for = Some(version);

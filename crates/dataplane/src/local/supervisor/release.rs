@@ -86,29 +86,18 @@ impl Supervisor {
         self.view.step(RolloutStep::Packages, None, Some(message));
     }
 
-    /// Whether running tasks have to finish before the release goes live: code and packages change together.
-    fn changes_packages(&self, environment: &Environment, prepared: &Prepared) -> bool {
-        self.state.live().dag_version != environment.spec.release.dag_version
-            && self.state.project != prepared.project
-    }
-
-    /// Drains running tasks if the release brings other packages or plugins; returns whether to continue.
-    pub(super) async fn drain_for_packages(
-        &mut self,
-        environment: &Environment,
-        prepared: &Prepared,
-    ) -> bool {
-        !self.changes_packages(environment, prepared)
+    /// Drains running tasks if the release brings other packages or plugins, because code and packages change together; returns
+    /// whether to continue.
+    pub(super) async fn drain_for_packages(&mut self, prepared: &Prepared) -> bool {
+        let Prepared { environment, project, .. } = prepared;
+        self.state.live().dag_version == environment.spec.release.dag_version
+            || self.state.project == *project
             || self.drain_before("changing the project's packages", environment).await
     }
 
     /// Makes a prepared release the current one.
-    pub(super) async fn go_live(
-        &mut self,
-        environment: &Environment,
-        prepared: &Prepared,
-    ) -> Result<(), PrepareError> {
-        let before = self.state.clone();
+    pub(super) async fn go_live(&mut self, prepared: &Prepared) -> Result<(), PrepareError> {
+        let (before, environment) = (self.state.clone(), &prepared.environment);
         self.state.project.clone_from(&prepared.project);
         self.state.go_live(environment.running());
         // First of all: what may be live must be known after a crash.
