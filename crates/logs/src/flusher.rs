@@ -100,9 +100,7 @@ impl Flusher {
                 Err(TryRecvError::Empty) => {}
             }
             let Some(id) = self.to_merge.pop_front() else { return tasks.recv().ok() };
-            let now = self.hour;
-            let over = |name: &Name| now.is_some_and(|now| name.hour < now);
-            if let Err(error) = merge_finished_hours(&self.shared, &mut self.encoder, id, over) {
+            if let Err(error) = self.merge_finished_hours(id) {
                 tracing::warn!(%error, deployment = %id, "log segments cannot be merged yet");
             }
         }
@@ -122,7 +120,7 @@ impl Flusher {
         }
         self.shared.tails.remove_flushed(cut);
         self.shared.flushed(cut.weight);
-        if let Err(error) = merge_small(&self.shared, &mut self.encoder, cut.key) {
+        if let Err(error) = self.merge_small(cut.key) {
             tracing::warn!(%error, deployment = %cut.key.0, "log segments cannot be merged yet");
         }
     }
@@ -172,50 +170,103 @@ impl Flusher {
         self.to_merge = deployments.into();
         Ok(())
     }
+    /// Merges the newest segments of an hour if there are several of similar size.
+    fn merge_small(&mut self, key: Key) -> io::Result<()> {
+        let directory = self.shared.directory(key.0);
+        let mut names = Name::list(&directory)?;
+        names.retain(|name| name.hour == key.1);
+        if names.len() < SEVERAL {
+            return Ok(());
+        }
+        let found = candidates(&directory, &names)?;
+        let mut size = SMALLEST;
+        while size <= LARGEST {
+            let small = found.iter().rev().take_while(|one| one.length <= size).count();
+            let run = &found[found.len() - small..];
+            if small >= SEVERAL {
+                return self.merge_runs(key.0, run);
+            }
+            size *= SEVERAL as u64;
+        }
+        Ok(())
+    }
+
+    /// Merges the segments of past hours as far as they fit together.
+    fn merge_finished_hours(&mut self, id: DeploymentId) -> io::Result<()> {
+        let (directory, now) = (self.shared.directory(id), self.hour);
+        drop_covered(&directory)?;
+        let mut names = Name::list(&directory)?;
+        names.retain(|name| now.is_some_and(|now| name.hour < now));
+        for hour in names.chunk_by(|left, right| left.hour == right.hour).filter(|hour| hour.len() > 1) {
+            self.merge_runs(id, &candidates(&directory, hour)?)?;
+        }
+        Ok(())
+    }
+
+    /// Merges adjacent segments as long as they fit into one.
+    fn merge_runs(&mut self, id: DeploymentId, found: &[Candidate]) -> io::Result<()> {
+        let mut run: Vec<Name> = Vec::new();
+        let (mut length, mut blocks) = (0, 0);
+        for one in found {
+            if length + one.length > LARGEST || blocks + one.blocks > MAX_BLOCKS {
+                self.merge(id, &run)?;
+                run.clear();
+                (length, blocks) = (0, 0);
+            }
+            run.push(one.name);
+            length += one.length;
+            blocks += one.blocks;
+        }
+        self.merge(id, &run)
+    }
+
+    /// Replaces adjacent segments by one.
+    fn merge(&mut self, id: DeploymentId, run: &[Name]) -> io::Result<()> {
+        let [first, .., last] = run else { return Ok(()) };
+        let directory = self.shared.directory(id);
+        let mut builder = Builder::new(&mut self.encoder, &directory, first.hour)?;
+        let mut unpacker = Unpacker::default();
+        let mut small = Block::default();
+        for name in run {
+            let segment = Segment::open(&directory.join(name.to_string()))?;
+            let mut filled = Blocks::NONE;
+            let is_sound = segment.is_sound()?;
+            for (number, header) in segment.headers().enumerate() {
+                if is_sound && header.packed as usize >= WELL_FILLED {
+                    filled.add(number);
+                    continue;
+                }
+                let Some(block) = segment.block(number, &mut unpacker)? else { continue };
+                for index in 0..block.len() {
+                    let text = block.text_of(index);
+                    if small.is_full_for(text.len()) {
+                        builder.add(&std::mem::take(&mut small))?;
+                    }
+                    small.push(block.millis[index], block.numbers[index], block.sources[index], text);
+                }
+            }
+            if !filled.is_empty() {
+                builder.copy(&segment, &filled)?;
+            }
+        }
+        if !small.is_empty() {
+            builder.add(&small)?;
+        }
+        // If everything is damaged, there is nothing to replace them with.
+        let Some(merged) = builder.finish(true)? else { return Ok(()) };
+        let _alone = self.shared.names.write().unwrap_or_else(PoisonError::into_inner);
+        merged.publish(Name { hour: first.hour, first: first.first, last: last.last })?;
+        for name in run {
+            missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
+        }
+        Ok(())
+    }
 }
 
 struct Candidate {
     name: Name,
     length: u64,
     blocks: usize,
-}
-
-/// Merges the newest segments of an hour if there are several of similar size.
-fn merge_small(shared: &Shared, encoder: &mut Encoder, key: Key) -> io::Result<()> {
-    let directory = shared.directory(key.0);
-    let mut names = Name::list(&directory)?;
-    names.retain(|name| name.hour == key.1);
-    if names.len() < SEVERAL {
-        return Ok(());
-    }
-    let found = candidates(&directory, &names)?;
-    let mut size = SMALLEST;
-    while size <= LARGEST {
-        let small = found.iter().rev().take_while(|one| one.length <= size).count();
-        let run = &found[found.len() - small..];
-        if small >= SEVERAL {
-            return runs(shared, encoder, key.0, run);
-        }
-        size *= SEVERAL as u64;
-    }
-    Ok(())
-}
-
-/// Merges the segments of past hours as far as they fit together.
-fn merge_finished_hours(
-    shared: &Shared,
-    encoder: &mut Encoder,
-    id: DeploymentId,
-    is_over: impl Fn(&Name) -> bool,
-) -> io::Result<()> {
-    let directory = shared.directory(id);
-    drop_covered(&directory)?;
-    let mut names = Name::list(&directory)?;
-    names.retain(is_over);
-    for hour in names.chunk_by(|left, right| left.hour == right.hour).filter(|hour| hour.len() > 1) {
-        runs(shared, encoder, id, &candidates(&directory, hour)?)?;
-    }
-    Ok(())
 }
 
 /// Deletes segments that were merged by a process that ended before it could delete them.
@@ -234,63 +285,4 @@ fn candidates(directory: &Path, names: &[Name]) -> io::Result<Vec<Candidate>> {
         Ok(Candidate { name: *name, length: fs::metadata(&path)?.len(), blocks })
     };
     names.iter().map(candidate).collect()
-}
-
-/// Merges adjacent segments as long as they fit into one.
-fn runs(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, found: &[Candidate]) -> io::Result<()> {
-    let mut run: Vec<Name> = Vec::new();
-    let (mut length, mut blocks) = (0, 0);
-    for one in found {
-        if length + one.length > LARGEST || blocks + one.blocks > MAX_BLOCKS {
-            merge(shared, encoder, id, &run)?;
-            run.clear();
-            (length, blocks) = (0, 0);
-        }
-        run.push(one.name);
-        length += one.length;
-        blocks += one.blocks;
-    }
-    merge(shared, encoder, id, &run)
-}
-
-/// Replaces adjacent segments by one.
-fn merge(shared: &Shared, encoder: &mut Encoder, id: DeploymentId, run: &[Name]) -> io::Result<()> {
-    let [first, .., last] = run else { return Ok(()) };
-    let directory = shared.directory(id);
-    let mut builder = Builder::new(encoder, &directory, first.hour)?;
-    let mut unpacker = Unpacker::default();
-    let mut small = Block::default();
-    for name in run {
-        let segment = Segment::open(&directory.join(name.to_string()))?;
-        let mut filled = Blocks::NONE;
-        let is_sound = segment.is_sound()?;
-        for (number, header) in segment.headers().enumerate() {
-            if is_sound && header.packed as usize >= WELL_FILLED {
-                filled.add(number);
-                continue;
-            }
-            let Some(block) = segment.block(number, &mut unpacker)? else { continue };
-            for index in 0..block.len() {
-                let text = block.text_of(index);
-                if small.is_full_for(text.len()) {
-                    builder.add(&std::mem::take(&mut small))?;
-                }
-                small.push(block.millis[index], block.numbers[index], block.sources[index], text);
-            }
-        }
-        if !filled.is_empty() {
-            builder.copy(&segment, &filled)?;
-        }
-    }
-    if !small.is_empty() {
-        builder.add(&small)?;
-    }
-    // If everything is damaged, there is nothing to replace them with.
-    let Some(merged) = builder.finish(true)? else { return Ok(()) };
-    let _alone = shared.names.write().unwrap_or_else(PoisonError::into_inner);
-    merged.publish(Name { hour: first.hour, first: first.first, last: last.last })?;
-    for name in run {
-        missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
-    }
-    Ok(())
 }
