@@ -170,6 +170,7 @@ impl Flusher {
         self.to_merge = deployments.into();
         Ok(())
     }
+
     /// Merges the newest segments of an hour if there are several of similar size.
     fn merge_small(&mut self, key: Key) -> io::Result<()> {
         let directory = self.shared.directory(key.0);
