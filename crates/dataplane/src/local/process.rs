@@ -238,6 +238,7 @@ mod tests {
 
     use super::*;
     use crate::blocking::allow_blocking;
+    use crate::local::tests::eventually;
 
     fn shell(directory: &Path, script: &str) -> Program {
         Program {
@@ -252,13 +253,6 @@ mod tests {
 
     fn start(program: &Program) -> io::Result<Process> {
         allow_blocking(|| Process::start(program, &Isolation::NONE, None))
-    }
-
-    async fn eventually(what: impl Fn() -> bool) {
-        while !what() {
-            tokio::task::yield_now().await;
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
     }
 
     #[tokio::test]
