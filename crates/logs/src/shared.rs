@@ -10,9 +10,8 @@ use podium_api::DeploymentId;
 use tokio::sync::Semaphore;
 
 use crate::follow::Notifier;
-use crate::missing_is_none;
-use crate::parallel_scan;
 use crate::tails::Tails;
+use crate::{missing_is_none, parallel_scan};
 
 /// How many bytes of lines may wait to be flushed before appends block.
 const MOST_WAITING: usize = 24 * 1024 * 1024;

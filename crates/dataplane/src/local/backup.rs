@@ -3,10 +3,9 @@
 //! Runtimes and tools are not backed up: they are installed again. Neither is anything that has a meaning only on the
 //! original machine: processes, ports, the users that environments run as, and which of them its operator has stopped.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use podium_api::DeploymentId;
 use rustix::fs::{AtFlags, Gid, Uid, chownat};
@@ -14,10 +13,9 @@ use rustix::fs::{AtFlags, Gid, Uid, chownat};
 use super::layout::{Layout, missing_is_none, write_whole};
 use super::options::OpenError;
 use super::orphans::has_marker;
-use super::pids;
 use super::state::State;
 use super::trees::{self, Entry, remove};
-use super::users;
+use super::{pids, users};
 use crate::blocking::allow_blocking;
 
 /// Marker file: this plane was restored from a backup and has not been started since.

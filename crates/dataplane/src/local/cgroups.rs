@@ -1,8 +1,7 @@
 //! Limits on CPU time, memory and processes, where this process may write to the kernel's control groups.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use podium_api::DeploymentId;
 

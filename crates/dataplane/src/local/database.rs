@@ -1,11 +1,10 @@
 //! Metadata databases of environments: a copy of a migrated template, in a file or on a PostgreSQL server.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::{fs, io};
 
 use podium_airflow::database_url;
 use podium_airflow::settings::Variables;

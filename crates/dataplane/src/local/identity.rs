@@ -1,8 +1,7 @@
 //! The identity of a process, so that another process with a reused pid is never mistaken for it.
 
-use std::fs;
-use std::io;
 use std::time::Duration;
+use std::{fs, io};
 
 use podium_api::Timestamp;
 use serde::{Deserialize, Serialize};

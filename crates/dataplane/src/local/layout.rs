@@ -1,10 +1,9 @@
 //! The directory layout of the local plane.
 
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use podium_api::DeploymentId;
 

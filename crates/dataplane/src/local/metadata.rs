@@ -6,11 +6,10 @@
 //! Both work whether or not the control plane is running: the plane's own database server is started if needed, and
 //! [`Metadata::close`] stops it again if it was not running before.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use podium_airflow::database_url;
 use podium_api::DeploymentId;

@@ -3,10 +3,9 @@
 //! A file in each says so: it is there over restarts and reboots, and can be written whether or not a server runs. A running
 //! plane looks for it, and carries it out; one that is opened finds it.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::Weak;
+use std::{fs, io};
 
 use podium_api::DeploymentId;
 

@@ -3,11 +3,10 @@
 //! An environment's user may have left anything anywhere on the machine: files, with or without set-user-id bits, or
 //! messages in queues. They cannot all be found, so the user of a removed environment is never used again.
 
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::{fs, io};
 
 use aws_lc_rs::digest::{SHA256, digest};
 

@@ -1,9 +1,7 @@
 //! Names of segments: the hour, and the numbers of the first line and the last.
 
-use std::fmt;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fmt, fs, io};
 
 use crate::hour::Hour;
 use crate::missing_is_none;

@@ -3,14 +3,13 @@
 //! A network is created as for an environment, and an isolated process in it has to reach this machine at a
 //! non-loopback address, and the internet if the machine itself reaches it.
 
-use std::fs;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use podium_airflow::settings::Variables;
 use podium_api::{DeploymentId, Id};

@@ -1,9 +1,8 @@
 //! Installed layers: directories that are complete from the moment they have their name, and never change.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, RenameFlags, Uid, chmodat, chownat, renameat_with};
 use rustix::io::Errno;

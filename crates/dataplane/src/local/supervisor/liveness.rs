@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use podium_airflow::health::HealthReport;
-use podium_airflow::health::{RunningComponent, progress_mark};
+use podium_airflow::health::{HealthReport, RunningComponent, progress_mark};
 use podium_api::Timestamp;
 use podium_domain::{Reason, UserText};
 use tokio::time::Instant;

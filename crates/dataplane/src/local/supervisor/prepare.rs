@@ -6,8 +6,7 @@ use podium_airflow::migration;
 use podium_airflow::settings::{self, EnvironmentKeys, ProjectSettings, SettingsContext, bundles_in};
 use podium_api::enums::SchedulerSize;
 use podium_domain::deployments::rollout::RolloutStep;
-use podium_domain::options;
-use podium_domain::{Given, Reason, UserText};
+use podium_domain::{Given, Reason, UserText, options};
 
 use super::Supervisor;
 use crate::Environment;
@@ -25,8 +24,7 @@ use crate::local::prepare_error::PrepareError;
 use crate::local::process::arguments;
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
-use crate::local::sockets;
-use crate::local::sockets::Socket;
+use crate::local::sockets::{self, Socket};
 use crate::local::state::State;
 use crate::local::tasks::choose;
 

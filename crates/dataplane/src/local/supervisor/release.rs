@@ -13,13 +13,12 @@ use super::Supervisor;
 use super::prepare::Prepared;
 use crate::Environment;
 use crate::blocking::blocking;
-use crate::local::code;
 use crate::local::disk_space::SpaceCheckedArchives;
 use crate::local::packages::InstallContext;
 use crate::local::prepare_error::PrepareError;
 use crate::local::project::{self, Project};
 use crate::local::runtimes::Runtime;
-use crate::local::unused_runtimes;
+use crate::local::{code, unused_runtimes};
 
 /// What is shown while other environments install packages.
 const WAITING: &str = "waiting for other environments that install packages";

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
-use podium_airflow::health::HealthReport;
-use podium_airflow::health::TaskNeeds;
+use podium_airflow::health::{HealthReport, TaskNeeds};
 use podium_airflow::settings::base_path;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 use podium_domain::deployments::rollout::RolloutStep;

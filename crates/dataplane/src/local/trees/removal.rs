@@ -2,10 +2,9 @@
 //! nothing is ever more than two levels down.
 
 use std::ffi::CStr;
-use std::fs;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, FileType, RawDir, SeekFrom, renameat, seek, unlinkat};
 use rustix::io::Errno;
