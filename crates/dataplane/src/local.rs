@@ -221,23 +221,6 @@ impl Local {
         }
         Ok(())
     }
-
-    fn force_drain(&self, id: DeploymentId, generation: i64) {
-        let supervisors = self.plane.supervisors();
-        if let Some(handle) = supervisors.get(&id) {
-            if handle.view.is_draining() && handle.view.observed().generation == generation {
-                handle.controls.force.send_replace(true);
-            }
-        }
-    }
-
-    fn ask_for_clean_up(&self, id: DeploymentId, clean_up: CleanUp) -> Result<CleanUpState, Fault> {
-        let supervisors = self.plane.supervisors();
-        let handle = supervisors.get(&id);
-        handle
-            .map(|handle| handle.controls.clean_ups.ask(clean_up))
-            .ok_or_else(|| Fault::Failed("it is not here".into()))
-    }
 }
 
 impl Drop for Local {
@@ -346,12 +329,21 @@ impl DataPlane for Local {
     }
 
     fn end_drain<'a>(&'a self, at: &'a Location, generation: i64) -> PlaneFuture<'a, ()> {
-        self.force_drain(at.id, generation);
+        if let Some(handle) = self.plane.supervisors().get(&at.id)
+            && handle.view.is_draining()
+            && handle.view.observed().generation == generation
+        {
+            handle.controls.force.send_replace(true);
+        }
         Box::pin(async { Ok(()) })
     }
 
     fn clean_up<'a>(&'a self, at: &'a Location, clean_up: CleanUp) -> PlaneFuture<'a, CleanUpState> {
-        Box::pin(async move { self.ask_for_clean_up(at.id, clean_up) })
+        Box::pin(async move {
+            let supervisors = self.plane.supervisors();
+            let handle = supervisors.get(&at.id).ok_or_else(|| Fault::Failed("it is not here".into()))?;
+            Ok(handle.controls.clean_ups.ask(clean_up))
+        })
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {
