@@ -98,7 +98,7 @@ pub(super) async fn run_group<O: AsyncRead + Unpin, E: From<io::Error>>(
                 count => said(&buffer[..count])?,
             }
         }
-        Ok(())
+        Ok::<(), E>(())
     };
     timeout(last_words, rest).await.unwrap_or(Ok(()))?;
     Ok(status)

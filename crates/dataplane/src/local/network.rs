@@ -14,7 +14,6 @@ mod relay;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

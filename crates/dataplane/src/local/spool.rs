@@ -158,8 +158,8 @@ fn segments(spool: &Path) -> io::Result<Option<Vec<u64>>> {
 /// Notes how many events were dropped since the last time.
 fn count_dropped(spool: &Path, found: &mut Found) -> io::Result<()> {
     let path = spool.join(DROPPED);
-    let found = missing_is_none(fs::symlink_metadata(&path))?.filter(Metadata::is_file);
-    let size = found.map_or(0, |metadata| metadata.len());
+    let file = missing_is_none(fs::symlink_metadata(&path))?.filter(Metadata::is_file);
+    let size = file.map_or(0, |metadata| metadata.len());
     if found.count_dropped(size) { trees::remove(&path) } else { Ok(()) }
 }
 

@@ -1,6 +1,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
+use super::job::JobError;
 use super::*;
 
 fn unresolved_after(said: &str) -> PrepareError {

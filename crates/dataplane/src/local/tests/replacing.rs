@@ -5,7 +5,6 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use podium_api::enums::Executor;
 use podium_domain::deployments::plan::{Observed, Rollout};
