@@ -4,7 +4,6 @@
 //! the control plane: the next start takes over what is running and is given the desired state again, because neither
 //! settings nor secrets are stored here. DAG code is trusted with nothing but its own environment.
 
-mod aside;
 mod backup;
 mod broker;
 mod cgroups;
@@ -31,11 +30,11 @@ mod process;
 mod program;
 mod project;
 mod quota;
+mod requests;
 mod runtimes;
 mod sockets;
 mod spool;
 mod state;
-mod stops;
 mod supervisor;
 mod tail;
 mod tasks;
@@ -46,7 +45,6 @@ mod trees;
 mod unused_runtimes;
 mod users;
 mod view;
-mod web_server;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -74,7 +72,7 @@ use self::plane::Plane;
 use self::process::pids;
 pub use self::quota::half_of_disk;
 use self::state::State;
-pub use self::stops::{Stop, StoppableEnvironment, stoppable_environments};
+pub use self::state::{Stop, StoppableEnvironment, stoppable_environments};
 use self::supervisor::{Order, Supervisor};
 use self::timing::Timing;
 use crate::blocking::{allow_blocking, blocking};
@@ -117,7 +115,7 @@ impl Local {
         local.take_over().map_err(OpenError::NotTakenOver)?;
         tokio::spawn(unused_runtimes::sweep(Arc::downgrade(&local.plane)));
         tokio::spawn(quota::watch(Arc::downgrade(&local.plane)));
-        tokio::spawn(stops::watch(Arc::downgrade(&local.plane)));
+        tokio::spawn(state::watch(Arc::downgrade(&local.plane)));
         let plane = Arc::clone(&local.plane);
         tokio::spawn(async move {
             if let Err(lacking) = plane.host().await {

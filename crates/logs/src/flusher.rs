@@ -18,8 +18,7 @@ use podium_api::{DeploymentId, Timestamp};
 use crate::block::{Block, FULL};
 use crate::hour::{Hour, Key};
 use crate::segment::{Blocks, Builder, Encoder, MAX_BLOCKS, Name, Segment, Unpacker};
-use crate::shared::Shared;
-use crate::tails::Cut;
+use crate::shared::{Cut, Shared};
 use crate::writer::Done;
 use crate::{journal, missing_is_none};
 

@@ -36,8 +36,8 @@ pub struct Follow {
 /// A follower of a deployment.
 #[derive(Debug)]
 pub struct Follower {
-    search: Follow,
-    after: u64,
+    pub(crate) search: Follow,
+    pub(crate) after: u64,
     wakeups: watch::Receiver<()>,
 }
 
@@ -64,10 +64,6 @@ pub struct NewLines {
 impl Follower {
     pub(crate) fn new(search: Follow, after: u64, wakeups: watch::Receiver<()>) -> Self {
         Self { search, after, wakeups }
-    }
-
-    pub(crate) fn position(&self) -> (Follow, u64) {
-        (self.search.clone(), self.after)
     }
 
     /// The number up to which everything has been seen.

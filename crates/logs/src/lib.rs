@@ -24,7 +24,6 @@ mod segment;
 mod shared;
 mod snapshots;
 mod store;
-mod tails;
 mod tally;
 mod view;
 mod writer;

@@ -145,7 +145,7 @@ impl LogStore {
 
     /// The lines that are new to a follower, in the order of writing.
     pub async fn new_lines(&self, follower: &Follower) -> io::Result<NewLines> {
-        let (search, after) = follower.position();
+        let (search, after) = (follower.search.clone(), follower.after);
         self.reading(move |shared| follow::new_lines(shared, &search, after)).await
     }
 

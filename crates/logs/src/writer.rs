@@ -23,8 +23,7 @@ use crate::hour::{Hour, Key};
 use crate::journal::{self, Frames, Journal, Record};
 use crate::origins::Origins;
 use crate::segment::Name;
-use crate::shared::Shared;
-use crate::tails::{Cut, TailsWriter};
+use crate::shared::{Cut, Shared, TailsWriter};
 use crate::{Line, Origin, missing_is_none, replace};
 
 /// How many batches can wait before appends block.

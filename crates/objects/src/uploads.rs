@@ -71,32 +71,24 @@ impl Uploads {
                 return Err(Refused::UnknownBlock(id.printable()).into());
             }
         }
-        let archive = self.assembled(staging, list, key, most).await;
+        let assembled = async {
+            let mut upload = self.receive(key, most);
+            for id in &list.0 {
+                let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.printable());
+                let copied = upload.step(move |work| {
+                    let block = store.open(&key)?.ok_or(Refused::UnknownBlock(id))?;
+                    in_batches(block, |bytes| work.write(bytes))
+                });
+                copied.await?;
+            }
+            upload.finish().await
+        };
+        let archive = assembled.await;
         // The blocks are discarded in any case: nothing of an invalid archive is kept.
         if !matches!(archive, Err(Error::Store(_))) {
             self.discard(staging).await?;
         }
         archive
-    }
-
-    async fn assembled(
-        &self,
-        staging: &Staging,
-        list: &BlockList,
-        key: Key,
-        most: u64,
-    ) -> Result<StoredObject> {
-        let mut upload = self.receive(key, most);
-        for id in &list.0 {
-            let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.printable());
-            upload
-                .step(move |work| {
-                    let block = store.open(&key)?.ok_or(Refused::UnknownBlock(id))?;
-                    in_batches(block, |bytes| work.write(bytes))
-                })
-                .await?;
-        }
-        upload.finish().await
     }
 
     /// Whether any block is staged for an archive.

@@ -57,22 +57,12 @@ fn not_placed(error: &io::Error, why: Reason) -> PrepareError {
 /// Why a bundle is refused whose mount path leaves the home.
 const OUTSIDE: &str = "the path is outside the environment's home directory";
 
-/// Why a bundle cannot be mounted.
-#[derive(Debug, thiserror::Error)]
-enum MountError {
-    #[error("{0}")]
-    Refused(&'static str),
-    #[error(transparent)]
-    Broken(#[from] io::Error),
-}
-
-impl MountError {
-    fn of_bundle(self, bundle: &Bundle) -> PrepareError {
-        let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given::mount_path(bundle)]);
-        match self {
-            Self::Refused(why) => PrepareError::Refused(Reason::from(why).within(what)),
-            Self::Broken(error) => not_placed(&error, Reason::of_io(what, &error)),
-        }
+/// Why a bundle cannot be mounted: its author has to change that, or otherwise it is an error of the file system.
+fn not_mounted(bundle: &Bundle, why: Result<&'static str, &io::Error>) -> PrepareError {
+    let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given::mount_path(bundle)]);
+    match why {
+        Ok(why) => PrepareError::Refused(Reason::from(why).within(what)),
+        Err(error) => not_placed(error, Reason::of_io(what, error)),
     }
 }
 
@@ -95,7 +85,7 @@ pub(super) async fn unpack_bundles(
 ) -> Result<(), PrepareError> {
     for bundle in bundles {
         if !is_inside(bundle.place()) {
-            return Err(MountError::Refused(OUTSIDE).of_bundle(bundle));
+            return Err(not_mounted(bundle, Ok(OUTSIDE)));
         }
         unpack_version(archives, id, &bundle_folder(place, bundle), Some(&bundle.version)).await?;
     }
@@ -118,10 +108,9 @@ pub(super) async fn switch_bundles(place: &Place, bundles: &[Bundle]) -> Result<
     for bundle in bundles {
         let folder = bundle_folder(place, bundle);
         switch_version(&folder, Some(&bundle.version), CurrentFolder::Whole).await?;
-        let (home, at) = (place.home(), bundle.place().to_owned());
-        let mounted =
-            blocking_exclusive(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
-        mounted.map_err(|error| error.of_bundle(bundle))?;
+        let (home, mounted) = (place.home(), bundle.clone());
+        let mounted = move || mount(&folder.join("current"), &home, &mounted);
+        blocking_exclusive(&place.code(), mounted).await?;
     }
     Ok(())
 }
@@ -304,17 +293,14 @@ fn point(link: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Links a bundle at its mount path below the home. Anything else there is left alone and reported.
-fn mount(current: &Path, home: &Path, place: &str) -> Result<(), MountError> {
-    let at = below(home, place)?;
-    if let Some(above) = at.parent() {
-        make_readable(above)?;
+fn mount(current: &Path, home: &Path, bundle: &Bundle) -> Result<(), PrepareError> {
+    let at = below(home, bundle.place()).map_err(|why| not_mounted(bundle, Ok(why)))?;
+    let broken = |error: io::Error| not_mounted(bundle, Err(&error));
+    at.parent().map_or(Ok(()), make_readable).map_err(broken)?;
+    if fs::symlink_metadata(&at).is_ok_and(|metadata| !metadata.is_symlink()) {
+        return Err(not_mounted(bundle, Ok("another file or directory is already there")));
     }
-    match fs::symlink_metadata(&at) {
-        Ok(metadata) if !metadata.is_symlink() => {
-            Err(MountError::Refused("another file or directory is already there"))
-        }
-        _ => Ok(point(&at, current)?),
-    }
+    point(&at, current).map_err(broken)
 }
 
 /// Removes the link of a bundle, and the empty folders above it.
@@ -336,16 +322,14 @@ fn unmount(home: &Path, place: &str) -> io::Result<()> {
 
 /// A path below the home without links on the way: such a link is another bundle, which is outside the home. Only the
 /// control plane writes there, so no link appears in the meantime.
-fn below(home: &Path, place: &str) -> Result<PathBuf, MountError> {
-    let wrong = |message| Err(MountError::Refused(message));
+fn below(home: &Path, place: &str) -> Result<PathBuf, &'static str> {
     if !is_inside(place) {
-        return wrong(OUTSIDE);
+        return Err(OUTSIDE);
     }
     let at = home.join(place);
-    for folder in at.ancestors().skip(1).take_while(|folder| *folder != home) {
-        if fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink()) {
-            return wrong("the path is inside another bundle");
-        }
+    let mut above = at.ancestors().skip(1).take_while(|folder| *folder != home);
+    if above.any(|folder| fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink())) {
+        return Err("the path is inside another bundle");
     }
     Ok(at)
 }

@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use podium_domain::{Reason, UserText};
-use tokio::process::Command;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -188,8 +187,8 @@ impl Cluster {
     /// through relays.
     fn own_directory(&self) -> io::Result<PathBuf> {
         match self.user {
-            Some(user) => sockets::closed_directory_of(&self.data(), user),
-            None => sockets::directory_of(&self.directory, None),
+            Some(_) => sockets::directory_of(&self.data(), self.user, sockets::ITS_OWNER),
+            None => sockets::directory_of(&self.directory, None, sockets::EVERYBODY),
         }
     }
 
@@ -197,7 +196,8 @@ impl Cluster {
     /// `None` if there are none, because environments run as the same user.
     pub(super) fn behind_relays(&self) -> io::Result<Option<(u32, Vec<PathBuf>)>> {
         let Some(user) = self.user else { return Ok(None) };
-        let directories = [self.own_directory()?, sockets::directory_of(&self.directory, self.user)?];
+        let directories =
+            [self.own_directory()?, sockets::directory_of(&self.directory, self.user, sockets::EVERYBODY)?];
         Ok(Some((user, directories.map(|at| at.join(SOCKET)).into())))
     }
 
@@ -290,12 +290,7 @@ impl Cluster {
             command.arg("-c").arg(setting);
         }
         command.stdout(log.try_clone()?).stderr(log).process_group(0);
-        let mut child = Command::from(command).spawn()?;
-        let pid = child.id().ok_or(io::ErrorKind::NotFound)?.cast_signed();
-        let held = Identity::of(pid).and_then(Process::adopt);
-        // The parent has to reap the process.
-        tokio::spawn(async move { child.wait().await });
-        held
+        Process::spawn(command)
     }
 
     /// A command that runs as a user, without this process's environment variables.

@@ -58,6 +58,11 @@ impl Process {
             .stdout(log.try_clone()?)
             .stderr(log)
             .process_group(0);
+        Self::spawn(command)
+    }
+
+    /// Starts a command, which leads a process group of its own.
+    pub(super) fn spawn(command: std::process::Command) -> io::Result<Self> {
         let mut child = Command::from(command).spawn()?;
         let pid = child.id().ok_or(ErrorKind::NotFound)?.cast_signed();
         let held = Identity::of(pid).and_then(Self::hold);

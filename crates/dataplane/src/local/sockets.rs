@@ -61,18 +61,13 @@ impl Socket {
 /// How many names are tried if others own the first ones.
 const NAMES: u8 = 16;
 
+/// Who may pass through a socket directory.
+pub(super) const EVERYBODY: u32 = 0o711;
+pub(super) const ITS_OWNER: u32 = 0o700;
+
 /// The socket directory that belongs to another directory. It is named after that one, so that later starts find it
 /// again, and created if it is missing: the machine may clean up such places.
-pub(super) fn directory_of(directory: &Path, user: Option<u32>) -> io::Result<PathBuf> {
-    find(directory, user, 0o711)
-}
-
-/// The same, passable for its owner only.
-pub(super) fn closed_directory_of(directory: &Path, user: u32) -> io::Result<PathBuf> {
-    find(directory, Some(user), 0o700)
-}
-
-fn find(directory: &Path, user: Option<u32>, mode: u32) -> io::Result<PathBuf> {
+pub(super) fn directory_of(directory: &Path, user: Option<u32>, mode: u32) -> io::Result<PathBuf> {
     let hash = digest(&SHA256, directory.as_os_str().as_encoded_bytes());
     let hash = podium_api::hex(&hash.as_ref()[..6]);
     let is_root = rustix::process::geteuid().is_root();
@@ -180,7 +175,7 @@ mod tests {
     fn the_directory_is_stable_and_short_and_is_recreated() {
         let me = rustix::process::geteuid().as_raw();
         let cluster = tempfile::tempdir().unwrap();
-        let first = directory_of(cluster.path(), None).unwrap();
+        let first = directory_of(cluster.path(), None, EVERYBODY).unwrap();
         assert!(
             first.as_os_str().len() < 40,
             "a path of a socket has at most 107 bytes: {}",
@@ -189,17 +184,17 @@ mod tests {
         assert_eq!(fs::metadata(&first).unwrap().permissions().mode() & 0o777, 0o711);
         assert_eq!(fs::metadata(&first).unwrap().uid(), me);
         fs::remove_dir(&first).unwrap();
-        assert_eq!(directory_of(cluster.path(), None).unwrap(), first);
+        assert_eq!(directory_of(cluster.path(), None, EVERYBODY).unwrap(), first);
         fs::remove_dir(&first).unwrap();
     }
 
     #[test]
     fn a_directory_of_another_owner_is_not_used() {
         let cluster = tempfile::tempdir().unwrap();
-        let first = directory_of(cluster.path(), None).unwrap();
+        let first = directory_of(cluster.path(), None, EVERYBODY).unwrap();
         fs::remove_dir(&first).unwrap();
         std::os::unix::fs::symlink("/etc", &first).unwrap();
-        let other = directory_of(cluster.path(), None).unwrap();
+        let other = directory_of(cluster.path(), None, EVERYBODY).unwrap();
         assert_ne!(other, first);
         fs::remove_file(&first).unwrap();
         fs::remove_dir(&other).unwrap();

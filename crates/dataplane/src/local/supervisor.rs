@@ -7,7 +7,6 @@ mod one_shots;
 mod parse;
 mod prepare;
 mod processes;
-mod readiness;
 mod release;
 mod replace;
 mod stopping;
@@ -40,8 +39,7 @@ use super::process::Process;
 use super::program::{Program, ReplaceStrategy};
 use super::sockets::Socket;
 use super::spool;
-use super::state::{State, StateFile};
-use super::stops::Stop;
+use super::state::{State, StateFile, Stop};
 use super::tail::Tail;
 use super::timing::Timing;
 use super::view::{StepTimes, View, not_applied};
@@ -394,7 +392,12 @@ impl Supervisor {
     /// Reports why an environment cannot be prepared.
     async fn report_unprepared(&mut self, environment: &Environment, error: PrepareError) {
         match error {
-            PrepareError::Wait(what, why) => self.report_startup_failure(what, why).await,
+            PrepareError::Wait(what, why) => {
+                tracing::warn!(id = %self.id, what, %why, "an environment cannot be started yet");
+                // The running processes accept tasks again until they can be replaced.
+                self.end_drain().await;
+                self.view.wait_for(what, why);
+            }
             PrepareError::Refused(why) => {
                 tracing::info!(id = %self.id, %why, "a release cannot go live");
                 self.end_drain().await;
@@ -404,13 +407,6 @@ impl Supervisor {
                 self.view.change(|status| (status.rollout, status.running) = (Rollout::Refused(why), live));
             }
         }
-    }
-
-    async fn report_startup_failure(&mut self, what: &str, why: Reason) {
-        tracing::warn!(id = %self.id, what, %why, "an environment cannot be started yet");
-        // The running processes accept tasks again until they can be replaced.
-        self.end_drain().await;
-        self.view.wait_for(what, why);
     }
 
     /// Saves and shows that everything has stopped. A release that has not gone live yet does so when it starts again.

@@ -8,8 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use zstd::bulk::Compressor;
 
 use super::index::{self, Blocks};
-use super::layout::{Footer, HEADER, Header, MAGIC};
-use super::name::UNFINISHED;
+use super::layout::{Footer, HEADER, Header, MAGIC, UNFINISHED};
 use super::{MAX_BLOCKS, Name, Segment};
 use crate::block::Block;
 use crate::hour::Hour;

@@ -199,7 +199,7 @@ impl Relay {
         let (Some((user, sockets)), Some(launcher)) = (cluster.behind_relays()?, launcher) else {
             return Ok(None);
         };
-        let directory = sockets::directory_of(&place.database(), Some(user))?;
+        let directory = sockets::directory_of(&place.database(), Some(user), sockets::EVERYBODY)?;
         let mut arguments: Vec<OsString> = vec![launcher.into(), "network".into(), "database".into()];
         let mut tell = |flag: &str, value: OsString| arguments.extend([flag.into(), value]);
         tell("--user", user.to_string().into());

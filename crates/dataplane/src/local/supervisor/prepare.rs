@@ -1,5 +1,6 @@
 //! Prepares everything that processes need before they start: the runtime, directories, code, the database, ports.
 
+use std::process::Stdio;
 use std::sync::Arc;
 
 use podium_airflow::migration;
@@ -7,14 +8,16 @@ use podium_airflow::settings::{self, EnvironmentKeys, ProjectSettings, SettingsC
 use podium_api::enums::SchedulerSize;
 use podium_domain::deployments::rollout::RolloutStep;
 use podium_domain::{Given, Reason, UserText, options};
+use tokio::process::Command;
 
 use super::Supervisor;
 use crate::Environment;
 use crate::blocking::{blocking, blocking_exclusive};
 use crate::local::broker::OwnBroker;
 use crate::local::cgroups::Bounds;
+use crate::local::command::run;
 use crate::local::components::{self, Whereabouts, programs};
-use crate::local::database::{Database, Kind, Location, run_within};
+use crate::local::database::{Database, Kind, Location};
 use crate::local::host::Host;
 use crate::local::isolation::{FileAccess, Isolation};
 use crate::local::metadata::Metadata;
@@ -254,8 +257,10 @@ impl Supervisor {
         programs.splice(..0, network);
         let arguments =
             arguments(newer.program("airflow"), migration::arguments(goes_down, &runtime.version));
-        let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
-        migrated
+        let mut command = Command::from(self.isolation.command(&arguments, variables));
+        command.current_dir(self.place.user_home()).stdin(Stdio::null()).kill_on_drop(true);
+        run(command, |_| {})
+            .await
             .map_err(|error| ("database", Reason::new("the metadata database cannot be migrated", error)))?;
         self.state.migrated_for = Some(version);
         self.save_state().await;

@@ -16,8 +16,7 @@ use crate::blocking::blocking;
 use crate::local::broker::OwnBroker;
 use crate::local::layout::Place;
 use crate::local::orphans::{LOOK_AGAIN, VANISHING};
-use crate::local::state::State;
-use crate::local::stops::Stop;
+use crate::local::state::{State, Stop};
 use crate::local::trees::{Remaining, clear, remove};
 
 /// Why an environment does not run that its operator has stopped.
