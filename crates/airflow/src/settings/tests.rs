@@ -71,7 +71,8 @@ fn told_of(
     project: Option<&ProjectSettings>,
 ) -> Vec<ComponentProgram> {
     let files = files();
-    let address = WebServerAddress { host: "127.0.0.1", port: 4001, url: "http://127.0.0.1:4001" };
+    let address =
+        WebServerAddress { host: "127.0.0.1".into(), port: 4001, url: "http://127.0.0.1:4001".into() };
     let url = secret("postgresql+psycopg2://x:pw@/x?host=/run/pg");
     let database = MetadataDatabase { url: &url, kept_connections: 3, more_connections: 97 };
     let tasks = Tasks { parallelism: 2, celery, is_sequential: false };

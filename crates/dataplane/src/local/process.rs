@@ -229,14 +229,6 @@ pub(super) fn log_length(log: &Path) -> u64 {
     fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
-/// A program and its arguments as a list.
-pub(super) fn arguments<T: Into<OsString>>(
-    program: PathBuf,
-    rest: impl IntoIterator<Item = T>,
-) -> Vec<OsString> {
-    std::iter::once(program.into_os_string()).chain(rest.into_iter().map(T::into)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

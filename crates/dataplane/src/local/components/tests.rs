@@ -115,16 +115,16 @@ fn told(case: &Case) -> (Vec<Program>, Variables) {
     // Not of this machine.
     let tasks = Tasks { parallelism: chosen.tasks.parallelism.min(2), ..chosen.tasks };
     let place = Place { root: "/plane/environments/e".into() };
-    let whereabouts = Whereabouts::new(files(&place, &runtime, Path::new("/plane/support")), 4001);
+    let files = files(&place, &runtime, Path::new("/plane/support"));
     let url = secret(case.database);
     let context = SettingsContext {
         environment: &case.environment,
         version,
-        files: &whereabouts.files,
-        web_server: whereabouts.web_server(),
+        files: &files,
+        web_server: web_server(4001),
         public_url: "https://podium.example",
         database: database(&url),
-        bundles: bundles_in(&whereabouts.files.dags),
+        bundles: bundles_in(&files.dags),
         tasks: &tasks,
         keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
         project: case.project.as_ref(),

@@ -1,5 +1,7 @@
 //! Prepares everything that processes need before they start: the runtime, directories, code, the database, ports.
 
+use std::ffi::OsString;
+use std::iter;
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ use crate::blocking::{blocking, blocking_exclusive};
 use crate::local::broker::OwnBroker;
 use crate::local::cgroups::Bounds;
 use crate::local::command::run;
-use crate::local::components::{self, Whereabouts, programs};
+use crate::local::components::{self, programs};
 use crate::local::database::{Database, Kind, Location};
 use crate::local::host::Host;
 use crate::local::isolation::{FileAccess, Isolation};
@@ -24,7 +26,6 @@ use crate::local::metadata::Metadata;
 use crate::local::network::is_network;
 use crate::local::options::Broker;
 use crate::local::prepare_error::PrepareError;
-use crate::local::process::arguments;
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
 use crate::local::sockets::{self, Socket};
@@ -89,15 +90,14 @@ impl Supervisor {
         );
         let (plane, place) = (Arc::clone(&self.plane), self.place.clone());
         let files = components::files(&place, &runtime, &plane.support);
-        let whereabouts = Whereabouts::new(files, self.state.web_port);
         let context = SettingsContext {
             environment,
             version: runtime.version,
-            files: &whereabouts.files,
-            web_server: whereabouts.web_server(),
+            files: &files,
+            web_server: components::web_server(self.state.web_port),
             public_url: &plane.options.public_url,
             database: components::database(&url),
-            bundles: bundles_in(&whereabouts.files.dags),
+            bundles: bundles_in(&files.dags),
             tasks: &chosen.tasks,
             keys: self.keys(),
             project: project.as_ref(),
@@ -255,8 +255,8 @@ impl Supervisor {
         let network = self.ensure_network().await.map_err(|why| ("network", why))?;
         programs.retain(|program| !is_network(&program.name));
         programs.splice(..0, network);
-        let arguments =
-            arguments(newer.program("airflow"), migration::arguments(goes_down, &runtime.version));
+        let told = migration::arguments(goes_down, &runtime.version).into_iter().map(OsString::from);
+        let arguments: Vec<OsString> = iter::once(newer.program("airflow").into()).chain(told).collect();
         let mut command = Command::from(self.isolation.command(&arguments, variables));
         command.current_dir(self.place.user_home()).stdin(Stdio::null()).kill_on_drop(true);
         run(command, |_| {})
