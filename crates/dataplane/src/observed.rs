@@ -1,5 +1,5 @@
-//! What planes report besides the state of environments: clusters, metrics for operators, log lines, and how a web server is
-//! reached; and the machine that a plane is bound to.
+//! What planes report besides the state of environments: clusters, metrics for operators, log lines, and how a web
+//! server is reached; and the machine that a plane is bound to.
 
 use std::fmt;
 use std::net::SocketAddr;

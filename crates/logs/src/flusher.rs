@@ -1,9 +1,9 @@
 //! The thread that flushes lines to segments, merges small segments, and deletes expired ones.
 //!
 //! It runs tasks in the order in which the writer sends them; so a journal file is deleted only after everything in it
-//! is in segments. While it is idle it merges segments of past hours, so that a search opens few files: well filled blocks are
-//! copied as they are stored; small ones are unpacked and combined. Merged segments are replaced under a lock, so that a list of
-//! segments is made before or after, never in between.
+//! is in segments. While it is idle it merges segments of past hours, so that a search opens few files: well filled
+//! blocks are copied as they are stored; small ones are unpacked and combined. Merged segments are replaced under a
+//! lock, so that a list of segments is made before or after, never in between.
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Search queries: words, prefixes of words, and phrases, all of which must match, ignoring case. And hashes of words, so that a
-//! search can rule out blocks.
+//! Search queries: words, prefixes of words, and phrases, all of which must match, ignoring case. And hashes of words,
+//! so that a search can rule out blocks.
 //!
 //! A word is a sequence of ASCII letters, digits and underscores, and matches whole words only. With a trailing `*` it
 //! matches words that begin with it. Text in double quotes matches anywhere; an unclosed quote extends to the end. An

@@ -1,5 +1,5 @@
-//! State shared by the threads and readers of the store, and tails: lines in memory that are in no segment yet, by deployment and
-//! hour.
+//! State shared by the threads and readers of the store, and tails: lines in memory that are in no segment yet, by
+//! deployment and hour.
 //!
 //! A tail grows while lines are appended. Once it or the journal is long enough, it is *cut*: the lines so far become
 //! an immutable piece that stays in memory until it has been flushed to a segment. The length of the journal files that

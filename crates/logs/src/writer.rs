@@ -3,9 +3,9 @@
 //! A batch is acknowledged once it is written, without fsync: it survives a crash of this process. A power failure
 //! loses what the operating system has not written to disk yet, a few seconds' worth.
 //!
-//! Lines have numbers, assigned in the order of writing and never reused. A file counts how often the store was opened; each
-//! opening starts a new range of numbers. So nothing has to be saved for each line, and a number that a reader has stored stays
-//! below everything that is written later.
+//! Lines have numbers, assigned in the order of writing and never reused. A file counts how often the store was opened;
+//! each opening starts a new range of numbers. So nothing has to be saved for each line, and a number that a reader has
+//! stored stays below everything that is written later.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

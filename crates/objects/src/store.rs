@@ -2,9 +2,9 @@
 //!
 //! The interface is blocking. An object appears atomically and never changes.
 //!
-//! On a disk a draft is written to a separate directory, locked by its writer, and renamed into place once it is on disk. So a
-//! file under a key is always complete. Drafts of dead processes are removed at start-up; the lock distinguishes them
-//! from those that another process is writing.
+//! On a disk a draft is written to a separate directory, locked by its writer, and renamed into place once it is on
+//! disk. So a file under a key is always complete. Drafts of dead processes are removed at start-up; the lock
+//! distinguishes them from those that another process is writing.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};

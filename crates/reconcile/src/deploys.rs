@@ -1,6 +1,6 @@
-//! How deploys end: their reports are written when their rollout ends, in the transaction that records the end. A release that
-//! cannot go live is reverted: its deploy fails, and the deployment wants again what serves. One that is never finalized fails
-//! after a day, and its uploads are deleted.
+//! How deploys end: their reports are written when their rollout ends, in the transaction that records the end. A
+//! release that cannot go live is reverted: its deploy fails, and the deployment wants again what serves. One that is
+//! never finalized fails after a day, and its uploads are deleted.
 
 use podium_api::deploy_reports::RolloutReport;
 use podium_api::{DeployId, Timestamp};

@@ -1,6 +1,6 @@
-//! Runs commands to completion, among them statements on a PostgreSQL server as its administrator, and programs of this data plane
-//! that run once in the isolation of an environment, where the author's code runs too: within limits, and what they say is the
-//! author's claim.
+//! Runs commands to completion, among them statements on a PostgreSQL server as its administrator, and programs of this
+//! data plane that run once in the isolation of an environment, where the author's code runs too: within limits, and
+//! what they say is the author's claim.
 //!
 //! Whoever owns a database decides what statements in it mean: with functions, triggers and settings. So these run only
 //! in databases that no environment can connect to, and find nothing but what the server itself defines.

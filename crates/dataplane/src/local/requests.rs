@@ -1,6 +1,7 @@
-//! What a plane does besides supervising: it finds where the web servers of environments on this machine listen and asks what
-//! they report, and it sets environments aside that another machine now runs. These are stopped here and moved to where no start
-//! finds them. Nothing is deleted, and a database on a server is left alone: the other machine may be using it.
+//! What a plane does besides supervising: it finds where the web servers of environments on this machine listen and
+//! asks what they report, and it sets environments aside that another machine now runs. These are stopped here and
+//! moved to where no start finds them. Nothing is deleted, and a database on a server is left alone: the other machine
+//! may be using it.
 
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -1,11 +1,11 @@
-//! Where servers listen: the ports of environments' web servers and their sockets, directories for sockets of other servers, and
-//! the loopback addresses of servers that URLs name.
+//! Where servers listen: the ports of environments' web servers and their sockets, directories for sockets of other
+//! servers, and the loopback addresses of servers that URLs name.
 //!
 //! Tasks may listen on ephemeral ports. A task could wait for any of those to become free, so ours are outside that
-//! range. The web server's socket is opened here and passed to the process that serves, so that its port is never free while
-//! that process restarts, and no other process can take it. After a restart of the control plane it is recovered from the
-//! process that has it. A path of a socket has at most 107 bytes, and a data directory may be anywhere: so the directories have
-//! short paths.
+//! range. The web server's socket is opened here and passed to the process that serves, so that its port is never free
+//! while that process restarts, and no other process can take it. After a restart of the control plane it is recovered
+//! from the process that has it. A path of a socket has at most 107 bytes, and a data directory may be anywhere: so the
+//! directories have short paths.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::ops::RangeInclusive;

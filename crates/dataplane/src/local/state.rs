@@ -1,8 +1,8 @@
-//! The saved state of an environment, which is needed to find it again: neither the desired state nor secrets. And whether the
-//! operator of this machine has stopped it.
+//! The saved state of an environment, which is needed to find it again: neither the desired state nor secrets. And
+//! whether the operator of this machine has stopped it.
 //!
-//! A file in each environment that is stopped says so: it is there over restarts and reboots, and can be written whether or not
-//! a server runs. A running plane looks for it, and carries it out; one that is opened finds it.
+//! A file in each environment that is stopped says so: it is there over restarts and reboots, and can be written
+//! whether or not a server runs. A running plane looks for it, and carries it out; one that is opened finds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

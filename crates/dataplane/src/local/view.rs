@@ -1,5 +1,5 @@
-//! What is known of an environment, updated by its supervisor, and the resource metrics of its components, from that and the
-//! kernel.
+//! What is known of an environment, updated by its supervisor, and the resource metrics of its components, from that
+//! and the kernel.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

@@ -1,5 +1,5 @@
-//! The fixed parts of a segment: its name, with the hour and the numbers of the first line and the last, the headers of blocks, and
-//! the footer.
+//! The fixed parts of a segment: its name, with the hour and the numbers of the first line and the last, the headers of
+//! blocks, and the footer.
 
 use std::path::Path;
 use std::{fmt, fs, io};

@@ -1,4 +1,5 @@
-//! One header of a tar archive: 512 bytes of fixed fields, and extended ones: records with further attributes of the next entry.
+//! One header of a tar archive: 512 bytes of fixed fields, and extended ones: records with further attributes of the
+//! next entry.
 
 use crate::error::Flaw;
 

@@ -1,5 +1,5 @@
-//! The tree that an archive would unpack to: nothing is below a file or a link, and no path has two types. Paths of entries and
-//! targets of links are relative, and inside the tree whatever else it contains.
+//! The tree that an archive would unpack to: nothing is below a file or a link, and no path has two types. Paths of
+//! entries and targets of links are relative, and inside the tree whatever else it contains.
 //!
 //! This makes it sufficient to check links one by one: every link is in a real directory, at the depth of its path.
 

@@ -3,8 +3,8 @@
 //! No program of an environment gains privileges through exec: set-user-id bits and file capabilities have no effect,
 //! and it cannot listen on ports that clients of other services use.
 //!
-//! The port rules cover TCP only: a Multipath TCP or SMC socket could bind any port, and operations queued through io_uring
-//! bypass seccomp filters. So the system calls that make these are filtered.
+//! The port rules cover TCP only: a Multipath TCP or SMC socket could bind any port, and operations queued through
+//! io_uring bypass seccomp filters. So the system calls that make these are filtered.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

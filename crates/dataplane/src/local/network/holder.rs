@@ -1,5 +1,6 @@
-//! The processes of a network. Its holder creates it, opens the sockets in it, and sleeps; others enter its network, and find the
-//! sockets that it holds. The uplink runs the network stack, and the relay to the machine's loopback interface.
+//! The processes of a network. Its holder creates it, opens the sockets in it, and sleeps; others enter its network,
+//! and find the sockets that it holds. The uplink runs the network stack, and the relay to the machine's loopback
+//! interface.
 
 use std::fs;
 use std::io::{self, ErrorKind};

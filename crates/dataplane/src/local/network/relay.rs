@@ -1,9 +1,10 @@
-//! The relays of an environment. One forwards from a socket inside its network to the same address on the machine's loopback
-//! interface. The other passes its connections on to the plane's own database server.
+//! The relays of an environment. One forwards from a socket inside its network to the same address on the machine's
+//! loopback interface. The other passes its connections on to the plane's own database server.
 //!
 //! A server has a place for every connection from the moment that it is opened, before it knows whose it is. Whoever
-//! could reach the database server's socket could take all of them. So each environment has a socket of its own, and a process
-//! that passes on a limited number of connections. It outlives the control plane, like the environment and the server.
+//! could reach the database server's socket could take all of them. So each environment has a socket of its own, and a
+//! process that passes on a limited number of connections. It outlives the control plane, like the environment and the
+//! server.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

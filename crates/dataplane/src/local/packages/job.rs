@@ -1,9 +1,9 @@
 //! Runs the package installer: as a user of its own or confined by the kernel, within limits, with the network but
-//! without anything of the control plane or of an environment. Why packages cannot be had is said in words for their author or
-//! for the operator.
+//! without anything of the control plane or of an environment. Why packages cannot be had is said in words for their
+//! author or for the operator.
 //!
-//! It runs no code of authors: it reads their requirements, and downloads and unpacks wheels. Still, what it reads comes
-//! from outside.
+//! It runs no code of authors: it reads their requirements, and downloads and unpacks wheels. Still, what it reads
+//! comes from outside.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -1,5 +1,5 @@
-//! Finds the installed server programs, creates a cluster with them, owned by the user that it runs as, and closes its databases
-//! that belong to no environment.
+//! Finds the installed server programs, creates a cluster with them, owned by the user that it runs as, and closes its
+//! databases that belong to no environment.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};

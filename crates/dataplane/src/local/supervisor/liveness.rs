@@ -1,9 +1,9 @@
-//! Liveness and failures: a component that runs but makes no progress is restarted after a bounded time. How often a component
-//! failed, why, and when it is restarted is also written to its log.
+//! Liveness and failures: a component that runs but makes no progress is restarted after a bounded time. How often a
+//! component failed, why, and when it is restarted is also written to its log.
 //!
-//! What tasks need is asked whether it answers, and what starts or runs tasks is held until then. A scheduler that is about to
-//! start is told since when there have been workers and a broker: what an earlier scheduler gave to others is lost, and no worker
-//! that is there now has it.
+//! What tasks need is asked whether it answers, and what starts or runs tasks is held until then. A scheduler that is
+//! about to start is told since when there have been workers and a broker: what an earlier scheduler gave to others is
+//! lost, and no worker that is there now has it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! The environment's ways to what is outside of it: its own network, if it has one, and the relay to the plane's own database
-//! server, if its database is there. They are made before anything else starts, and found again after a restart.
+//! The environment's ways to what is outside of it: its own network, if it has one, and the relay to the plane's own
+//! database server, if its database is there. They are made before anything else starts, and found again after a
+//! restart.
 
 use std::ffi::OsString;
 use std::io;

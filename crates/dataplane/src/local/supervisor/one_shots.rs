@@ -1,5 +1,5 @@
-//! How programs that answer once are run in an environment, with its isolation and its limits, and the one that cleans up its
-//! history while it is watched.
+//! How programs that answer once are run in an environment, with its isolation and its limits, and the one that cleans
+//! up its history while it is watched.
 
 use std::ffi::OsString;
 use std::sync::Arc;

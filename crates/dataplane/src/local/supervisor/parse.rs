@@ -1,7 +1,7 @@
 //! The end of a rollout: every DAG is at the new version, and what is broken is known. Also its report.
 //!
-//! The DAGs of a strict release are parsed before they are live, and what has an import error that the live version does not
-//! have does not go live.
+//! The DAGs of a strict release are parsed before they are live, and what has an import error that the live version
+//! does not have does not go live.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

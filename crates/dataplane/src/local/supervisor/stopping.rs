@@ -1,5 +1,5 @@
-//! Environments that must not run, because they exceed their quota, or because their operator has stopped them, and the removal
-//! of one with everything that it has.
+//! Environments that must not run, because they exceed their quota, or because their operator has stopped them, and the
+//! removal of one with everything that it has.
 
 use std::ffi::CStr;
 use std::io;

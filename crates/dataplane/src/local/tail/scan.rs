@@ -3,9 +3,10 @@
 //! Runs that were active recently are scanned every time, new runs show in the modification time of their DAG's
 //! directory, and the whole tree is walked now and then.
 //!
-//! Offsets up to which each file was read are kept in a journal with sixteen bytes for each step, the file and the offset. It is
-//! rewritten when it is opened, and after a failed write, whose effect is unknown. Nothing is skipped after a crash; lines that
-//! were stored just before a crash of the machine, or while this journal could not be written, may be read twice.
+//! Offsets up to which each file was read are kept in a journal with sixteen bytes for each step, the file and the
+//! offset. It is rewritten when it is opened, and after a failed write, whose effect is unknown. Nothing is skipped
+//! after a crash; lines that were stored just before a crash of the machine, or while this journal could not be
+//! written, may be read twice.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
