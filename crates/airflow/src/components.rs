@@ -1,8 +1,10 @@
-//! The processes that an environment consists of.
+//! The processes that an environment consists of, and which of Airflow's executors runs its tasks: each plane chooses for
+//! itself.
 
 use std::ffi::OsString;
 use std::path::Path;
 
+use podium_domain::deployments::Queue;
 use serde::{Deserialize, Serialize};
 
 use crate::Secret;
@@ -169,4 +171,44 @@ pub fn parser(major: u32) -> &'static str {
 /// The log source of a component.
 pub fn source(component: &str) -> &str {
     if is_worker(component) { "worker" } else { component }
+}
+
+/// Who runs the tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tasks {
+    /// The total number of parallel tasks.
+    pub parallelism: u32,
+    /// Workers of queues, if Celery is used.
+    pub celery: Option<Celery>,
+    /// Whether tasks run one at a time, inside the scheduler.
+    pub is_sequential: bool,
+}
+
+/// Workers of queues, and their broker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Celery {
+    /// The URL of the broker.
+    pub broker: Secret,
+    /// The URL of what keeps results.
+    pub results: Secret,
+    /// Whether the broker listens on a Unix socket, which Airflow does not recognise in its URL.
+    pub is_on_socket: bool,
+    /// A worker for each queue, with its number of parallel tasks.
+    pub workers: Vec<(String, u32)>,
+}
+
+impl Tasks {
+    /// Airflow's name for the executor.
+    pub fn executor(&self) -> &'static str {
+        match (&self.celery, self.is_sequential) {
+            (Some(_), _) => "CeleryExecutor",
+            (None, true) => "SequentialExecutor",
+            (None, false) => "LocalExecutor",
+        }
+    }
+}
+
+/// How many tasks of a queue may run at once where no more than so many can.
+pub fn limit(queue: &Queue, most: u32) -> u32 {
+    queue.concurrency.saturating_mul(queue.max_workers.max(1)).clamp(1, most)
 }

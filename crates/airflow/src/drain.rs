@@ -1,8 +1,8 @@
 //! Drains: lets running tasks finish before the processes that run them restart.
 //!
-//! While a request file exists the executor accepts no further tasks, and reports in two other files which tasks still run,
-//! and when none does. The request outlives the control plane, so a drain continues across restarts. The reports may have
-//! been written by untrusted code.
+//! While a request file exists the executor accepts no further tasks, and reports in two other files which tasks still
+//! run, and when none does. The request outlives the control plane, so a drain continues across restarts. The reports
+//! may have been written by untrusted code.
 
 use podium_api::Timestamp;
 use podium_domain::UserText;

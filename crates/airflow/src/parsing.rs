@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use podium_api::Timestamp;
-use podium_api::deploy_reports::{ReportedChanges, ReportedImportError};
+use podium_api::deploy_reports::{ReportedChanges, ReportedImportError, ReportedStep, RolloutReport};
 use podium_domain::deploys::reports;
 
 use crate::api::{KnownDag, KnownError};
@@ -237,6 +237,41 @@ pub fn may_have_dags(mut text: Vec<u8>) -> bool {
     text.make_ascii_lowercase();
     let mentions = |word: &[u8]| text.windows(word.len()).any(|window| window == word);
     mentions(b"dag") && mentions(b"airflow")
+}
+
+/// What is known of a version of the DAGs that was to go live.
+#[derive(Debug, Default)]
+pub struct VersionFindings {
+    /// The files that differ from those that ran before, if that is known.
+    pub files: Option<ReportedChanges>,
+    /// The DAGs that Airflow knew before, if it said so.
+    pub dags_before: Option<BTreeSet<String>>,
+    /// What Airflow said last of the version; `None` if it has not said anything.
+    pub parsed: Option<Parsed>,
+}
+
+/// The report of a rollout with these steps, of a version that was checked before it was live with these errors.
+pub fn of_rollout(
+    steps: Vec<ReportedStep>,
+    checked: &[ReportedImportError],
+    version: Option<VersionFindings>,
+) -> RolloutReport {
+    let mut report = RolloutReport { steps, ..RolloutReport::default() };
+    if !checked.is_empty() {
+        report.import_error_count = checked.len() as u64;
+        report.import_errors = checked.to_vec();
+    }
+    if let Some(VersionFindings { files, dags_before, parsed }) = version {
+        let is_known = parsed.is_some();
+        let Parsed { dags, errors, is_complete, .. } = parsed.unwrap_or_default();
+        let before = dags_before.filter(|_| is_known);
+        report.dags = before.map(|before| changed_dags(&before, &dags, files.as_ref(), !errors.is_empty()));
+        report.is_parsed = is_known.then_some(is_complete);
+        report.files = files;
+        report.import_error_count = errors.len() as u64;
+        report.import_errors = errors;
+    }
+    reports::bounded(report)
 }
 
 #[cfg(test)]

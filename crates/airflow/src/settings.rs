@@ -11,9 +11,9 @@ use podium_domain::options::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::components::Tasks;
 use crate::database_url::{self, percent_encoded};
 use crate::files::{Files, PLUGINS};
-use crate::tasks::Tasks;
 use crate::{Environment, Secret, Setting};
 
 /// Variables by name.
@@ -29,7 +29,7 @@ pub struct SettingsContext<'a> {
     /// Where its files are.
     pub files: &'a Files,
     /// Its web server.
-    pub web_server: WebServerAddress<'a>,
+    pub web_server: WebServerAddress,
     /// The URL under which people reach the control plane.
     pub public_url: &'a str,
     /// The metadata database.
@@ -45,14 +45,14 @@ pub struct SettingsContext<'a> {
 }
 
 /// Where a web server listens, and where the other processes of its environment reach it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WebServerAddress<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebServerAddress {
     /// The address that it listens on.
-    pub host: &'a str,
+    pub host: String,
     /// The port that it listens on.
     pub port: u16,
     /// The URL of its root for the other processes, without a slash at its end.
-    pub url: &'a str,
+    pub url: String,
 }
 
 /// A metadata database, and how many connections a process may have.
@@ -182,7 +182,7 @@ pub fn platform(context: &SettingsContext<'_>) -> Variables {
         }
     }
     if version.major() < 3 {
-        all.airflow("webserver", "web_server_host", web_server.host);
+        all.airflow("webserver", "web_server_host", &web_server.host);
         all.airflow("webserver", "web_server_port", web_server.port.to_string());
         all.airflow("webserver", "workers", "1");
         all.airflow("webserver", "config_file", text(&files.module("webserver_config.py")));
@@ -196,7 +196,7 @@ pub fn platform(context: &SettingsContext<'_>) -> Variables {
         all.airflow("scheduler", "dag_dir_list_interval", "5");
         all.airflow("scheduler", "min_file_process_interval", "5");
     } else {
-        all.airflow("api", "host", web_server.host);
+        all.airflow("api", "host", &web_server.host);
         all.airflow("api", "port", web_server.port.to_string());
         all.airflow("api", "workers", "1");
         all.secret("api", "secret_key", &context.keys.session);

@@ -1,9 +1,9 @@
 //! The spool: where an environment's listener writes what it says about its DAG runs and tasks, and how that is read.
 //!
-//! A spool consists of numbered segments, which are appended to. Once there is a newer one and the last writers have had
-//! the time to finish, a segment is complete. Untrusted code may have written them: no more is read of one than a listener
-//! writes to it, and what no listener writes is counted and passed over. How far a spool was read is stored with what was
-//! found in it, so that each line is stored once.
+//! A spool consists of numbered segments, which are appended to. Once there is a newer one and the last writers have
+//! had the time to finish, a segment is complete. Untrusted code may have written them: no more is read of one than a
+//! listener writes to it, and what no listener writes is counted and passed over. How far a spool was read is stored
+//! with what was found in it, so that each line is stored once.
 
 use std::ops::Range;
 

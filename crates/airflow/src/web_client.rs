@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use podium_domain::{Reason, UserText};
+use reqwest::{RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 
 use crate::health::{self, HealthReport};
@@ -29,16 +30,8 @@ impl WebClient {
 
     /// Requests the health of all components from a web server; an error says why it does not respond.
     pub async fn health(&self, base: &str, major: u32) -> Result<HealthReport, Reason> {
-        let request = self.0.get(format!("{base}/{}", health::path(major)));
-        let answer = request.send().await.map_err(|error| reason(&error))?;
-        if !answer.status().is_success() {
-            return Err(UserText::filled(
-                "its health check returned status {}",
-                &[&answer.status().as_u16()],
-            )
-            .into());
-        }
-        parsed(answer, MOST_HEALTH).await
+        let question = self.0.get(format!("{base}/{}", health::path(major)));
+        parsed(answer(question, "its health check returned status {}").await?, MOST_HEALTH).await
     }
 
     /// Requests a JSON document with a header that authenticates; one that is larger than `most` bytes is refused.
@@ -49,28 +42,28 @@ impl WebClient {
         most: usize,
     ) -> Result<serde_json::Value, Reason> {
         let question = self.0.get(url).header(header, value);
-        let answer = question.send().await.map_err(|error| reason(&error))?;
-        if !answer.status().is_success() {
-            let told = UserText::filled("its API returned status {}", &[&answer.status().as_u16()]);
-            return Err(told.into());
-        }
-        parsed(answer, most).await
+        parsed(answer(question, "its API returned status {}").await?, most).await
     }
 
     /// Initializes the task API, so that no task has to wait for it.
     pub async fn warm_up(&self, base: &str) -> Result<(), Reason> {
         let question = self.0.get(format!("{base}/execution/health")).timeout(FIRST_ANSWER);
-        let answer = question.send().await.map_err(|error| reason(&error))?;
-        if answer.status().is_success() {
-            Ok(())
-        } else {
-            Err(UserText::filled("its task API returned status {}", &[&answer.status().as_u16()]).into())
-        }
+        answer(question, "its task API returned status {}").await.map(drop)
+    }
+}
+
+/// Sends a request; an answer that is none is an error with its status.
+async fn answer(question: RequestBuilder, failed: &'static str) -> Result<Response, Reason> {
+    let answer = question.send().await.map_err(|error| reason(&error))?;
+    if answer.status().is_success() {
+        Ok(answer)
+    } else {
+        Err(UserText::filled(failed, &[&answer.status().as_u16()]).into())
     }
 }
 
 /// Reads and parses a JSON document of at most `most` bytes.
-async fn parsed<T: DeserializeOwned>(mut answer: reqwest::Response, most: usize) -> Result<T, Reason> {
+async fn parsed<T: DeserializeOwned>(mut answer: Response, most: usize) -> Result<T, Reason> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|error| reason(&error))? {
         if bytes.len() + chunk.len() > most {

@@ -7,20 +7,16 @@
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "most blocking code is there only"))]
 mod blocking;
 mod changes;
-mod clusters;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod fault;
 #[cfg(target_os = "linux")]
 pub mod local;
-mod log_line;
-mod machine;
-mod metrics;
+mod observed;
 mod planes;
 mod services;
 pub mod simulated;
 mod socket_owners;
-mod web_server;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -30,22 +26,18 @@ use podium_api::enums::PlaneKind;
 use podium_domain::UserText;
 
 pub use changes::{ChangeNotifier, Changed, Changes};
-pub use clusters::{Cluster, ObservedCluster};
 pub use fault::Fault;
-pub use log_line::LogLine;
-pub use machine::Machine;
-pub use planes::{NOT_IN_TIME, Planes};
-pub use podium_airflow::{
-    CleanUp, CleanUpState, Environment, Identity, Objects, RunningTasks, Secret, Setting,
+pub use observed::{
+    Cluster, ComponentMetrics, EnvironmentMetrics, LogLine, Machine, ObservedCluster, Upstream, UpstreamTls,
+    WebServer,
 };
+pub use planes::{NOT_IN_TIME, Planes};
+pub use podium_airflow::{CleanUp, CleanUpState, Environment, Objects, RunningTasks, Secret, Setting};
 pub use podium_domain::airflow::Line;
 pub use podium_domain::clusters::plan::Progress;
 pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 pub use podium_domain::planes::{ClusterLocation, Location};
 pub use services::{Archive, Archives, Claims, Clock, Keys, LogSink, Logs, Services};
-pub use web_server::{Upstream, UpstreamTls, WebServer};
-
-pub use metrics::{ComponentMetrics, EnvironmentMetrics};
 
 /// The future of a data plane call.
 pub type PlaneFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;

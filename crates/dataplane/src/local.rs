@@ -4,7 +4,6 @@
 //! the control plane: the next start takes over what is running and is given the desired state again, because neither
 //! settings nor secrets are stored here. DAG code is trusted with nothing but its own environment.
 
-mod aside;
 mod backup;
 mod broker;
 mod cgroups;
@@ -12,40 +11,30 @@ mod clusters;
 mod code;
 mod command;
 mod components;
-mod dag_files;
 mod database;
 mod disk_space;
 mod host;
 mod identity;
 mod isolation;
 mod layout;
-mod locks;
-mod loopback;
 mod metadata;
-mod metrics;
 mod network;
-mod offsets;
-mod one_shot;
-mod open_error;
 mod options;
 mod orphans;
 mod packages;
 mod plane;
-mod ports;
 mod postgres;
+mod prepare_error;
+mod privileges;
 mod process;
 mod program;
 mod project;
-mod psql;
-mod python;
 mod quota;
-mod relay;
+mod requests;
 mod runtimes;
-mod socket;
-mod socket_directory;
+mod sockets;
 mod spool;
 mod state;
-mod stops;
 mod supervisor;
 mod tail;
 mod tasks;
@@ -56,7 +45,6 @@ mod trees;
 mod unused_runtimes;
 mod users;
 mod view;
-mod web_server;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -69,24 +57,22 @@ use podium_airflow::web_client::WebClient;
 use podium_api::DeploymentId;
 use podium_api::deploy_reports::RolloutReport;
 use podium_api::enums::PlaneKind;
-use podium_domain::deployments::rollout::RolloutStep;
 use podium_domain::{Reason, UserText};
 
 pub use self::backup::{BackupContents, backup_contents, prepare_restored, remove_tree};
 use self::clusters::NamedClusters;
+pub use self::host::{NoPython, check_python};
 pub use self::isolation::Confinement;
 use self::layout::Layout;
 pub use self::metadata::Metadata;
 use self::network::Network;
 pub use self::network::{DatabaseRelay, Forward, NetworkHolder, Uplink};
-pub use self::open_error::OpenError;
-pub use self::options::{AirflowDatabase, BadDatabase, Broker, NetworkChoice, Options};
+pub use self::options::{AirflowDatabase, BadDatabase, Broker, NetworkChoice, OpenError, Options};
 use self::plane::Plane;
 use self::process::pids;
-pub use self::python::{NoPython, check_python};
 pub use self::quota::half_of_disk;
 use self::state::State;
-pub use self::stops::{Stop, StoppableEnvironment, stoppable_environments};
+pub use self::state::{Stop, StoppableEnvironment, stoppable_environments};
 use self::supervisor::{Order, Supervisor};
 use self::timing::Timing;
 use crate::blocking::{allow_blocking, blocking};
@@ -113,7 +99,7 @@ impl Local {
         let layout = Layout::make(&options.directory)
             .map_err(|error| OpenError::unusable(&options.directory, error))?;
         // Absolute, as it is passed on to programs with another working directory.
-        layout.root().clone_into(&mut options.directory);
+        layout.root.clone_into(&mut options.directory);
         let broken = |error| OpenError::unusable(&options.directory, error);
         backup::check_first_start(&options.directory, &layout)?;
         for (name, text) in support::FILES {
@@ -129,7 +115,7 @@ impl Local {
         local.take_over().map_err(OpenError::NotTakenOver)?;
         tokio::spawn(unused_runtimes::sweep(Arc::downgrade(&local.plane)));
         tokio::spawn(quota::watch(Arc::downgrade(&local.plane)));
-        tokio::spawn(stops::watch(Arc::downgrade(&local.plane)));
+        tokio::spawn(state::watch(Arc::downgrade(&local.plane)));
         let plane = Arc::clone(&local.plane);
         tokio::spawn(async move {
             if let Err(lacking) = plane.host().await {
@@ -166,7 +152,7 @@ impl Local {
         // It looks at all of the machine, so one at a time does.
         let _turn = self.plane.measuring.lock().await;
         let plane = Arc::clone(&self.plane);
-        blocking(move || metrics::of(&plane)).await
+        blocking(move || view::metrics_of(&plane)).await
     }
 
     async fn apply_environment(&self, environment: &Environment) -> Result<(), Fault> {
@@ -187,12 +173,15 @@ impl Local {
     fn send_order(&self, environment: &Environment) -> bool {
         let supervisors = self.plane.supervisors();
         let Some(handle) = supervisors.get(&environment.id) else { return false };
-        let known = handle.view.get().generation.unwrap_or(handle.generation);
+        let known = match handle.view.observed().generation {
+            -1 => handle.generation,
+            known => known,
+        };
         if known <= environment.generation && !handle.is_removing() {
             // Where nothing is to be done, nothing is under way.
             let stays = known == environment.generation && handle.is_stopped_by_operator();
             handle.view.change(|status| {
-                status.generation = Some(environment.generation);
+                status.generation = environment.generation;
                 status.is_hibernating = environment.is_hibernating;
                 if !stays {
                     status.rollout = podium_domain::deployments::plan::Rollout::Underway;
@@ -212,7 +201,7 @@ impl Local {
             return Ok(());
         }
         let state_file = match self.plane.supervisors().get(&id) {
-            Some(handle) if !handle.is_removing() => Arc::clone(&handle.state_file),
+            Some(handle) if !handle.is_removing() => Arc::clone(&handle.controls.state_file),
             _ => return Ok(()),
         };
         // On disk first, so that nothing brings it back after this.
@@ -229,25 +218,6 @@ impl Local {
             handle.orders.send_replace(Order::Remove(until));
         }
         Ok(())
-    }
-
-    fn force_drain(&self, id: DeploymentId, generation: i64) {
-        let supervisors = self.plane.supervisors();
-        if let Some(handle) = supervisors.get(&id) {
-            let status = handle.view.get();
-            let drains = status.progress.is_some_and(|progress| progress.step == RolloutStep::Drain);
-            if drains && status.generation.unwrap_or(-1) == generation {
-                handle.force.send_replace(true);
-            }
-        }
-    }
-
-    fn ask_for_clean_up(&self, id: DeploymentId, clean_up: CleanUp) -> Result<CleanUpState, Fault> {
-        let supervisors = self.plane.supervisors();
-        let handle = supervisors.get(&id);
-        handle
-            .map(|handle| handle.clean_ups.ask(clean_up))
-            .ok_or_else(|| Fault::Failed("it is not here".into()))
     }
 }
 
@@ -291,7 +261,7 @@ fn start_supervising(plane: &Arc<Plane>, environment: &Arc<Environment>) -> std:
     };
     let handle = Supervisor::start(plane, id, state, order);
     handle.view.change(|status| {
-        status.generation = Some(environment.generation);
+        status.generation = environment.generation;
         status.is_hibernating = environment.is_hibernating;
     });
     plane.supervisors().insert(id, handle);
@@ -301,7 +271,7 @@ fn start_supervising(plane: &Arc<Plane>, environment: &Arc<Environment>) -> std:
 /// Removes an environment without saved state, using what its files reveal.
 fn remove_unknown(plane: &Arc<Plane>, id: DeploymentId) {
     let place = plane.layout.environment(id);
-    let slot = place.slot_by_owner(&plane.layout.users()).unwrap_or_default();
+    let slot = place.slot_by_owner(&plane.layout.users).unwrap_or_default();
     let state = State { slot, is_removed: true, ..State::default() };
     let handle = Supervisor::start(plane, id, state, Order::Remove(None));
     plane.supervisors().insert(id, handle);
@@ -313,9 +283,9 @@ fn free_slot(plane: &Plane) -> std::io::Result<u32> {
     for id in plane.layout.known()? {
         let place = plane.layout.environment(id);
         let known = State::read(&place.state()).ok().flatten().map(|state| state.slot);
-        taken.extend(known.or_else(|| place.slot_by_owner(&plane.layout.users())));
+        taken.extend(known.or_else(|| place.slot_by_owner(&plane.layout.users)));
     }
-    plane.layout.take_slot(&taken)
+    users::take_slot(&plane.layout.root, &plane.layout.users, &taken)
 }
 
 impl DataPlane for Local {
@@ -343,7 +313,9 @@ impl DataPlane for Local {
     }
 
     fn rollout_report<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, Option<(i64, RolloutReport)>> {
-        Box::pin(async { Ok(self.plane.supervisors().get(&at.id).and_then(|handle| handle.view.report())) })
+        Box::pin(async {
+            Ok(self.plane.supervisors().get(&at.id).and_then(|handle| handle.view.lock().report.clone()))
+        })
     }
 
     fn remove<'a>(&'a self, at: &'a Location) -> PlaneFuture<'a, ()> {
@@ -355,12 +327,21 @@ impl DataPlane for Local {
     }
 
     fn end_drain<'a>(&'a self, at: &'a Location, generation: i64) -> PlaneFuture<'a, ()> {
-        self.force_drain(at.id, generation);
+        if let Some(handle) = self.plane.supervisors().get(&at.id)
+            && handle.view.is_draining()
+            && handle.view.observed().generation == generation
+        {
+            handle.controls.force.send_replace(true);
+        }
         Box::pin(async { Ok(()) })
     }
 
     fn clean_up<'a>(&'a self, at: &'a Location, clean_up: CleanUp) -> PlaneFuture<'a, CleanUpState> {
-        Box::pin(async move { self.ask_for_clean_up(at.id, clean_up) })
+        Box::pin(async move {
+            let supervisors = self.plane.supervisors();
+            let handle = supervisors.get(&at.id).ok_or_else(|| Fault::Failed("it is not here".into()))?;
+            Ok(handle.controls.clean_ups.ask(clean_up))
+        })
     }
 
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()> {
@@ -412,13 +393,8 @@ impl Machine for Local {
 
     fn runs_peer(&self, peer: SocketAddr, own: Option<SocketAddr>) -> PlaneFuture<'_, bool> {
         // Only root gives environments users of their own.
-        let users = rustix::process::geteuid().is_root().then(|| self.plane.layout.users());
-        Box::pin(async move {
-            match users {
-                Some(users) => Ok(socket_owners::is_of(users, peer, own).await),
-                None => Ok(false),
-            }
-        })
+        let users = rustix::process::geteuid().is_root().then(|| self.plane.layout.users.clone());
+        Box::pin(async move { Ok(socket_owners::is_of(users, peer, own).await) })
     }
 
     fn all_metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {

@@ -3,19 +3,19 @@
 //! Nothing moves by accident: what was made on one plane is asked of that plane for as long as it exists. If the server
 //! was started without it, it does not answer, and the deployments there are UNKNOWN.
 
-mod missing;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use podium_api::enums::PlaneKind;
-use podium_domain::UserText;
 use podium_domain::planes::{ClusterLocation, Location};
+use podium_domain::{Given, UserText};
 
-use self::missing::Missing;
-use crate::{Changes, Cluster, DataPlane, EnvironmentMetrics, Fault, Machine};
+use crate::{
+    ChangeNotifier, Changes, Cluster, DataPlane, Environment, EnvironmentMetrics, Fault, Machine, Observed,
+    ObservedCluster, PlaneFuture, WebServer,
+};
 
 /// What is said of a plane that takes too long to answer.
 pub const NOT_IN_TIME: &str = "it does not answer in time";
@@ -119,6 +119,67 @@ impl Planes {
     /// Subscribes to the changes of all planes.
     pub fn changes(&self) -> Changes {
         Changes::merged(self.planes.iter().map(|plane| plane.changes()))
+    }
+}
+
+/// A plane that is not part of this server.
+pub(super) struct Missing(pub(super) PlaneKind);
+
+impl Missing {
+    fn answer<T>(&self) -> PlaneFuture<'_, T> {
+        Box::pin(async { Err(Fault::Unreachable(self.why().into())) })
+    }
+
+    fn why(&self) -> UserText {
+        let name = self.0.as_str().to_lowercase();
+        let told = "It was made on the data plane {}, which this server was started without.";
+        UserText::filled(told, &[&Given::word(&name)])
+    }
+}
+
+impl DataPlane for Missing {
+    fn kind(&self) -> PlaneKind {
+        self.0
+    }
+
+    fn accepts(&self, _: &Cluster) -> Result<(), UserText> {
+        Err(self.why())
+    }
+
+    fn apply<'a>(&'a self, _: &'a Environment) -> PlaneFuture<'a, ()> {
+        self.answer()
+    }
+
+    fn observe<'a>(&'a self, _: &'a Location) -> PlaneFuture<'a, Option<Observed>> {
+        self.answer()
+    }
+
+    fn remove<'a>(&'a self, _: &'a Location) -> PlaneFuture<'a, ()> {
+        self.answer()
+    }
+
+    fn apply_cluster<'a>(&'a self, _: &'a Cluster) -> PlaneFuture<'a, ()> {
+        self.answer()
+    }
+
+    fn observe_cluster(&self, _: ClusterLocation) -> PlaneFuture<'_, Option<ObservedCluster>> {
+        self.answer()
+    }
+
+    fn remove_cluster(&self, _: ClusterLocation) -> PlaneFuture<'_, ()> {
+        self.answer()
+    }
+
+    fn web_server<'a>(&'a self, _: &'a Location) -> PlaneFuture<'a, Option<WebServer>> {
+        self.answer()
+    }
+
+    fn metrics<'a>(&'a self, _: &'a [Location]) -> PlaneFuture<'a, Vec<EnvironmentMetrics>> {
+        self.answer()
+    }
+
+    fn changes(&self) -> Changes {
+        ChangeNotifier::default().subscribe()
     }
 }
 

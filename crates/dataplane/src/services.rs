@@ -6,7 +6,7 @@ use std::sync::Arc;
 use podium_api::{DeploymentId, Timestamp};
 use podium_domain::events::{SpoolBatch, SpoolState};
 
-use crate::{Fault, LogLine, PlaneFuture, Secret};
+use crate::{LogLine, PlaneFuture, Secret};
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -40,39 +40,6 @@ pub trait Claims: Send + Sync {
 
 /// Derives the keys of an environment: deterministic for an environment and purpose, and independent of each other.
 pub type Keys = Arc<dyn Fn(DeploymentId, &str) -> Secret + Send + Sync>;
-
-/// Provides no code and stores no lines.
-struct Nothing;
-
-impl Archives for Nothing {
-    fn open<'a>(&'a self, _: DeploymentId, _: &'a str) -> PlaneFuture<'a, Option<Archive>> {
-        Box::pin(async { Ok(None) })
-    }
-}
-
-impl Logs for Nothing {
-    fn append(&self, _: Vec<LogLine>) -> PlaneFuture<'_, ()> {
-        Box::pin(async { Err(Fault::Failed("logs are not stored here".into())) })
-    }
-}
-
-impl Claims for Nothing {
-    fn state(&self, _: DeploymentId) -> PlaneFuture<'_, SpoolState> {
-        Box::pin(async { Err(Fault::Failed("events are not stored here".into())) })
-    }
-
-    fn record(&self, _: DeploymentId, _: SpoolBatch) -> PlaneFuture<'_, Option<SpoolState>> {
-        Box::pin(async { Err(Fault::Failed("events are not stored here".into())) })
-    }
-}
-
-impl Services {
-    /// Services that suffice for metadata databases.
-    pub fn of_keys(keys: Keys, clock: Clock) -> Self {
-        let (archives, logs, claims) = (Arc::new(Nothing), Arc::new(Nothing), Arc::new(Nothing));
-        Self { archives, logs, claims, keys, clock }
-    }
-}
 
 /// The services that a plane needs to run environments.
 #[derive(Clone)]

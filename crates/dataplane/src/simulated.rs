@@ -23,7 +23,7 @@ use podium_domain::deployments::Running;
 use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use serde::{Deserialize, Serialize};
 
-pub use self::script::{Call, Entry, InjectedFault, Script};
+pub use self::script::{Call, Entry, InjectedFault, Script, Told};
 use self::store::Store;
 use crate::{
     ChangeNotifier, Changes, CleanUp, CleanUpState, Clock, Cluster, ClusterLocation, DataPlane, Environment,
@@ -179,7 +179,7 @@ impl Simulated {
             ready_at: (now + takes).millis(),
             gone_at: None,
             is_announced: takes.is_zero(),
-            is_strict: environment.release.is_strict,
+            is_strict: environment.spec.release.is_strict,
         };
         let stopped = stored.map(|stored| stored.components).unwrap_or_default();
         let mut said = lines::stopping(environment.id, &stopped, now);
@@ -399,12 +399,7 @@ impl Machine for Simulated {
 
     fn runs_peer(&self, peer: SocketAddr, own: Option<SocketAddr>) -> PlaneFuture<'_, bool> {
         let users = self.script.lock().users.clone();
-        Box::pin(async move {
-            match users {
-                Some(users) => Ok(socket_owners::is_of(users, peer, own).await),
-                None => Ok(false),
-            }
-        })
+        Box::pin(async move { Ok(socket_owners::is_of(users, peer, own).await) })
     }
 
     fn all_metrics(&self) -> PlaneFuture<'_, Vec<EnvironmentMetrics>> {
@@ -418,13 +413,14 @@ impl Machine for Simulated {
 
 /// The components of an environment, named like its log sources.
 fn components(environment: &Environment) -> Vec<String> {
-    let major = environment.runtime_version.split('.').next().and_then(|number| number.parse::<u32>().ok());
+    let major =
+        environment.spec.runtime_version.split('.').next().and_then(|number| number.parse::<u32>().ok());
     let mut names = match major {
         Some(..3) => vec!["scheduler", "triggerer", "webserver"],
         _ => vec!["apiserver", "dag-processor", "scheduler", "triggerer"],
     };
     // Other executors run tasks in pods, or remotely.
-    if environment.executor != Executor::Kubernetes && environment.remote_execution.is_none() {
+    if environment.spec.executor != Executor::Kubernetes && environment.spec.remote_execution.is_none() {
         names.push("worker");
     }
     names.into_iter().map(str::to_owned).collect()

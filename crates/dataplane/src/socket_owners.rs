@@ -11,8 +11,10 @@ const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 /// tell any more whose it was.
 const ESTABLISHED: &str = "01";
 
-/// Whether the other end of a connection is a process of one of these users, or of this machine and nobody knows whose.
-pub(crate) async fn is_of(users: Range<u32>, peer: SocketAddr, own: Option<SocketAddr>) -> bool {
+/// Whether the other end of a connection is a process of one of these users, if there are any, or of this machine and nobody
+/// knows whose.
+pub(crate) async fn is_of(users: Option<Range<u32>>, peer: SocketAddr, own: Option<SocketAddr>) -> bool {
+    let Some(users) = users else { return false };
     let looked = blocking(move || {
         let tables = TABLES.iter().filter_map(|path| std::fs::read_to_string(path).ok());
         tables.into_iter().find_map(|table| owner_in(&table, peer, own))

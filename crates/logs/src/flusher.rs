@@ -1,28 +1,39 @@
 //! The thread that flushes lines to segments, merges small segments, and deletes expired ones.
 //!
 //! It runs tasks in the order in which the writer sends them; so a journal file is deleted only after everything in it
-//! is in segments. While it is idle it merges segments of past hours.
+//! is in segments. While it is idle it merges segments of past hours, so that a search opens few files: well filled
+//! blocks are copied as they are stored; small ones are unpacked and combined. Merged segments are replaced under a
+//! lock, so that a list of segments is made before or after, never in between.
 
 use std::collections::VecDeque;
-use std::fs;
-use std::io;
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use std::{fs, io};
 
 use podium_api::{DeploymentId, Timestamp};
 
-use crate::hour::Hour;
-use crate::segment::{Builder, Encoder, Name};
-use crate::shared::Shared;
-use crate::tails::Cut;
-use crate::writer::{Done, send_result};
-use crate::{journal, merge, missing_is_none};
+use crate::block::{Block, FULL};
+use crate::hour::{Hour, Key};
+use crate::segment::{Blocks, Builder, Encoder, MAX_BLOCKS, Name, Segment, Unpacker};
+use crate::shared::{Cut, Shared};
+use crate::writer::Done;
+use crate::{journal, missing_is_none};
 
 /// The pause after a failed write, at first and at most.
 const WAIT: Duration = Duration::from_millis(100);
 const MOST_WAIT: Duration = Duration::from_secs(10);
+
+/// How many segments of similar size are merged.
+const SEVERAL: usize = 8;
+/// The smallest size class; each further one is [`SEVERAL`] times as large.
+const SMALLEST: u64 = 8 * 1024;
+/// The maximum file size of a merged segment.
+const LARGEST: u64 = 24 * 1024 * 1024;
+/// A block with this much text is copied as it is.
+const WELL_FILLED: usize = FULL / 2;
 
 /// A task of the thread.
 pub(crate) enum Task {
@@ -71,10 +82,10 @@ impl Flusher {
                     }
                 }
                 Task::Remove { deployment_id, below, done } => {
-                    send_result(vec![done], &self.remove(deployment_id, below));
+                    let _ = done.send(self.remove(deployment_id, below));
                 }
-                Task::Expire { before, now, done } => send_result(vec![done], &self.expire(before, now)),
-                Task::Barrier(done) => send_result(vec![done], &Ok(())),
+                Task::Expire { before, now, done } => drop(done.send(self.expire(before, now))),
+                Task::Barrier(done) => drop(done.send(Ok(()))),
             }
         }
     }
@@ -88,9 +99,7 @@ impl Flusher {
                 Err(TryRecvError::Empty) => {}
             }
             let Some(id) = self.to_merge.pop_front() else { return tasks.recv().ok() };
-            let now = self.hour;
-            let over = |name: &Name| now.is_some_and(|now| name.hour < now);
-            if let Err(error) = merge::merge_finished_hours(&self.shared, &mut self.encoder, id, over) {
+            if let Err(error) = self.merge_finished_hours(id) {
                 tracing::warn!(%error, deployment = %id, "log segments cannot be merged yet");
             }
         }
@@ -110,7 +119,7 @@ impl Flusher {
         }
         self.shared.tails.remove_flushed(cut);
         self.shared.flushed(cut.weight);
-        if let Err(error) = merge::merge_small(&self.shared, &mut self.encoder, cut.key) {
+        if let Err(error) = self.merge_small(cut.key) {
             tracing::warn!(%error, deployment = %cut.key.0, "log segments cannot be merged yet");
         }
     }
@@ -160,4 +169,120 @@ impl Flusher {
         self.to_merge = deployments.into();
         Ok(())
     }
+
+    /// Merges the newest segments of an hour if there are several of similar size.
+    fn merge_small(&mut self, key: Key) -> io::Result<()> {
+        let directory = self.shared.directory(key.0);
+        let mut names = Name::list(&directory)?;
+        names.retain(|name| name.hour == key.1);
+        if names.len() < SEVERAL {
+            return Ok(());
+        }
+        let found = candidates(&directory, &names)?;
+        let mut size = SMALLEST;
+        while size <= LARGEST {
+            let small = found.iter().rev().take_while(|one| one.length <= size).count();
+            let run = &found[found.len() - small..];
+            if small >= SEVERAL {
+                return self.merge_runs(key.0, run);
+            }
+            size *= SEVERAL as u64;
+        }
+        Ok(())
+    }
+
+    /// Merges the segments of past hours as far as they fit together.
+    fn merge_finished_hours(&mut self, id: DeploymentId) -> io::Result<()> {
+        let (directory, now) = (self.shared.directory(id), self.hour);
+        drop_covered(&directory)?;
+        let mut names = Name::list(&directory)?;
+        names.retain(|name| now.is_some_and(|now| name.hour < now));
+        for hour in names.chunk_by(|left, right| left.hour == right.hour).filter(|hour| hour.len() > 1) {
+            self.merge_runs(id, &candidates(&directory, hour)?)?;
+        }
+        Ok(())
+    }
+
+    /// Merges adjacent segments as long as they fit into one.
+    fn merge_runs(&mut self, id: DeploymentId, found: &[Candidate]) -> io::Result<()> {
+        let mut run: Vec<Name> = Vec::new();
+        let (mut length, mut blocks) = (0, 0);
+        for one in found {
+            if length + one.length > LARGEST || blocks + one.blocks > MAX_BLOCKS {
+                self.merge(id, &run)?;
+                run.clear();
+                (length, blocks) = (0, 0);
+            }
+            run.push(one.name);
+            length += one.length;
+            blocks += one.blocks;
+        }
+        self.merge(id, &run)
+    }
+
+    /// Replaces adjacent segments by one.
+    fn merge(&mut self, id: DeploymentId, run: &[Name]) -> io::Result<()> {
+        let [first, .., last] = run else { return Ok(()) };
+        let directory = self.shared.directory(id);
+        let mut builder = Builder::new(&mut self.encoder, &directory, first.hour)?;
+        let mut unpacker = Unpacker::default();
+        let mut small = Block::default();
+        for name in run {
+            let segment = Segment::open(&directory.join(name.to_string()))?;
+            let mut filled = Blocks::NONE;
+            let is_sound = segment.is_sound()?;
+            for (number, header) in segment.headers().enumerate() {
+                if is_sound && header.packed as usize >= WELL_FILLED {
+                    filled.add(number);
+                    continue;
+                }
+                let Some(block) = segment.block(number, &mut unpacker)? else { continue };
+                for index in 0..block.len() {
+                    let text = block.text_of(index);
+                    if small.is_full_for(text.len()) {
+                        builder.add(&std::mem::take(&mut small))?;
+                    }
+                    small.push(block.millis[index], block.numbers[index], block.sources[index], text);
+                }
+            }
+            if !filled.is_empty() {
+                builder.copy(&segment, &filled)?;
+            }
+        }
+        if !small.is_empty() {
+            builder.add(&small)?;
+        }
+        // If everything is damaged, there is nothing to replace them with.
+        let Some(merged) = builder.finish(true)? else { return Ok(()) };
+        let _alone = self.shared.names.write().unwrap_or_else(PoisonError::into_inner);
+        merged.publish(Name { hour: first.hour, first: first.first, last: last.last })?;
+        for name in run {
+            missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
+        }
+        Ok(())
+    }
+}
+
+struct Candidate {
+    name: Name,
+    length: u64,
+    blocks: usize,
+}
+
+/// Deletes segments that were merged by a process that ended before it could delete them.
+fn drop_covered(directory: &Path) -> io::Result<()> {
+    let kept = Name::list(directory)?;
+    for name in Name::list_all(directory)?.iter().filter(|name| !kept.contains(name)) {
+        missing_is_none(fs::remove_file(directory.join(name.to_string())))?;
+    }
+    Ok(())
+}
+
+fn candidates(directory: &Path, names: &[Name]) -> io::Result<Vec<Candidate>> {
+    let candidate = |name: &Name| {
+        let path = directory.join(name.to_string());
+        let blocks = Segment::open(&path)?.len();
+        Ok(Candidate { name: *name, length: fs::metadata(&path)?.len(), blocks })
+    };
+    names.iter().map(candidate).collect()
 }

@@ -3,8 +3,9 @@
 //! A follower holds no lines. It is woken by a notification and reads from the store after the last line that it has
 //! seen; a slow one reads later and misses nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use podium_api::DeploymentId;
 use podium_api::enums::LogSource;
@@ -35,8 +36,8 @@ pub struct Follow {
 /// A follower of a deployment.
 #[derive(Debug)]
 pub struct Follower {
-    search: Follow,
-    after: u64,
+    pub(crate) search: Follow,
+    pub(crate) after: u64,
     wakeups: watch::Receiver<()>,
 }
 
@@ -63,10 +64,6 @@ pub struct NewLines {
 impl Follower {
     pub(crate) fn new(search: Follow, after: u64, wakeups: watch::Receiver<()>) -> Self {
         Self { search, after, wakeups }
-    }
-
-    pub(crate) fn position(&self) -> (Follow, u64) {
-        (self.search.clone(), self.after)
     }
 
     /// The number up to which everything has been seen.
@@ -135,4 +132,37 @@ pub(crate) fn new_lines(shared: &Shared, search: &Follow, after: u64) -> io::Res
     let seen = if has_more { left - 1 } else { everything };
     let lines = pending.into_iter().map(|(number, entry)| Numbered { number, entry }).collect();
     Ok(NewLines { lines, seen, has_more })
+}
+
+/// One channel for each deployment that is followed.
+#[derive(Default)]
+pub(crate) struct Notifier(Mutex<HashMap<DeploymentId, watch::Sender<()>>>);
+
+impl Notifier {
+    fn lock(&self) -> MutexGuard<'_, HashMap<DeploymentId, watch::Sender<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Subscribes to a deployment.
+    pub(crate) fn subscribe(&self, deployment_id: DeploymentId) -> watch::Receiver<()> {
+        let mut senders = self.lock();
+        senders.retain(|_, sender| sender.receiver_count() > 0);
+        senders.entry(deployment_id).or_insert_with(|| watch::channel(()).0).subscribe()
+    }
+
+    /// Notifies the followers of deployments.
+    pub(crate) fn notify(&self, deployments: impl Iterator<Item = DeploymentId>) {
+        let senders = self.lock();
+        if senders.is_empty() {
+            return;
+        }
+        for sender in deployments.filter_map(|id| senders.get(&id)) {
+            sender.send_replace(());
+        }
+    }
+
+    /// Closes the channel of a deployment: its followers learn that nothing follows.
+    pub(crate) fn close(&self, deployment_id: DeploymentId) {
+        self.lock().remove(&deployment_id);
+    }
 }

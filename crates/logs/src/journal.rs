@@ -144,7 +144,8 @@ pub(crate) struct Journal {
     /// The number of the file that is written.
     generation: u64,
     file: Option<File>,
-    length: u64,
+    /// How long the file that is written is.
+    pub(crate) length: u64,
 }
 
 impl Journal {
@@ -152,11 +153,6 @@ impl Journal {
     pub(crate) fn open(directory: PathBuf) -> io::Result<Self> {
         let generation = files(&directory)?.last().map_or(1, |last| last + 1);
         Ok(Self { directory, generation, file: None, length: 0 })
-    }
-
-    /// How long the file that is written is.
-    pub(crate) fn length(&self) -> u64 {
-        self.length
     }
 
     /// Writes frames. If that fails, a partial write is truncated.

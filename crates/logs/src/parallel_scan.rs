@@ -4,10 +4,9 @@
 //! which the whole store has one for each further CPU; if all are busy it continues alone. Results come back in the
 //! order of the blocks. A search holds at most a few blocks for each thread.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{io, thread};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 

@@ -7,12 +7,11 @@
 
 mod index;
 mod layout;
-mod name;
 mod read;
 mod write;
 
 pub(crate) use index::Blocks;
-pub(crate) use name::Name;
+pub(crate) use layout::Name;
 pub(crate) use read::{Segment, Unpacker};
 pub(crate) use write::{Builder, Encoder};
 

@@ -1,7 +1,8 @@
 //! The public interface of the log store.
 
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,7 +14,6 @@ use crate::count::{self, Counts};
 use crate::find::{self, Found, PageRequest};
 use crate::follow::{self, Follow, Follower, NewLines};
 use crate::journal::MAX_BATCH;
-use crate::lock::Lock;
 use crate::shared::Shared;
 use crate::snapshots::{Snapshot, Snapshots};
 use crate::writer::{self, Batch, Command};
@@ -26,7 +26,7 @@ const ATTEMPTS: usize = 8;
 
 /// Logs of deployments.
 pub struct LogStore {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// `None` once the store is being closed.
     writer: Option<mpsc::Sender<Command>>,
     threads: Vec<JoinHandle<()>>,
@@ -145,7 +145,7 @@ impl LogStore {
 
     /// The lines that are new to a follower, in the order of writing.
     pub async fn new_lines(&self, follower: &Follower) -> io::Result<NewLines> {
-        let (search, after) = follower.position();
+        let (search, after) = (follower.search.clone(), follower.after);
         self.reading(move |shared| follow::new_lines(shared, &search, after)).await
     }
 
@@ -164,11 +164,6 @@ impl LogStore {
     /// Flushes everything to segments.
     pub async fn flush(&self) -> io::Result<()> {
         self.send(Command::Flush).await
-    }
-
-    #[cfg(test)]
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
     }
 
     async fn send<T>(
@@ -214,6 +209,37 @@ impl Drop for LogStore {
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             let _ = thread.join();
+        }
+    }
+}
+
+const FILE: &str = "lock";
+
+/// Held while a directory is open.
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Locks a directory, which is created if needed; fails immediately if another process holds the lock.
+    pub(crate) fn take(directory: &Path) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        let path = directory.join(FILE);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!(
+                    "another process has {} open: stop it first, or give this process its own data directory",
+                    directory.display()
+                );
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, message))
+            }
+            Err(TryLockError::Error(error)) => {
+                let message =
+                    format!("{} cannot be locked, which its file system must allow: {error}", path.display());
+                Err(io::Error::new(error.kind(), message))
+            }
         }
     }
 }

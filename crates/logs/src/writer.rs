@@ -2,13 +2,17 @@
 //!
 //! A batch is acknowledged once it is written, without fsync: it survives a crash of this process. A power failure
 //! loses what the operating system has not written to disk yet, a few seconds' worth.
+//!
+//! Lines have numbers, assigned in the order of writing and never reused. A file counts how often the store was opened;
+//! each opening starts a new range of numbers. So nothing has to be saved for each line, and a number that a reader has
+//! stored stays below everything that is written later.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
+use std::{fs, io};
 
 use podium_api::{DeploymentId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
@@ -17,12 +21,10 @@ use crate::block::{number_of, pieces};
 use crate::flusher::Task;
 use crate::hour::{Hour, Key};
 use crate::journal::{self, Frames, Journal, Record};
-use crate::numbers;
 use crate::origins::Origins;
 use crate::segment::Name;
-use crate::shared::Shared;
-use crate::tails::{Cut, TailsWriter};
-use crate::{Line, Origin};
+use crate::shared::{Cut, Shared, TailsWriter};
+use crate::{Line, Origin, missing_is_none, replace};
 
 /// How many batches can wait before appends block.
 const WAITING: usize = 256;
@@ -62,7 +64,7 @@ pub(crate) fn start(
 ) -> io::Result<(mpsc::Sender<Command>, JoinHandle<()>)> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let journal = Journal::open(shared.journal())?;
-    let origins = Origins::load(shared.root())?;
+    let origins = Origins::load(&shared.root)?;
     let mut writer =
         Writer { shared, tasks, origins, journal, frames: Frames::new(), next: 0, has_begun: false };
     writer.recover()?;
@@ -123,7 +125,7 @@ impl Writer {
             }
             Ok(())
         })?;
-        self.next = numbers::next(&self.shared, highest)?;
+        self.next = next_range(&self.shared, highest)?;
         self.shared.publish(self.next);
         if highest > 0 {
             // The journal must not grow with every crash.
@@ -166,7 +168,7 @@ impl Writer {
     /// The number of the next line.
     fn number(&mut self) -> io::Result<u64> {
         if !self.has_begun {
-            numbers::begin(&self.shared, self.next)?;
+            begin_range(&self.shared, self.next)?;
             self.has_begun = true;
         }
         Ok(self.next)
@@ -223,7 +225,7 @@ impl Writer {
         };
         self.shared.publish(number);
         self.hand_over(cuts);
-        if self.journal.length() >= LONG_JOURNAL {
+        if self.journal.length >= LONG_JOURNAL {
             self.rotate_journal();
         }
         let mut notified = None;
@@ -237,7 +239,7 @@ impl Writer {
         let cuts = self.shared.tails.cut_all();
         self.hand_over(cuts);
         let complete = self.journal.rotate();
-        match self.origins.save(self.shared.root()) {
+        match self.origins.save(&self.shared.root) {
             Ok(()) => drop(self.tasks.send(Task::DropJournal(complete))),
             Err(error) => tracing::warn!(%error, "a file of the log journal cannot be deleted yet"),
         }
@@ -263,7 +265,7 @@ impl Writer {
                 self.shared.notifier.close(deployment_id);
                 let _ = self.tasks.send(Task::Remove { deployment_id, below, done });
             }
-            Err(error) => send_result(vec![done], &Err(error)),
+            Err(error) => drop(done.send(Err(error))),
         }
     }
 }
@@ -286,10 +288,32 @@ fn flushed_in(shared: &Shared, deployment_id: DeploymentId) -> io::Result<HashMa
     Ok(flushed)
 }
 
-/// Sends a result to everyone who still waits.
-pub(crate) fn send_result(waiting: Vec<Done>, answer: &io::Result<()>) {
-    for done in waiting {
-        let told = answer.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
-        let _ = done.send(told.copied());
+const FILE: &str = "stretch";
+/// The number of bits of a number within a range.
+const BITS: u32 = 40;
+
+/// The first number of the next range: no line has this number or a higher one.
+fn next_range(shared: &Shared, highest_seen: u64) -> io::Result<u64> {
+    let noted = missing_is_none(fs::read_to_string(shared.root.join(FILE)))?;
+    let noted = match noted.map(|text| text.trim().parse::<u64>()) {
+        Some(Ok(noted)) => noted,
+        // The file is lost: the names of segments show which numbers were used.
+        Some(Err(_)) | None => highest_in_segments(shared)? >> BITS,
+    };
+    Ok((noted.max(highest_seen >> BITS) + 1) << BITS)
+}
+
+/// Saves that the range of a number has started.
+fn begin_range(shared: &Shared, first: u64) -> io::Result<()> {
+    fs::create_dir_all(&shared.root)?;
+    replace(&shared.root.join(FILE), format!("{}\n", first >> BITS).as_bytes())
+}
+
+fn highest_in_segments(shared: &Shared) -> io::Result<u64> {
+    let mut highest = 0;
+    for id in shared.deployments()? {
+        let names = Name::list_all(&shared.directory(id))?;
+        highest = names.iter().map(|name| name.last).fold(highest, u64::max);
     }
+    Ok(highest)
 }

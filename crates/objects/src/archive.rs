@@ -5,22 +5,20 @@
 
 mod header;
 mod listing;
-mod paths;
-mod pax;
 mod tar;
 #[cfg(test)]
 mod tests;
 mod tree;
 
+pub use listing::{ArchivedFile, Listed};
+
 use std::io::Write as _;
 
 use flate2::write::MultiGzDecoder;
+use listing::Listing;
+use tar::Tar;
 
 use crate::error::Refused;
-use crate::limits::Limits;
-use listing::Listing;
-pub use listing::{ArchivedFile, Listed};
-use tar::Tar;
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -81,7 +79,7 @@ impl Checker {
     /// Finishes the check, and lists at most this many files.
     pub fn finish_listing(mut self, most: usize) -> Result<Listed, Refused> {
         self.close()?;
-        Ok(self.gzip.get_mut().take_listing().unwrap_or_default().finish(most))
+        Ok(self.gzip.get_mut().listing.take().unwrap_or_default().finish(most))
     }
 
     fn close(&mut self) -> Result<Contents, Refused> {
@@ -93,14 +91,44 @@ impl Checker {
         tar.finish()?;
         // Checked at the end: which part compresses well does not matter.
         let most = self.limits.unpacked_of(self.bytes);
-        if tar.bytes() > most {
+        if tar.bytes > most {
             return Err(Refused::UnpacksTooMuch { bytes: self.bytes, most });
         }
-        Ok(Contents { bytes: self.bytes, unpacked: tar.bytes(), entries: tar.entries() })
+        Ok(Contents { bytes: self.bytes, unpacked: tar.bytes, entries: tar.entries })
     }
 
     /// Why writing failed: the tar's own refusal, otherwise a gzip error.
     fn reason(&mut self) -> Refused {
-        self.gzip.get_mut().take_refusal().unwrap_or(Refused::BrokenGzip)
+        self.gzip.get_mut().refusal.take().unwrap_or(Refused::BrokenGzip)
+    }
+}
+
+/// Limits of archives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes as they are sent.
+    pub bytes: u64,
+    /// Bytes when unpacked: a small archive can contain a disk full of zeros.
+    pub unpacked: u64,
+    /// Unpacked bytes per sent byte, beyond `free`.
+    pub ratio: u64,
+    /// Bytes that any archive may unpack to, however small it is.
+    pub free: u64,
+    /// Files, directories and links.
+    pub entries: u64,
+    /// Bytes of one path.
+    pub path: usize,
+}
+
+impl Limits {
+    /// The most that an archive of so many bytes may unpack to.
+    pub fn unpacked_of(&self, bytes: u64) -> u64 {
+        bytes.saturating_mul(self.ratio).saturating_add(self.free).min(self.unpacked)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 1 << 30, unpacked: 4 << 30, ratio: 200, free: 32 << 20, entries: 100_000, path: 1024 }
     }
 }

@@ -16,17 +16,13 @@ const LONGEST_ID: usize = 64;
 
 /// Where the blocks of one archive are staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Staging(Key);
+pub struct Staging(pub(crate) Key);
 
 impl Staging {
     /// For an upload of a deploy; `kind` distinguishes its uploads and is one lower-case word.
     pub fn new(deployment_id: DeploymentId, deploy_id: DeployId, kind: &'static str) -> Self {
         debug_assert!(kind.bytes().all(|byte| byte.is_ascii_lowercase()));
         Self(Key::of_staging(deployment_id, deploy_id).below(kind))
-    }
-
-    pub(crate) fn key(&self) -> &Key {
-        &self.0
     }
 
     pub(crate) fn block(&self, id: &BlockId) -> Key {

@@ -9,18 +9,14 @@ mod archive;
 mod blocks;
 mod error;
 mod key;
-mod limits;
-mod local_disk;
 #[cfg(test)]
 mod sample;
 mod store;
 mod uploads;
 
-pub use archive::{ArchivedFile, Checker, Contents, Listed};
+pub use archive::{ArchivedFile, Checker, Contents, Limits, Listed};
 pub use blocks::{BlockId, BlockList, Staging};
 pub use error::{Error, Flaw, Refused, Result};
 pub use key::Key;
-pub use limits::Limits;
-pub use local_disk::LocalDisk;
-pub use store::{Draft, ObjectStore, Reader};
+pub use store::{Draft, LocalDisk, ObjectStore, Reader};
 pub use uploads::{StoredObject, Upload, Uploads};

@@ -14,11 +14,11 @@ use aws_lc_rs::digest;
 use podium_api::{DeployId, DeploymentId};
 use tokio::task::spawn_blocking;
 
+use crate::archive::Limits;
 use crate::archive::{Checker, Contents, Listed};
 use crate::blocks::{BlockId, BlockList, MOST_BLOCKS, Staging};
 use crate::error::{Error, Refused, Result};
 use crate::key::Key;
-use crate::limits::Limits;
 use crate::store::{Draft, ObjectStore, Reader};
 
 /// How many bytes are buffered before they are handed to a thread.
@@ -63,7 +63,7 @@ impl Uploads {
         key: Key,
         most: u64,
     ) -> Result<StoredObject> {
-        let (store, prefix) = (Arc::clone(&self.store), staging.key().clone());
+        let (store, prefix) = (Arc::clone(&self.store), staging.0.clone());
         let staged = blocking(move || Ok(store.list(&prefix)?)).await?;
         for id in &list.0 {
             let key = staging.block(id);
@@ -71,7 +71,19 @@ impl Uploads {
                 return Err(Refused::UnknownBlock(id.printable()).into());
             }
         }
-        let archive = self.assembled(staging, list, key, most).await;
+        let assembled = async {
+            let mut upload = self.receive(key, most);
+            for id in &list.0 {
+                let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.printable());
+                let copied = upload.step(move |work| {
+                    let block = store.open(&key)?.ok_or(Refused::UnknownBlock(id))?;
+                    in_batches(block, |bytes| work.write(bytes))
+                });
+                copied.await?;
+            }
+            upload.finish().await
+        };
+        let archive = assembled.await;
         // The blocks are discarded in any case: nothing of an invalid archive is kept.
         if !matches!(archive, Err(Error::Store(_))) {
             self.discard(staging).await?;
@@ -79,41 +91,15 @@ impl Uploads {
         archive
     }
 
-    async fn assembled(
-        &self,
-        staging: &Staging,
-        list: &BlockList,
-        key: Key,
-        most: u64,
-    ) -> Result<StoredObject> {
-        let mut upload = self.receive(key, most);
-        for id in &list.0 {
-            let (store, key, id) = (Arc::clone(&self.store), staging.block(id), id.printable());
-            upload
-                .step(move |work| {
-                    let mut block = store.open(&key)?.ok_or(Refused::UnknownBlock(id))?;
-                    let mut buffer = vec![0; BATCH];
-                    loop {
-                        match block.read(&mut buffer)? {
-                            0 => return Ok(()),
-                            count => work.write(&buffer[..count])?,
-                        }
-                    }
-                })
-                .await?;
-        }
-        upload.finish().await
-    }
-
     /// Whether any block is staged for an archive.
     pub async fn is_staged(&self, staging: &Staging) -> Result<bool> {
-        let (store, prefix) = (Arc::clone(&self.store), staging.key().clone());
+        let (store, prefix) = (Arc::clone(&self.store), staging.0.clone());
         blocking(move || Ok(!store.list(&prefix)?.is_empty())).await
     }
 
     /// Removes the blocks that are staged for an archive.
     pub async fn discard(&self, staging: &Staging) -> Result<()> {
-        self.delete_under(staging.key().clone()).await
+        self.delete_under(staging.0.clone()).await
     }
 
     /// Removes everything that is staged for a deploy.
@@ -133,15 +119,10 @@ impl Uploads {
         let (store, limits) = (Arc::clone(&self.store), self.limits);
         blocking(move || {
             let _guard = guard;
-            let Some(mut archive) = store.open(&key)? else { return Ok(None) };
+            let Some(archive) = store.open(&key)? else { return Ok(None) };
             let mut checker = Checker::listing(limits);
-            let mut buffer = vec![0; BATCH];
-            loop {
-                match archive.read(&mut buffer)? {
-                    0 => return Ok(Some(checker.finish_listing(most)?)),
-                    count => checker.push(&buffer[..count])?,
-                }
-            }
+            in_batches(archive, |bytes| Ok(checker.push(bytes)?))?;
+            Ok(Some(checker.finish_listing(most)?))
         })
         .await
     }
@@ -277,7 +258,7 @@ impl Work {
 
 /// Checked after the block is stored, so that concurrent blocks are counted together.
 fn all_blocks_fit(store: &dyn ObjectStore, staging: &Staging, most: u64) -> Result<()> {
-    let staged = store.list(staging.key())?;
+    let staged = store.list(&staging.0)?;
     if staged.len() > MOST_BLOCKS {
         return Err(Refused::TooManyBlocks(MOST_BLOCKS).into());
     }
@@ -338,6 +319,17 @@ impl Drop for Removal {
             && let Err(error) = self.store.delete_under(&self.key)
         {
             tracing::warn!(%error, key = %self.key, "an unreferenced object could not be removed");
+        }
+    }
+}
+
+/// Reads all of an object.
+fn in_batches(mut object: Reader, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut buffer = vec![0; BATCH];
+    loop {
+        match object.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => each(&buffer[..count])?,
         }
     }
 }

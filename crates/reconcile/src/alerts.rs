@@ -10,7 +10,7 @@ mod tokens;
 use std::time::Duration;
 
 use podium_api::enums::AlertKind;
-use podium_api::{AlertId, DeploymentId, Id, OperationId, Timestamp};
+use podium_api::{AlertId, DeploymentId, OperationId, Timestamp};
 use podium_app::App;
 use podium_app::world::World;
 use podium_db::{Conn, Tx};
@@ -23,7 +23,7 @@ use podium_store::{Steward, alert_firings as firings, operations};
 use tokio::time::Instant;
 
 use crate::events;
-use crate::reconciler::{Failure, Reconciler, StepFuture, StepResult};
+use crate::reconciler::{Failure, StepResult, reconciles};
 use tokens::Look;
 
 pub(crate) use mails::AlertMails;
@@ -163,15 +163,7 @@ impl Alerts {
     }
 }
 
-impl Reconciler for Alerts {
-    fn kind(&self) -> &'static str {
-        alerts::KIND
-    }
-
-    fn step(&self, id: Id) -> StepFuture<'_> {
-        Box::pin(self.reconcile(AlertId::from_raw(id)))
-    }
-}
+reconciles!(alerts::KIND, AlertId => Alerts);
 
 impl Agenda {
     fn is_due(&self, now: Timestamp) -> bool {

@@ -4,15 +4,14 @@
 use std::time::Duration;
 
 use podium_api::Timestamp;
-use podium_api::enums::{OperationCause, OperationKind};
+use podium_api::enums::OperationKind;
 use podium_dataplane::{CleanUp, CleanUpState};
 use podium_domain::deployments::clean_up;
 use podium_domain::deployments::plan::Desired;
-use podium_domain::operations::Details;
 use podium_domain::{Reason, UserText};
 use podium_store::clean_ups;
 use podium_store::deployments::{self, DeploymentRow};
-use podium_store::operations::{self, NewOperation, OperationRow, OperationTarget};
+use podium_store::operations::{self, OperationRow};
 
 use crate::deployments::Deployments;
 use crate::operations::Phase;
@@ -126,16 +125,7 @@ impl Deployments {
 
     /// Starts the operation of a clean-up, unless the deployment has changed or something else is under way.
     async fn begin_clean_up(&self, row: &DeploymentRow, now: Timestamp) -> Result<(), Failure> {
-        let operation = NewOperation {
-            id: self.app.world.id(),
-            kind: OperationKind::CleanUp,
-            cause: OperationCause::Schedule,
-            target: OperationTarget::Deployment(row.id, row.workspace_id, row.name.clone()),
-            subject_id: None,
-            undo: None,
-            details: Details::default(),
-            created_at: now,
-        };
+        let operation = self.scheduled(row, OperationKind::CleanUp, now);
         let (system, id, generation) = (self.system, row.id, row.generation);
         let scope = system.scope(row.organization_id);
         let begun = self.app.db(&self.system).write(None, move |tx| {

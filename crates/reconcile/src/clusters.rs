@@ -1,8 +1,8 @@
 //! Reconciles clusters: created, changed, failed over, watched, and removed.
 
+use podium_api::ClusterId;
 use podium_api::clusters::ClusterMetadata;
 use podium_api::enums::ClusterStatus;
-use podium_api::{ClusterId, Id};
 use podium_app::App;
 use podium_dataplane::{Cluster, ClusterLocation, Fault, Planes, Progress};
 use podium_domain::UserText;
@@ -14,7 +14,7 @@ use podium_store::clusters::{self, ClusterState};
 use podium_store::operations::{self, OperationRow};
 
 use crate::operations::Advanced;
-use crate::reconciler::{Backoff, Effect, Failure, Next, Reconciler, StepFuture, StepResult};
+use crate::reconciler::{Backoff, Effect, Failure, Next, StepResult, reconciles};
 
 /// The reconciler of clusters.
 pub(crate) struct Clusters {
@@ -161,15 +161,7 @@ impl Clusters {
     }
 }
 
-impl Reconciler for Clusters {
-    fn kind(&self) -> &'static str {
-        clusters::KIND
-    }
-
-    fn step(&self, id: Id) -> StepFuture<'_> {
-        Box::pin(self.reconcile(ClusterId::from_raw(id)))
-    }
-}
+reconciles!(clusters::KIND, ClusterId => Clusters);
 
 fn wanted(state: &ClusterState) -> Cluster {
     Cluster {

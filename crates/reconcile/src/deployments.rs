@@ -1,7 +1,7 @@
 //! Reconciles deployments: applied to the data plane, watched, hibernated and woken, and cleaned up.
 
 use podium_api::enums::DeploymentStatus;
-use podium_api::{DeploymentId, Id, Timestamp};
+use podium_api::{DeploymentId, Timestamp};
 use podium_app::App;
 use podium_dataplane::{Fault, Location, Machine, Planes};
 use podium_domain::deployments::plan::{
@@ -18,9 +18,7 @@ use podium_store::{Steward, changes, deploys, nodes};
 use crate::clean_up::is_clean_up;
 use crate::environment::environment;
 use crate::operations::{Advanced, Phase};
-use crate::reconciler::{
-    Backoff, Effect, Failure, Next, PrepareStopFuture, Reconciler, StepFuture, StepResult,
-};
+use crate::reconciler::{Backoff, Effect, Failure, Next, PrepareStopFuture, StepResult, reconciles};
 use crate::removal;
 
 /// The reconciler of deployments.
@@ -241,19 +239,11 @@ impl Deployments {
     }
 }
 
-impl Reconciler for Deployments {
-    fn kind(&self) -> &'static str {
-        deployments::KIND
-    }
-
-    fn step(&self, id: Id) -> StepFuture<'_> {
-        Box::pin(self.reconcile(DeploymentId::from_raw(id)))
-    }
-
+reconciles!(deployments::KIND, DeploymentId => Deployments {
     fn prepare_stop(&self) -> PrepareStopFuture<'_> {
         Box::pin(removal::hand_over(self))
     }
-}
+});
 
 fn progress_of(observation: &Observation) -> Option<&RolloutProgress> {
     let Observation::Present(observed) = observation else { return None };

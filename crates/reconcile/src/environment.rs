@@ -4,7 +4,7 @@ use podium_api::enums::EnvironmentObjectType;
 use podium_app::App;
 use podium_app::deployments::open_variables;
 use podium_app::environment_objects::resolved_for;
-use podium_dataplane::{Environment, Identity, Objects, Secret, Setting};
+use podium_dataplane::{Environment, Objects, Secret, Setting};
 use podium_domain::Reason;
 use podium_domain::environment_objects::environment as airflow;
 use podium_domain::environment_objects::resolve::Resolved;
@@ -29,8 +29,13 @@ pub(crate) async fn environment(
         let is_secret = is_secret(&key);
         Setting { key, value: Secret::new(value.to_string()), is_secret }
     });
-    let variables = variables.collect();
-    let identity = Identity {
+    let mut spec = row.spec.clone();
+    spec.environment_variables.clear();
+    if let Some(cluster) = row.cluster.as_ref().filter(|cluster| cluster.is_failed_over) {
+        spec.region = Some(cluster.details.dr_region.clone());
+        spec.workload_identity = spec.dr_workload_identity.clone().or(spec.workload_identity);
+    }
+    Ok(Environment {
         id: row.id,
         organization_id: row.organization_id,
         workspace_id: row.workspace_id,
@@ -38,15 +43,11 @@ pub(crate) async fn environment(
         name: row.name.clone(),
         namespace: row.namespace.clone(),
         generation: row.generation,
-    };
-    let objects = objects(app, system, row).await?;
-    let mut environment = Environment::new(identity, &row.spec, is_hibernating, variables, objects);
-    if let Some(cluster) = row.cluster.as_ref().filter(|cluster| cluster.is_failed_over) {
-        environment.region = Some(cluster.details.dr_region.clone());
-        environment.workload_identity =
-            row.spec.dr_workload_identity.clone().or(environment.workload_identity);
-    }
-    Ok(environment)
+        is_hibernating,
+        spec,
+        variables: variables.collect(),
+        objects: objects(app, system, row).await?,
+    })
 }
 
 /// The settings that a deployment gets from environment objects.

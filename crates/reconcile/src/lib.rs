@@ -8,7 +8,6 @@
 //! if the process dies another one takes over. Between events nothing runs: the loops sleep until the next work is due.
 
 mod alerts;
-mod backoff;
 mod clean_up;
 mod clusters;
 mod counts;
@@ -20,12 +19,9 @@ mod events;
 mod logging;
 mod loops;
 mod operations;
-mod options;
 mod placement;
 mod reconciler;
 mod removal;
-mod reports;
-mod revert;
 #[cfg(target_os = "linux")]
 mod services;
 mod webhooks;
@@ -36,8 +32,7 @@ use podium_store::Steward;
 
 pub use dispatcher::Running;
 pub use logging::{AppendError, append_lines, log_sink};
-pub use loops::Loops;
-pub use options::Options;
+pub use loops::{Loops, Options};
 pub use reconciler::{Backoff, Effect, Failure, Next, PrepareStopFuture, Reconciler, StepFuture, StepResult};
 #[cfg(target_os = "linux")]
 pub use services::{keys, services};

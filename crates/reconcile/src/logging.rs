@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use podium_api::DeploymentId;
 use podium_app::App;
-use podium_dataplane::LogLine;
-use podium_dataplane::LogSink;
+use podium_dataplane::{LogLine, LogSink};
 use podium_logs::Line;
 use podium_store::{Steward, deployments};
 use tokio::sync::mpsc;

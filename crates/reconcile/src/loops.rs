@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use podium_api::{Id, Timestamp};
@@ -12,10 +12,8 @@ use podium_db::{Error, Fault, Result, Tx};
 use podium_store::work::{self, Claim, Reschedule};
 use podium_store::{Steward, clusters, deployments};
 
-use crate::backoff::delay;
 use crate::counts::{self, Counts, Outcome};
-use crate::options::Options;
-use crate::reconciler::{Next, Reconciler, StepResult};
+use crate::reconciler::{Next, Reconciler, StepResult, delay, random};
 
 /// How much work is claimed at once when tests drive the loops.
 const AT_ONCE: usize = 100;
@@ -245,9 +243,7 @@ impl Inner {
             }
             Next::Retry { reason, backoff, no_later_than } => {
                 let attempts = if done.progressed { 1 } else { claim.attempts };
-                let mut random = [0; 8];
-                self.app.world.fill(&mut random);
-                let due_at = now + delay(*backoff, attempts, u64::from_le_bytes(random));
+                let due_at = now + delay(*backoff, attempts, random(&self.app));
                 let due_at = no_later_than.map_or(due_at, |latest| latest.min(due_at));
                 Some(Reschedule { due_at, since: claim.since, attempts, reason: reason.clone() })
             }
@@ -295,5 +291,29 @@ impl Inner {
 fn log_if_failed<T>(kind: &'static str, written: Result<T>) {
     if let Err(error) = written {
         tracing::warn!(kind, %error, "work cannot be requeued; its lease will expire");
+    }
+}
+
+/// Options of the loops.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Concurrent steps of each kind. Kinds have separate limits, so that a slow one does not delay others.
+    pub concurrency: usize,
+    /// The length of a lease; after that another replica takes the work over.
+    pub lease: Duration,
+    /// The timeout of a step; shorter than the lease.
+    pub step_time: Duration,
+    /// The longest sleep if other replicas add work: their wake-up may get lost.
+    pub longest_sleep: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            concurrency: 64,
+            lease: Duration::from_secs(30),
+            step_time: Duration::from_secs(20),
+            longest_sleep: Duration::from_secs(30),
+        }
     }
 }

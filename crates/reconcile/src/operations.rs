@@ -5,7 +5,7 @@ use podium_api::enums::{OperationCause, OperationKind};
 use podium_db::{Result, Tx};
 use podium_domain::deployments::plan::{Cause, Observation, Rollout};
 use podium_domain::deployments::rollout::RolloutProgress;
-use podium_domain::operations::{self, Course, Seen};
+use podium_domain::operations::{self, Course, Details, Seen};
 use podium_domain::{Reason, UserText};
 use podium_store::Steward;
 use podium_store::deployments::{self, DeploymentRow};
@@ -83,16 +83,7 @@ impl Deployments {
         if under_way.is_some_and(|operation| is_this(&operation.course)) {
             return Ok(true);
         }
-        let operation = NewOperation {
-            id: self.app.world.id(),
-            kind,
-            cause: OperationCause::Schedule,
-            target: OperationTarget::Deployment(row.id, row.workspace_id, row.name.clone()),
-            subject_id: None,
-            undo: None,
-            details: podium_domain::operations::Details::default(),
-            created_at: now,
-        };
+        let operation = self.scheduled(row, kind, now);
         let (system, id, generation) = (self.system, row.id, row.generation);
         let scope = system.scope(row.organization_id);
         let begun = self.app.db(&self.system).write(None, move |tx| {
@@ -103,5 +94,18 @@ impl Deployments {
             Ok::<_, podium_db::Error>(holds)
         });
         Ok(begun.await?)
+    }
+    /// An operation of a schedule, not begun yet.
+    pub(crate) fn scheduled(&self, row: &DeploymentRow, kind: OperationKind, now: Timestamp) -> NewOperation {
+        NewOperation {
+            id: self.app.world.id(),
+            kind,
+            cause: OperationCause::Schedule,
+            target: OperationTarget::Deployment(row.id, row.workspace_id, row.name.clone()),
+            subject_id: None,
+            undo: None,
+            details: Details::default(),
+            created_at: now,
+        }
     }
 }

@@ -1,8 +1,10 @@
-//! The reconciler trait, and the result of a step.
+//! The reconciler trait, the result of a step, and delays before retries: exponential backoff within bounds, with jitter.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use podium_api::{Id, Timestamp};
+use podium_app::App;
 use podium_dataplane::Fault;
 use podium_db::Tx;
 
@@ -29,6 +31,25 @@ pub trait Reconciler: Send + Sync {
     }
 }
 
+/// Lets the `reconcile` of a type take the steps of one kind of work, with typed ids.
+macro_rules! reconciles {
+    ($kind:expr, $id:ident => $reconciler:ident $({ $($more:tt)* })?) => {
+        impl $crate::reconciler::Reconciler for $reconciler {
+            fn kind(&self) -> &'static str {
+                $kind
+            }
+
+            fn step(&self, id: podium_api::Id) -> $crate::reconciler::StepFuture<'_> {
+                Box::pin(self.reconcile($id::from_raw(id)))
+            }
+
+            $($($more)*)?
+        }
+    };
+}
+
+pub(crate) use reconciles;
+
 /// The result of a step.
 pub struct StepResult {
     /// When to reconcile again.
@@ -37,6 +58,33 @@ pub struct StepResult {
     pub progressed: bool,
     /// What to write.
     pub effect: Option<Effect>,
+}
+
+/// How long the attempts of a step that sends something may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempts {
+    /// The longest attempt, and for how long further ones are begun; together less than a step may take.
+    pub(crate) attempt: Duration,
+    pub(crate) begins: Duration,
+    /// How long a claim lasts: longer than a step.
+    pub(crate) claim: Duration,
+}
+
+impl Attempts {
+    /// The longest attempt, whatever a step may take.
+    const LONGEST: Duration = Duration::from_secs(15);
+
+    pub(crate) fn within(step_time: Duration) -> Self {
+        let attempt = (step_time * 3 / 4).min(Self::LONGEST);
+        Self { attempt, begins: step_time / 8, claim: step_time * 3 / 2 }
+    }
+}
+
+/// A random number for the jitter of a retry.
+pub(crate) fn random(app: &App) -> u64 {
+    let mut random = [0; 8];
+    app.world.fill(&mut random);
+    u64::from_le_bytes(random)
 }
 
 /// When to reconcile again.
@@ -112,5 +160,59 @@ impl From<podium_db::Error> for Failure {
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         Self(format!("the data plane: {fault}"))
+    }
+}
+
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST_SHORT: Duration = Duration::from_secs(15);
+const LONGEST_LONG: Duration = Duration::from_secs(5 * 60);
+
+/// The delay after this many attempts: between half and all of the exponential backoff.
+pub(crate) fn delay(backoff: Backoff, attempts: i64, random: u64) -> Duration {
+    let longest = match backoff {
+        Backoff::Short => LONGEST_SHORT,
+        Backoff::Long => LONGEST_LONG,
+    };
+    let doublings = u32::try_from(attempts.clamp(1, 20) - 1).unwrap_or_default();
+    let whole = FIRST.saturating_mul(1 << doublings).min(longest);
+    let half = whole / 2;
+    let jitter = random % u64::try_from(half.as_millis() + 1).unwrap_or(1);
+    half + Duration::from_millis(jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shortest and the longest pause, in milliseconds.
+    fn bounds(backoff: Backoff, attempts: i64) -> (u128, u128) {
+        let shortest = delay(backoff, attempts, 0);
+        let longest = delay(backoff, attempts, u64::try_from(shortest.as_millis()).unwrap());
+        assert!((0..5000).all(|random| (shortest..=longest).contains(&delay(
+            backoff,
+            attempts,
+            random * 7919
+        ))));
+        (shortest.as_millis(), longest.as_millis())
+    }
+
+    #[test]
+    fn pauses_double_within_bounds() {
+        for (attempts, expected) in [
+            (0, 1000),
+            (1, 1000),
+            (2, 2000),
+            (3, 4000),
+            (4, 8000),
+            (5, 15_000),
+            (6, 15_000),
+            (i64::MAX, 15_000),
+        ] {
+            assert_eq!(bounds(Backoff::Short, attempts), (expected / 2, expected), "{attempts}");
+        }
+        for (attempts, expected) in [(1, 1000), (5, 16_000), (9, 256_000), (10, 300_000), (i64::MAX, 300_000)]
+        {
+            assert_eq!(bounds(Backoff::Long, attempts), (expected / 2, expected), "{attempts}");
+        }
     }
 }

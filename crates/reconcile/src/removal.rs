@@ -1,8 +1,9 @@
-//! Has the data plane remove the environments of deleted deployments: in a step, and at the latest when the server stops.
+//! Has the data plane remove the environments of deleted deployments: in a step, and at the latest when the server
+//! stops.
 //!
-//! What a plane bound to this machine removes is gone, or at least no longer runs, when the server has stopped. What it has
-//! not been told to remove would run on unattended until the next start, which may be far away. Nothing is concluded from
-//! what is missing: only a pending clean-up, which the deletion left, says that an environment is to go.
+//! What a plane bound to this machine removes is gone, or at least no longer runs, when the server has stopped. What it
+//! has not been told to remove would run on unattended until the next start, which may be far away. Nothing is
+//! concluded from what is missing: only a pending clean-up, which the deletion left, says that an environment is to go.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -2,18 +2,21 @@
 //!
 //! The work item of a webhook is its lease, so one process at a time sends its events, a few at once. What is sent is
 //! claimed row by row besides (see `store::webhook_deliveries`). A slow receiver takes one of the places of this loop for
-//! one round of attempts; then the others that are due come first.
+//! one round of attempts; then the others that are due come first. Places are shared out between organizations: one whose
+//! receivers are slow leaves room for the others.
 
-mod places;
 mod resolver;
 mod sender;
 
-use std::sync::Arc;
+pub use resolver::{Lookup, Resolver, SystemResolver};
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use podium_api::enums::{EventType, WebhookDeliveryState};
-use podium_api::{Id, Timestamp, WebhookId};
+use podium_api::{OrganizationId, Timestamp, WebhookId};
 use podium_app::App;
 use podium_db::Tx;
 use podium_domain::UserText;
@@ -22,15 +25,12 @@ use podium_store::Steward;
 use podium_store::events::{Bounds, EventRow};
 use podium_store::webhook_deliveries::{self as deliveries, Attempt, Due, NewDelivery};
 use podium_store::webhooks::{self, WebhookRow};
+use sender::{Answer, Sender};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use crate::events;
-use crate::reconciler::{Failure, Reconciler, StepFuture, StepResult};
-use places::Places;
-use sender::{Answer, Sender};
-
-pub use resolver::{Lookup, Resolver, SystemResolver};
+use crate::reconciler::{Attempts, Failure, StepResult, random, reconciles};
 
 /// How many events of one webhook are sent at once.
 const AT_ONCE: u32 = 4;
@@ -44,8 +44,6 @@ const MOST_KEPT: i64 = 50_000;
 const REMOVED_AT_ONCE: u32 = 500;
 /// How long a webhook waits while its organization has no place for it.
 const OTHERS_FIRST: Duration = Duration::from_secs(1);
-/// The longest attempt, from the look-up of the host to the last byte of the answer that is read.
-const LONGEST_ATTEMPT: Duration = Duration::from_secs(15);
 
 /// Types of events that can name the webhooks that get them.
 const NAMING: &[EventType] = &[EventType::WebhookTested, EventType::AlertFiring, EventType::AlertResolved];
@@ -55,11 +53,8 @@ pub struct Webhooks {
     app: App,
     system: Steward,
     resolver: Arc<dyn Resolver>,
-    /// The longest attempt, and for how long further ones are begun; together less than a step may take.
-    attempt: Duration,
-    begins: Duration,
-    /// How long a claim lasts: longer than a step.
-    claim: Duration,
+    /// An attempt lasts from the look-up of the host to the last byte of the answer that is read.
+    attempts: Attempts,
     sender: OnceCell<Sender>,
     places: Places,
 }
@@ -77,15 +72,11 @@ impl Webhooks {
         step_time: Duration,
         resolver: Arc<dyn Resolver>,
     ) -> Self {
-        let attempt = (step_time * 3 / 4).min(LONGEST_ATTEMPT);
-        let (begins, claim) = (step_time / 8, step_time * 3 / 2);
         Self {
             app: app.clone(),
             system,
             resolver,
-            attempt,
-            begins,
-            claim,
+            attempts: Attempts::within(step_time),
             sender: OnceCell::new(),
             places: Places::default(),
         }
@@ -114,7 +105,7 @@ impl Webhooks {
             if is_done {
                 break;
             }
-            if started.elapsed() > self.begins {
+            if started.elapsed() > self.attempts.begins {
                 return Ok(StepResult::at(self.app.world.now(), "More events are due."));
             }
         }
@@ -185,7 +176,7 @@ impl Webhooks {
             return Ok(true);
         }
         let sender = self.sender().await?;
-        let until = now + self.claim;
+        let until = now + self.attempts.claim;
         let claim = move |tx: &Tx| deliveries::claim(tx, &system, &due, until, now);
         let claimed = self.app.db(&self.system).write(None, claim).await?;
         let sent = claimed.into_iter().map(|delivery| self.send_one(sender, webhook, delivery));
@@ -195,7 +186,7 @@ impl Webhooks {
 
     async fn sender(&self) -> Result<&Sender, Failure> {
         let make = || async {
-            let (resolver, attempt) = (Arc::clone(&self.resolver), self.attempt);
+            let (resolver, attempt) = (Arc::clone(&self.resolver), self.attempts.attempt);
             let destinations = self.app.config.webhook_destinations.clone();
             // It reads the certificates of the system.
             let made = tokio::task::spawn_blocking(move || Sender::new(&resolver, &destinations, attempt));
@@ -219,9 +210,7 @@ impl Webhooks {
         };
         let duration = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
         let now = self.app.world.now();
-        let mut random = [0; 8];
-        self.app.world.fill(&mut random);
-        let retry_at = rules::retry_at(now, claimed.failures, answer.retry_after, u64::from_le_bytes(random));
+        let retry_at = rules::retry_at(now, claimed.failures, answer.retry_after, random(&self.app));
         let next_attempt_at =
             retry_at.filter(|_| answer.outcome == Outcome::Failed && claimed.event.is_some());
         let state = match (answer.outcome, next_attempt_at) {
@@ -243,15 +232,7 @@ impl Webhooks {
     }
 }
 
-impl Reconciler for Webhooks {
-    fn kind(&self) -> &'static str {
-        webhooks::KIND
-    }
-
-    fn step(&self, id: Id) -> StepFuture<'_> {
-        Box::pin(self.reconcile(WebhookId::from_raw(id)))
-    }
-}
+reconciles!(webhooks::KIND, WebhookId => Webhooks);
 
 /// Whether a webhook gets an event: it asks for it, or the event names it.
 fn is_for(webhook: &WebhookRow, event: &EventRow, asked_for: &[EventType]) -> bool {
@@ -292,5 +273,63 @@ fn judge(
     match reason {
         Some(reason) => webhooks::disable(tx, system, &webhook, &reason, now),
         None => Ok(()),
+    }
+}
+
+/// How many webhooks of one organization this process works on at once; there are four times as many places.
+const MOST_OF_ONE: u32 = 16;
+
+/// How many places each organization has taken.
+#[derive(Clone, Default)]
+struct Places(Arc<Mutex<HashMap<OrganizationId, u32>>>);
+
+/// A place that was taken; it is free again when this is dropped.
+struct Place(Places, OrganizationId);
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, HashMap<OrganizationId, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place, if the organization may have one more.
+    fn take(&self, organization_id: OrganizationId) -> Option<Place> {
+        let mut taken = self.lock();
+        let of_one = taken.entry(organization_id).or_default();
+        if *of_one >= MOST_OF_ONE {
+            return None;
+        }
+        *of_one += 1;
+        Some(Place(self.clone(), organization_id))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.0.lock();
+        if let Some(of_one) = taken.get_mut(&self.1) {
+            *of_one -= 1;
+            if *of_one == 0 {
+                taken.remove(&self.1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_organization_leaves_room_for_others() {
+        let organization = |number| OrganizationId::from_raw(podium_api::Id::from_parts(number, 0, 0));
+        let places = Places::default();
+        let mut taken: Vec<Place> = (0..MOST_OF_ONE).map_while(|_| places.take(organization(1))).collect();
+        assert_eq!(taken.len(), MOST_OF_ONE as usize);
+        assert!(places.take(organization(1)).is_none());
+        assert!(places.take(organization(2)).is_some());
+        taken.pop();
+        assert!(places.take(organization(1)).is_some());
+        drop(taken);
+        assert!(places.lock().is_empty(), "nothing is remembered");
     }
 }

@@ -8,12 +8,10 @@ mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
 use podium_api::DeploymentId;
 use podium_app::world::World;
-use podium_dataplane::Services;
 use podium_dataplane::local::{AirflowDatabase, BackupContents, Metadata, Options};
 
 use self::archive::{Checksums, MANIFEST, Manifest, Writer};
@@ -89,14 +87,13 @@ impl Backup {
         if dumps.is_empty() {
             return Ok(());
         }
-        let (keys, world) = (podium_reconcile::keys(self.installation.secrets()?), World::machine());
-        let services = Services::of_keys(keys, Arc::new(move || world.now()));
+        let keys = podium_reconcile::keys(self.installation.secrets()?);
         let options = Options {
             directory: self.installation.data_dir.join(LOCAL),
             database: AirflowDatabase::Private,
             ..Options::default()
         };
-        let metadata = Metadata::open(&options, services).await?;
+        let metadata = Metadata::open(&options, keys).await?;
         let mut dumped = Ok(());
         for dump in dumps {
             let _ = fs::remove_file(&dump.draft);

@@ -6,9 +6,9 @@ use podium_api::{DeploymentId, Id, OrganizationId, WorkspaceId};
 use podium_domain::deployments::Spec;
 
 use super::*;
+use crate::Objects;
+use crate::components::Celery;
 use crate::components::{ComponentProgram, programs};
-use crate::tasks::Celery;
-use crate::{Identity, Objects};
 
 fn secret(text: &str) -> Secret {
     Secret::new(text.into())
@@ -22,7 +22,8 @@ fn settings(pairs: &[(&str, &str)]) -> Vec<Setting> {
 
 fn environment() -> Environment {
     let id = Id::from_parts(1, 2, 3);
-    let identity = Identity {
+    let spec = Spec::new(DeploymentType::Standard, "3.3.2");
+    Environment {
         id: DeploymentId::from_raw(id),
         organization_id: OrganizationId::from_raw(id),
         workspace_id: WorkspaceId::from_raw(id),
@@ -30,9 +31,11 @@ fn environment() -> Environment {
         name: "Reports".into(),
         namespace: "calm-river-1234".into(),
         generation: 1,
-    };
-    let spec = Spec::new(DeploymentType::Standard, "3.3.2");
-    Environment::new(identity, &spec, false, Vec::new(), Objects::default())
+        is_hibernating: false,
+        spec,
+        variables: Vec::new(),
+        objects: Objects::default(),
+    }
 }
 
 /// The programs of an environment with this runtime.
@@ -68,7 +71,8 @@ fn told_of(
     project: Option<&ProjectSettings>,
 ) -> Vec<ComponentProgram> {
     let files = files();
-    let address = WebServerAddress { host: "127.0.0.1", port: 4001, url: "http://127.0.0.1:4001" };
+    let address =
+        WebServerAddress { host: "127.0.0.1".into(), port: 4001, url: "http://127.0.0.1:4001".into() };
     let url = secret("postgresql+psycopg2://x:pw@/x?host=/run/pg");
     let database = MetadataDatabase { url: &url, kept_connections: 3, more_connections: 97 };
     let tasks = Tasks { parallelism: 2, celery, is_sequential: false };

@@ -3,21 +3,19 @@
 //! Runtimes and tools are not backed up: they are installed again. Neither is anything that has a meaning only on the
 //! original machine: processes, ports, the users that environments run as, and which of them its operator has stopped.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use podium_api::DeploymentId;
 use rustix::fs::{AtFlags, Gid, Uid, chownat};
 
-use super::layout::{Layout, write_whole};
-use super::open_error::OpenError;
+use super::layout::{Layout, missing_is_none, write_whole};
+use super::options::OpenError;
 use super::orphans::has_marker;
-use super::pids;
 use super::state::State;
-use super::trees::{Entry, Walk, remove};
-use super::users;
+use super::trees::{self, Entry, remove};
+use super::{pids, users};
 use crate::blocking::allow_blocking;
 
 /// Marker file: this plane was restored from a backup and has not been started since.
@@ -57,10 +55,7 @@ fn find_contents(directory: &Path) -> io::Result<BackupContents> {
         layout.postgres(),
         layout.packages(),
     ];
-    let known = match layout.known() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        known => known?,
-    };
+    let known = missing_is_none(layout.known())?.unwrap_or_default();
     for id in known {
         let place = layout.environment(id);
         contents.excluded.extend([place.temporary(), place.stopped()]);
@@ -107,10 +102,7 @@ fn settle(directory: &Path, home: &Path) -> io::Result<()> {
     // The original installation has other users.
     let first_user = users::choose(directory, home)?.start;
     write_whole(&directory.join(RESTORED), b"", 0o600)?;
-    let known = match layout.known() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        known => known?,
-    };
+    let known = missing_is_none(layout.known())?.unwrap_or_default();
     let is_root = rustix::process::geteuid().is_root();
     let slots = users::renumber(directory, known.len())?;
     for (id, slot) in known.into_iter().zip(slots) {
@@ -156,8 +148,7 @@ fn give_all(directory: &Path, user: u32) -> io::Result<()> {
     lchown(directory, Some(user), Some(user))?;
     let (owner, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(user)));
     let give = |seen: &Entry<'_>| chownat(seen.above, seen.name, owner, group, AtFlags::SYMLINK_NOFOLLOW);
-    Walk::new(directory)?.advance(usize::MAX, give)?;
-    Ok(())
+    trees::each(directory, give)
 }
 
 #[cfg(test)]
@@ -170,7 +161,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let local = directory.path().join("local");
         let layout = Layout::make(&local).unwrap();
-        let (id, users) = (fresh_id(), layout.first_user());
+        let (id, users) = (fresh_id(), layout.users.start);
         let place = layout.environment(id);
         fs::create_dir_all(place.database()).unwrap();
         fs::write(place.database_file(), "").unwrap();
@@ -202,7 +193,7 @@ mod tests {
         assert_eq!(migrated_for(true), private.migrated_for);
         assert_eq!(migrated_for(false), None, "there is nothing to bring back: it has to be made");
         let layout = Layout::make(&local).unwrap();
-        assert_ne!(layout.first_user(), users, "its users are its own");
+        assert_ne!(layout.users.start, users, "its users are its own");
         let (name, value) = podium_airflow::settings::marker(id);
         let mut old = std::process::Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
         while !has_marker(old.id().cast_signed(), id) {

@@ -12,7 +12,7 @@ use podium_api::DeploymentId;
 
 use super::layout::Place;
 use super::program::{Program, ReplaceStrategy};
-use super::socket_directory;
+use super::sockets;
 use crate::Secret;
 
 /// The component.
@@ -50,7 +50,10 @@ impl OwnBroker {
 
     /// The directory outside the environment's own that its server must be able to write to.
     pub(super) fn directory(place: &Place, user: Option<u32>) -> io::Result<Option<PathBuf>> {
-        if is_short(place) { Ok(None) } else { socket_directory::of(&place.root, user).map(Some) }
+        if place.temporary().join(NAME).as_os_str().len() <= LONGEST {
+            return Ok(None);
+        }
+        sockets::directory_of(&place.root, user, sockets::EVERYBODY).map(Some)
     }
 
     /// The broker URL for Celery.
@@ -83,10 +86,6 @@ impl OwnBroker {
             strategy: ReplaceStrategy::Restart,
         }
     }
-}
-
-fn is_short(place: &Place) -> bool {
-    place.temporary().join(NAME).as_os_str().len() <= LONGEST
 }
 
 #[cfg(test)]

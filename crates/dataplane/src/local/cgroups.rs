@@ -1,11 +1,11 @@
 //! Limits on CPU time, memory and processes, where this process may write to the kernel's control groups.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use podium_api::DeploymentId;
 
+use super::layout::missing_is_none;
 use crate::blocking::{assert_may_block, blocking};
 
 const ROOT: &str = "/sys/fs/cgroup";
@@ -46,12 +46,9 @@ struct LoweredLimit {
 
 impl Drop for LoweredLimit {
     fn drop(&mut self) {
-        match fs::write(&self.file, self.before.trim()) {
-            // The group was removed with its environment.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::error!(id = %self.id, %error, "an environment cannot start processes until it is applied again");
-            }
-            _ => {}
+        // The group may have been removed with its environment.
+        if let Err(error) = missing_is_none(fs::write(&self.file, self.before.trim())) {
+            tracing::error!(id = %self.id, %error, "an environment cannot start processes until it is applied again");
         }
     }
 }
@@ -175,10 +172,7 @@ impl Cgroups {
     /// killed process counts until it has been reaped.
     pub(super) fn forget(&self, id: DeploymentId) -> bool {
         assert_may_block();
-        let is_gone = |group: &PathBuf| match fs::remove_dir(group) {
-            Ok(()) => true,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        };
+        let is_gone = |group: &PathBuf| missing_is_none(fs::remove_dir(group)).is_ok();
         self.groups(id).iter().filter(|group| !is_gone(group)).count() == 0
     }
 

@@ -1,5 +1,5 @@
-//! Clusters on this machine: there are none. Those that were created before clusters had planes are names for it, and keep
-//! their deployments.
+//! Clusters on this machine: there are none. Those that were created before clusters had planes are names for it, and
+//! keep their deployments.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -11,9 +11,10 @@ use podium_api::{DeploymentId, Timestamp};
 use podium_domain::deployments::Bundle;
 use podium_domain::{Given, Reason, UserText};
 
-use super::layout::{Place, rename};
+use super::layout::{Place, oldest_beyond, rename};
+use super::prepare_error::PrepareError;
 use super::project::{DAGS, is_folder};
-use super::trees::{self, Entry, Walk};
+use super::trees::{self, Entry};
 use crate::blocking::{blocking, blocking_exclusive};
 use crate::{Archive, Archives};
 
@@ -43,41 +44,25 @@ pub(super) fn live_since(place: &Place) -> io::Result<Timestamp> {
     Ok(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// Why code cannot be put in place.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum CodeError {
-    /// It is not acceptable, however often it is tried.
-    Refused(Reason),
-    /// It cannot be read or written now.
-    Broken(Reason),
+/// Code that cannot be put in place now.
+fn broken(why: impl Into<Reason>) -> PrepareError {
+    PrepareError::Wait("code", why.into())
 }
 
-impl CodeError {
-    /// An error of the file system, with what was not possible.
-    fn of_io(error: &io::Error, why: Reason) -> Self {
-        if is_permanent(error) { Self::Refused(why) } else { Self::Broken(why) }
-    }
+/// An error of the file system, with what was not possible.
+fn not_placed(error: &io::Error, why: Reason) -> PrepareError {
+    if is_permanent(error) { PrepareError::Refused(why) } else { broken(why) }
 }
 
 /// Why a bundle is refused whose mount path leaves the home.
 const OUTSIDE: &str = "the path is outside the environment's home directory";
 
-/// Why a bundle cannot be mounted.
-#[derive(Debug, thiserror::Error)]
-enum MountError {
-    #[error("{0}")]
-    Refused(&'static str),
-    #[error(transparent)]
-    Broken(#[from] io::Error),
-}
-
-impl MountError {
-    fn of_bundle(self, bundle: &Bundle) -> CodeError {
-        let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given::mount_path(bundle)]);
-        match self {
-            Self::Refused(why) => CodeError::Refused(Reason::from(why).within(what)),
-            Self::Broken(error) => CodeError::of_io(&error, Reason::of_io(what, &error)),
-        }
+/// Why a bundle cannot be mounted: its author has to change that, or otherwise it is an error of the file system.
+fn not_mounted(bundle: &Bundle, why: Result<&'static str, &io::Error>) -> PrepareError {
+    let what = UserText::filled("the bundle at {} cannot be mounted", &[&Given::mount_path(bundle)]);
+    match why {
+        Ok(why) => PrepareError::Refused(Reason::from(why).within(what)),
+        Err(error) => not_placed(error, Reason::of_io(what, error)),
     }
 }
 
@@ -87,7 +72,7 @@ pub(super) async fn unpack_dags(
     id: DeploymentId,
     place: &Place,
     version: Option<&str>,
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     unpack_version(archives, id, &dags(place), version).await
 }
 
@@ -97,10 +82,10 @@ pub(super) async fn unpack_bundles(
     id: DeploymentId,
     place: &Place,
     bundles: &[Bundle],
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     for bundle in bundles {
         if !is_inside(bundle.place()) {
-            return Err(MountError::Refused(OUTSIDE).of_bundle(bundle));
+            return Err(not_mounted(bundle, Ok(OUTSIDE)));
         }
         unpack_version(archives, id, &bundle_folder(place, bundle), Some(&bundle.version)).await?;
     }
@@ -108,26 +93,24 @@ pub(super) async fn unpack_bundles(
 }
 
 /// Switches the DAGs to an unpacked version.
-pub(super) async fn switch_dags(place: &Place, version: Option<&str>) -> Result<(), CodeError> {
+pub(super) async fn switch_dags(place: &Place, version: Option<&str>) -> Result<(), PrepareError> {
     switch_version(&dags(place), version, CurrentFolder::Dags).await
 }
 
 /// Switches all bundles to their unpacked versions, each at its mount path in Airflow's home, and removes those that are
 /// no longer deployed. Removal comes first: a new mount path may be inside or around an old one.
-pub(super) async fn switch_bundles(place: &Place, bundles: &[Bundle]) -> Result<(), CodeError> {
+pub(super) async fn switch_bundles(place: &Place, bundles: &[Bundle]) -> Result<(), PrepareError> {
     let wanted: Vec<String> = bundles.iter().map(|bundle| encoded(bundle.place())).collect();
     let own = place.clone();
     let dropped = blocking_exclusive(&place.code(), move || remove_unwanted(&own, &wanted)).await;
-    dropped.map_err(|error| {
-        CodeError::Broken(Reason::of_io("bundles that are no longer deployed cannot be removed", &error))
-    })?;
+    let why = "bundles that are no longer deployed cannot be removed";
+    dropped.map_err(|error| broken(Reason::of_io(why, &error)))?;
     for bundle in bundles {
         let folder = bundle_folder(place, bundle);
         switch_version(&folder, Some(&bundle.version), CurrentFolder::Whole).await?;
-        let (home, at) = (place.home(), bundle.place().to_owned());
-        let mounted =
-            blocking_exclusive(&place.code(), move || mount(&folder.join("current"), &home, &at)).await;
-        mounted.map_err(|error| error.of_bundle(bundle))?;
+        let (home, mounted) = (place.home(), bundle.clone());
+        let mounted = move || mount(&folder.join("current"), &home, &mounted);
+        blocking_exclusive(&place.code(), mounted).await?;
     }
     Ok(())
 }
@@ -154,15 +137,14 @@ async fn unpack_version(
     id: DeploymentId,
     folder: &Path,
     version: Option<&str>,
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     let name = version.unwrap_or(EMPTY).to_owned();
     let target = folder.join("versions").join(&name);
     let archive = match version {
         Some(version) if !blocking(move || target.exists()).await => {
-            let opened =
-                archives.open(id, version).await.map_err(|fault| CodeError::Broken(fault.into_reason()))?;
+            let opened = archives.open(id, version).await.map_err(|fault| broken(fault.into_reason()))?;
             let missing = "the code of version {} is not in the object store";
-            let missing = || CodeError::Broken(UserText::filled(missing, &[&Given::word(version)]).into());
+            let missing = || broken(UserText::filled(missing, &[&Given::word(version)]));
             Some(opened.ok_or_else(missing)?)
         }
         _ => None,
@@ -176,22 +158,20 @@ async fn switch_version(
     folder: &Path,
     version: Option<&str>,
     current: CurrentFolder,
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     let (own, name) = (folder.to_owned(), version.unwrap_or(EMPTY).to_owned());
     // What is in the way of that is on this machine, and not in the code.
     let why = |error: io::Error| Reason::new("the code cannot be made current", with_causes(&error));
-    blocking_exclusive(folder, move || switch(&own, &name, current))
-        .await
-        .map_err(|error| CodeError::Broken(why(error)))
+    blocking_exclusive(folder, move || switch(&own, &name, current)).await.map_err(|error| broken(why(error)))
 }
 
-fn not_unpacked(error: &io::Error) -> CodeError {
+fn not_unpacked(error: &io::Error) -> PrepareError {
     let told = match (is_full(error), is_permanent(error)) {
         (true, _) => "the code cannot be unpacked: the disk is full",
         (false, true) => "the code cannot be unpacked: a file or directory in it is not possible here",
         (false, false) => "the code cannot be unpacked",
     };
-    CodeError::of_io(error, Reason::new(told, with_causes(error)))
+    not_placed(error, Reason::new(told, with_causes(error)))
 }
 
 /// Whether an error is, or was caused by, a full disk.
@@ -259,7 +239,7 @@ fn switch(folder: &Path, version: &str, current: CurrentFolder) -> io::Result<()
         }
     }
     point(&folder.join("current"), &target)?;
-    remove_old(&versions, version)
+    oldest_beyond(&versions, KEPT, version)?.iter().try_for_each(|path| trees::remove(path))
 }
 
 /// Unpacks an archive that was checked when it was received. Files get the current time, so that Airflow treats them as
@@ -285,8 +265,7 @@ fn open_up(directory: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(if is_program { 0o755 } else { 0o644 });
         chmodat(seen.above, seen.name, mode, AtFlags::empty())
     };
-    Walk::new(directory)?.advance(usize::MAX, open)?;
-    Ok(())
+    trees::each(directory, open)
 }
 
 /// Creates a directory and its missing parents, world-readable. Existing ones are left as they are.
@@ -313,32 +292,15 @@ fn point(link: &Path, to: &Path) -> io::Result<()> {
     rename(&draft, link)
 }
 
-/// Removes the oldest versions beyond [`KEPT`].
-fn remove_old(versions: &Path, current: &str) -> io::Result<()> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(versions)? {
-        let entry = entry?;
-        if entry.file_name() != current {
-            all.push((entry.metadata()?.modified()?, entry.path()));
-        }
-    }
-    all.sort();
-    let over = all.len().saturating_sub(KEPT);
-    all.iter().take(over).try_for_each(|(_, path)| trees::remove(path))
-}
-
 /// Links a bundle at its mount path below the home. Anything else there is left alone and reported.
-fn mount(current: &Path, home: &Path, place: &str) -> Result<(), MountError> {
-    let at = below(home, place)?;
-    if let Some(above) = at.parent() {
-        make_readable(above)?;
+fn mount(current: &Path, home: &Path, bundle: &Bundle) -> Result<(), PrepareError> {
+    let at = below(home, bundle.place()).map_err(|why| not_mounted(bundle, Ok(why)))?;
+    let broken = |error: io::Error| not_mounted(bundle, Err(&error));
+    at.parent().map_or(Ok(()), make_readable).map_err(broken)?;
+    if fs::symlink_metadata(&at).is_ok_and(|metadata| !metadata.is_symlink()) {
+        return Err(not_mounted(bundle, Ok("another file or directory is already there")));
     }
-    match fs::symlink_metadata(&at) {
-        Ok(metadata) if !metadata.is_symlink() => {
-            Err(MountError::Refused("another file or directory is already there"))
-        }
-        _ => Ok(point(&at, current)?),
-    }
+    point(&at, current).map_err(broken)
 }
 
 /// Removes the link of a bundle, and the empty folders above it.
@@ -360,16 +322,14 @@ fn unmount(home: &Path, place: &str) -> io::Result<()> {
 
 /// A path below the home without links on the way: such a link is another bundle, which is outside the home. Only the
 /// control plane writes there, so no link appears in the meantime.
-fn below(home: &Path, place: &str) -> Result<PathBuf, MountError> {
-    let wrong = |message| Err(MountError::Refused(message));
+fn below(home: &Path, place: &str) -> Result<PathBuf, &'static str> {
     if !is_inside(place) {
-        return wrong(OUTSIDE);
+        return Err(OUTSIDE);
     }
     let at = home.join(place);
-    for folder in at.ancestors().skip(1).take_while(|folder| *folder != home) {
-        if fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink()) {
-            return wrong("the path is inside another bundle");
-        }
+    let mut above = at.ancestors().skip(1).take_while(|folder| *folder != home);
+    if above.any(|folder| fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink())) {
+        return Err("the path is inside another bundle");
     }
     Ok(at)
 }

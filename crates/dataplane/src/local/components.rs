@@ -20,21 +20,9 @@ pub(super) const RETIRING: &str = "apiserver-retiring";
 /// The address that web servers listen on.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// Where the processes of an environment find its files and its web server.
-pub(super) struct Whereabouts {
-    pub(super) files: Files,
-    web_port: u16,
-    web_url: String,
-}
-
-impl Whereabouts {
-    pub(super) fn new(files: Files, web_port: u16) -> Self {
-        Self { files, web_port, web_url: web_url(web_port) }
-    }
-
-    pub(super) fn web_server(&self) -> WebServerAddress<'_> {
-        WebServerAddress { host: LOOPBACK, port: self.web_port, url: &self.web_url }
-    }
+/// Where the processes of an environment find its web server.
+pub(super) fn web_server(port: u16) -> WebServerAddress {
+    WebServerAddress { host: LOOPBACK.into(), port, url: web_url(port) }
 }
 
 /// The URL of the root of a web server on this machine.

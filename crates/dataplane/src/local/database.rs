@@ -1,14 +1,11 @@
 //! Metadata databases of environments: a copy of a migrated template, in a file or on a PostgreSQL server.
 
-use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::{fs, io};
 
 use podium_airflow::database_url;
-use podium_airflow::settings::Variables;
 use podium_domain::Reason;
 use tokio::sync::Mutex;
 
@@ -242,18 +239,4 @@ fn copy(template: &Path, file: &Path, isolation: &Isolation) -> io::Result<()> {
     fs::set_permissions(&draft, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     isolation.give(&draft)?;
     rename_whole(&draft, file)
-}
-
-/// Runs a program of an environment to completion.
-pub(super) async fn run_within(
-    isolation: &Isolation,
-    arguments: &[OsString],
-    variables: &Variables,
-    directory: &Path,
-) -> Result<(), CommandError> {
-    let mut command = isolation.command(arguments, variables);
-    command.current_dir(directory).stdin(Stdio::null());
-    let mut command = tokio::process::Command::from(command);
-    command.kill_on_drop(true);
-    run(command, |_| {}).await
 }

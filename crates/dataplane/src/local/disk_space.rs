@@ -1,12 +1,31 @@
-//! Archives that stop unpacking when the disk runs full.
+//! How much space is left on a disk, and archives that stop unpacking when it runs full.
 
 use std::io::{self, ErrorKind, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use podium_api::DeploymentId;
 
-use crate::PlaneFuture;
-use crate::{Archive, Archives};
+use crate::blocking::assert_may_block;
+use crate::{Archive, Archives, PlaneFuture};
+
+/// A disk with fewer free inodes than this counts as full.
+pub(super) const FEWEST_FILES: u64 = 1_500;
+
+/// What is left on the disk of a directory.
+pub(super) struct FreeSpace {
+    pub(super) bytes: u64,
+    /// How many more files there may be; `None` where they are not counted.
+    pub(super) files: Option<u64>,
+}
+
+impl FreeSpace {
+    pub(super) fn of(directory: &Path) -> io::Result<Self> {
+        assert_may_block();
+        let disk = rustix::fs::statvfs(directory)?;
+        let files = (disk.f_files > 0).then_some(disk.f_favail);
+        Ok(Self { bytes: disk.f_bavail.saturating_mul(disk.f_frsize), files })
+    }
+}
 
 /// Free space is checked after this many bytes of an archive, which may unpack to two hundred times as many.
 const CHECK_EVERY: usize = 64 * 1024;
@@ -44,8 +63,7 @@ impl Read for SpaceCheckedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.since_check >= CHECK_EVERY {
             self.since_check = 0;
-            let disk = rustix::fs::statvfs(&self.directory)?;
-            if disk.f_bavail.saturating_mul(disk.f_frsize) < self.reserve {
+            if FreeSpace::of(&self.directory)?.bytes < self.reserve {
                 return Err(io::Error::new(ErrorKind::StorageFull, "the disk is full"));
             }
         }

@@ -1,8 +1,7 @@
 //! The identity of a process, so that another process with a reused pid is never mistaken for it.
 
-use std::fs;
-use std::io;
 use std::time::Duration;
+use std::{fs, io};
 
 use podium_api::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,12 +17,12 @@ pub(super) struct Identity {
 impl Identity {
     /// The process that has this pid now, including one that has exited and has not been reaped.
     pub(super) fn of(pid: i32) -> io::Result<Self> {
-        Ok(Self { pid, started: look_at(pid)?.started, boot: boot_id()? })
+        Ok(Self { pid, started: Stat::of(pid)?.started, boot: boot_id()? })
     }
 
     /// Whether this process is still running, and not a zombie.
     pub(super) fn is_alive(&self) -> bool {
-        look_at(self.pid).is_ok_and(|seen| seen.started == self.started && !seen.is_dead)
+        Stat::of(self.pid).is_ok_and(|seen| seen.started == self.started && !seen.is_dead)
             && boot_id().is_ok_and(|boot| boot == self.boot)
     }
 
@@ -34,20 +33,19 @@ impl Identity {
 
     /// When it was started, as a time since the start of the machine.
     pub(super) fn since_boot(&self) -> Duration {
-        let ticks = rustix::param::clock_ticks_per_second().max(1);
-        Duration::from_millis(self.started.saturating_mul(1000) / ticks)
+        time_of(self.started)
     }
 
     /// Whether its pid has been reused for another process.
     pub(super) fn is_taken_by_another(&self) -> bool {
-        look_at(self.pid).is_ok_and(|seen| seen.started != self.started)
+        Stat::of(self.pid).is_ok_and(|seen| seen.started != self.started)
             || boot_id().is_ok_and(|boot| boot != self.boot)
     }
 }
 
 /// Whether a process is stopped by a signal.
 pub(super) fn is_stopped(pid: i32) -> bool {
-    look_at(pid).is_ok_and(|seen| seen.is_stopped)
+    Stat::of(pid).is_ok_and(|seen| seen.is_stopped)
 }
 
 /// When this machine was started.
@@ -62,24 +60,43 @@ fn boot_id() -> io::Result<String> {
 }
 
 /// What the kernel reports about a process.
-struct Seen {
-    /// Its start time, in clock ticks.
-    started: u64,
+pub(super) struct Stat {
     /// Whether it is a zombie.
-    is_dead: bool,
+    pub(super) is_dead: bool,
     /// Whether it was stopped by a signal.
     is_stopped: bool,
+    /// Its process group.
+    pub(super) group: i32,
+    /// User and system time, of its own and of the children that it has waited for.
+    pub(super) worked: Duration,
+    /// Its start time, in clock ticks.
+    started: u64,
 }
 
-fn look_at(pid: i32) -> io::Result<Seen> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name is in parentheses and may contain anything.
-    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-    let mut fields = fields.split(' ');
-    let state = fields.next();
-    let (is_dead, is_stopped) = (matches!(state, Some("Z" | "X" | "x")), state == Some("T"));
-    let started = fields.nth(18).and_then(|field| field.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Seen { started, is_dead, is_stopped })
+impl Stat {
+    pub(super) fn of(pid: i32) -> io::Result<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        Ok(Self::parse(&stat).ok_or(io::ErrorKind::InvalidData)?)
+    }
+
+    fn parse(stat: &str) -> Option<Self> {
+        // The name is in parentheses and may contain anything.
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        let state = *fields.first()?;
+        Some(Self {
+            is_dead: matches!(state, "Z" | "X" | "x"),
+            is_stopped: state == "T",
+            group: fields.get(2)?.parse().ok()?,
+            worked: time_of(fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum()),
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+/// So many clock ticks as a time.
+fn time_of(ticks: u64) -> Duration {
+    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+    Duration::from_millis(ticks.saturating_mul(1000) / ticks_per_second)
 }
 
 #[cfg(test)]

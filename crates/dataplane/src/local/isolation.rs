@@ -7,7 +7,6 @@
 //! of our services.
 
 mod confinement;
-mod filter;
 mod grants;
 mod probe;
 
@@ -85,11 +84,12 @@ pub(super) struct FileAccess {
 /// How the processes of one environment are isolated from the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Isolation {
-    user: Option<u32>,
+    /// The user that its processes run as, if it differs from the control plane's.
+    pub(super) user: Option<u32>,
     /// The launcher and its arguments.
     launch: Option<(PathBuf, Vec<OsString>)>,
     /// The holder process of its own network, if it has one; without it nothing starts.
-    holder: Option<i32>,
+    pub(super) holder: Option<i32>,
     /// The control groups that it joins before it executes the program.
     groups: Vec<PathBuf>,
 }
@@ -218,11 +218,6 @@ impl Isolation {
         self
     }
 
-    /// The holder process of its own network, if it has one.
-    pub(super) fn holder(&self) -> Option<i32> {
-        self.holder
-    }
-
     /// The launcher's arguments: a process that was started with other arguments has another isolation.
     pub(super) fn bounds(&self) -> &[OsString] {
         self.launch.as_ref().map_or(&[], |(_, told)| told)
@@ -231,11 +226,6 @@ impl Isolation {
     /// Whether its processes run as the control plane's own user and are isolated by the kernel alone.
     pub(super) fn shares_user(&self) -> bool {
         self.user.is_none() && self.launch.is_some()
-    }
-
-    /// The user that its processes run as, if it differs from the control plane's.
-    pub(super) fn user(&self) -> Option<u32> {
-        self.user
     }
 
     /// A command that runs these arguments isolated, with these variables and no others.

@@ -1,10 +1,9 @@
 //! The directory layout of the local plane.
 
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use podium_api::DeploymentId;
 
@@ -12,11 +11,48 @@ use super::isolation::Isolation;
 use super::users;
 use crate::blocking::assert_may_block;
 
+/// Directories and files below the root of something, each with what it is for.
+macro_rules! paths {
+    ($owner:ident: $($(#[$about:meta])* $name:ident = $below:literal;)*) => {
+        impl $owner {$(
+            $(#[$about])*
+            pub(super) fn $name(&self) -> PathBuf {
+                self.root.join($below)
+            }
+        )*}
+    };
+}
+
 /// The directories of the plane.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    root: PathBuf,
-    users: Range<u32>,
+    /// The directory of the plane, absolute.
+    pub(super) root: PathBuf,
+    /// All users that environments of this plane may run as. The range is unique to this plane: killing the processes of a
+    /// user must not hit another plane on the same machine.
+    pub(super) users: Range<u32>,
+}
+
+paths! {
+    Layout:
+    /// Programs that install runtimes.
+    tools = "tools";
+    /// Installed runtimes, shared by all environments, which only read them.
+    runtimes = "runtimes";
+    /// Layers of packages over runtimes. Below the runtimes, which environments read anyway.
+    layers = "runtimes/layers";
+    /// Where packages of projects are installed before they become layers.
+    packages = "packages";
+    /// The directories of installations in progress.
+    jobs = "packages/jobs";
+    /// Python modules that integrate Airflow with this plane.
+    support = "support";
+    /// Environments that have been set aside.
+    aside = "set-aside";
+    /// The plane's own database server.
+    postgres = "postgres";
+    /// The directory of all environments.
+    environments = "environments";
 }
 
 impl Layout {
@@ -44,61 +80,10 @@ impl Layout {
         Self { root: root.to_owned(), users: 0..0 }
     }
 
-    /// The directory of the plane, absolute.
-    pub(super) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// The base of the user ids of environments. The range is unique to this plane: killing the processes of a user
-    /// must not hit another plane on the same machine.
-    pub(super) fn first_user(&self) -> u32 {
-        self.users.start
-    }
-
-    /// All users that environments of this plane may run as.
-    pub(super) fn users(&self) -> Range<u32> {
-        self.users.clone()
-    }
-
-    /// A slot for a new environment that no other had before.
-    pub(super) fn take_slot(&self, taken: &[u32]) -> io::Result<u32> {
-        users::take_slot(&self.root, &self.users, taken)
-    }
-
-    /// Programs that install runtimes.
-    pub(super) fn tools(&self) -> PathBuf {
-        self.root.join("tools")
-    }
-
-    /// Installed runtimes, shared by all environments, which only read them.
-    pub(super) fn runtimes(&self) -> PathBuf {
-        self.root.join("runtimes")
-    }
-
-    /// Layers of packages over runtimes. Below the runtimes, which environments read anyway.
-    pub(super) fn layers(&self) -> PathBuf {
-        self.runtimes().join("layers")
-    }
-
-    /// Where packages of projects are installed before they become layers.
-    pub(super) fn packages(&self) -> PathBuf {
-        self.root.join("packages")
-    }
-
-    /// The directories of installations in progress.
-    pub(super) fn jobs(&self) -> PathBuf {
-        self.packages().join("jobs")
-    }
-
     /// Creates the directories for packages. Their user may pass through them, but not list them.
     pub(super) fn make_packages(&self) -> io::Result<()> {
         let all = [self.layers(), self.packages(), self.packages().join("bin"), self.jobs()];
         all.iter().try_for_each(|directory| directory_with(directory, 0o711))
-    }
-
-    /// Python modules that integrate Airflow with this plane.
-    pub(super) fn support(&self) -> PathBuf {
-        self.root.join("support")
     }
 
     /// Writes a support file, which environments read.
@@ -108,21 +93,6 @@ impl Layout {
             directory_with(above, 0o755)?;
         }
         write_whole(&path, text.as_bytes(), 0o644)
-    }
-
-    /// Environments that have been set aside.
-    pub(super) fn aside(&self) -> PathBuf {
-        self.root.join("set-aside")
-    }
-
-    /// The plane's own database server.
-    pub(super) fn postgres(&self) -> PathBuf {
-        self.root.join("postgres")
-    }
-
-    /// The directory of all environments.
-    pub(super) fn environments(&self) -> PathBuf {
-        self.root.join("environments")
     }
 
     /// The directories of an environment.
@@ -146,6 +116,48 @@ impl Layout {
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) root: PathBuf,
+}
+
+paths! {
+    Place:
+    /// Its saved state.
+    state = "state.json";
+    /// The file that says that its operator has stopped it.
+    stopped = "stopped";
+    /// Requests of its supervisor to its components.
+    control = "control";
+    /// The file that says since when workers and their broker have been there.
+    workers = "control/workers";
+    /// The file whose presence asks the executor to accept no further tasks.
+    drain = "control/drain";
+    /// Status files of its components for their supervisor.
+    status = "status";
+    /// What it says about its DAG runs, until the control plane has read it.
+    spool = "spool";
+    /// The offsets up to which its logs were read.
+    offsets = "offsets";
+    /// The home directory of the user that it runs as.
+    user_home = "user";
+    /// Airflow's home directory, with bundles at their mount paths.
+    home = "home";
+    /// Versions of DAGs and bundles.
+    code = "code";
+    /// Resolved requirements of its projects.
+    pins = "code/pins";
+    /// The logs of its components and tasks.
+    logs = "logs";
+    /// Logs of tasks.
+    task_logs = "logs/tasks";
+    /// Logs of DAG parsing.
+    parser_logs = "logs/dag-processor";
+    /// The dump of its metadata database from a backup, until it is restored to the server.
+    saved_metadata = "metadata.dump";
+    /// The directory of its metadata database.
+    database = "database";
+    /// The file of its metadata database.
+    database_file = "database/airflow.db";
+    /// A directory for temporary files.
+    temporary = "tmp";
 }
 
 impl Place {
@@ -200,104 +212,31 @@ impl Place {
         users.contains(&owner).then(|| owner - users.start)
     }
 
-    /// Its saved state.
-    pub(super) fn state(&self) -> PathBuf {
-        self.root.join("state.json")
-    }
-
-    /// The file that says that its operator has stopped it.
-    pub(super) fn stopped(&self) -> PathBuf {
-        self.root.join("stopped")
-    }
-
-    /// Requests of its supervisor to its components.
-    pub(super) fn control(&self) -> PathBuf {
-        self.root.join("control")
-    }
-
-    /// The file that says since when workers and their broker have been there.
-    pub(super) fn workers(&self) -> PathBuf {
-        self.control().join("workers")
-    }
-
-    /// The file whose presence asks the executor to accept no further tasks.
-    pub(super) fn drain(&self) -> PathBuf {
-        self.control().join("drain")
-    }
-
-    /// Status files of its components for their supervisor.
-    pub(super) fn status(&self) -> PathBuf {
-        self.root.join("status")
-    }
-
-    /// What it says about its DAG runs, until the control plane has read it.
-    pub(super) fn spool(&self) -> PathBuf {
-        self.root.join("spool")
-    }
-
-    /// The offsets up to which its logs were read.
-    pub(super) fn offsets(&self) -> PathBuf {
-        self.root.join("offsets")
-    }
-
-    /// The home directory of the user that it runs as.
-    pub(super) fn user_home(&self) -> PathBuf {
-        self.root.join("user")
-    }
-
-    /// Airflow's home directory, with bundles at their mount paths.
-    pub(super) fn home(&self) -> PathBuf {
-        self.root.join("home")
-    }
-
-    /// Versions of DAGs and bundles.
-    pub(super) fn code(&self) -> PathBuf {
-        self.root.join("code")
-    }
-
-    /// Resolved requirements of its projects.
-    pub(super) fn pins(&self) -> PathBuf {
-        self.code().join("pins")
-    }
-
-    /// The logs of its components and tasks.
-    pub(super) fn logs(&self) -> PathBuf {
-        self.root.join("logs")
-    }
-
     /// The file that a component appends to.
     pub(super) fn component_log(&self, component: &str) -> PathBuf {
         self.root.join("logs").join(format!("{component}.log"))
     }
+}
 
-    /// Logs of tasks.
-    pub(super) fn task_logs(&self) -> PathBuf {
-        self.logs().join("tasks")
+/// The oldest entries of a directory beyond so many; one of this name is not counted.
+pub(super) fn oldest_beyond(directory: &Path, kept: usize, current: &str) -> io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name() != current {
+            all.push((entry.metadata()?.modified()?, entry.path()));
+        }
     }
+    all.sort();
+    all.truncate(all.len().saturating_sub(kept));
+    Ok(all.into_iter().map(|(_, path)| path).collect())
+}
 
-    /// Logs of DAG parsing.
-    pub(super) fn parser_logs(&self) -> PathBuf {
-        self.logs().join("dag-processor")
-    }
-
-    /// The dump of its metadata database from a backup, until it is restored to the server.
-    pub(super) fn saved_metadata(&self) -> PathBuf {
-        self.root.join("metadata.dump")
-    }
-
-    /// The directory of its metadata database.
-    pub(super) fn database(&self) -> PathBuf {
-        self.root.join("database")
-    }
-
-    /// The file of its metadata database.
-    pub(super) fn database_file(&self) -> PathBuf {
-        self.database().join("airflow.db")
-    }
-
-    /// A directory for temporary files.
-    pub(super) fn temporary(&self) -> PathBuf {
-        self.root.join("tmp")
+/// Turns what is missing into `None`.
+pub(super) fn missing_is_none<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
     }
 }
 

@@ -6,27 +6,25 @@
 //! Both work whether or not the control plane is running: the plane's own database server is started if needed, and
 //! [`Metadata::close`] stops it again if it was not running before.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
 
 use podium_airflow::database_url;
 use podium_api::DeploymentId;
 use podium_domain::{Reason, UserText};
 
-use super::command::{CommandError, run};
+use super::command::{ADMINS, CommandError, client, connect, run, run_sql};
 use super::database::{Databases, Kind, Location, draft_of, name_of};
 use super::layout::Layout;
 use super::options::Options;
 use super::plane::{Plane, databases};
 use super::postgres::Programs;
-use super::psql::{ADMINS, client, connect, run_sql};
 use super::state::State;
 use super::timing::Timing;
-use crate::Secret;
-use crate::Services;
 use crate::blocking::blocking;
+use crate::{Keys, Secret};
 
 /// Why there is no dump of some databases.
 const IN_FILE: &str = "it is in a file, which is copied as it is";
@@ -63,7 +61,7 @@ impl Role {
 /// The metadata databases of a plane.
 pub struct Metadata {
     layout: Layout,
-    services: Services,
+    keys: Keys,
     databases: Databases,
     /// Whether the plane's own server was running before.
     was_up: bool,
@@ -71,14 +69,14 @@ pub struct Metadata {
 
 impl Metadata {
     /// The databases of the plane with these options; nothing is started.
-    pub async fn open(options: &Options, services: Services) -> io::Result<Self> {
+    pub async fn open(options: &Options, keys: Keys) -> io::Result<Self> {
         let mut options = options.clone();
         blocking(move || {
             let layout = Layout::make(&options.directory)?;
-            layout.root().clone_into(&mut options.directory);
-            let databases = databases(&options, &services, &layout, Timing::default());
+            layout.root.clone_into(&mut options.directory);
+            let databases = databases(&options, &keys, &layout, Timing::default());
             let was_up = databases.cluster.is_running();
-            Ok(Self { layout, services, databases, was_up })
+            Ok(Self { layout, keys, databases, was_up })
         })
         .await
     }
@@ -87,7 +85,7 @@ impl Metadata {
     pub(super) fn of_plane(plane: &Plane) -> Self {
         Self {
             layout: plane.layout.clone(),
-            services: plane.services.clone(),
+            keys: Arc::clone(&plane.services.keys),
             databases: plane.databases.clone(),
             was_up: true,
         }
@@ -178,7 +176,7 @@ impl Metadata {
 
     /// The role of an environment.
     fn role(&self, id: DeploymentId, state: &State, connections: Option<u32>) -> Result<Role, Reason> {
-        let (name, password) = (name_of(&state.namespace), (self.services.keys)(id, "database"));
+        let (name, password) = (name_of(&state.namespace), (self.keys)(id, "database"));
         let is_plain =
             |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-=".contains(&byte));
         if !is_plain(&name) || !is_plain(password.reveal()) {

@@ -6,18 +6,14 @@
 //! machine on behalf of the environment, and a relay to the loopback addresses that environments may reach. Both
 //! outlive the control plane, and the uplink can be restarted at any time.
 
-mod database_relay;
 mod filter;
 mod holder;
-mod join;
 mod probe;
 mod relay;
-mod uplink;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -27,16 +23,16 @@ use std::sync::Arc;
 use podium_airflow::settings;
 use podium_api::DeploymentId;
 
-pub use self::database_relay::DatabaseRelay;
 use self::filter::Filter;
-pub use self::holder::NetworkHolder;
-pub(super) use self::join::{join, made};
+pub use self::holder::{NetworkHolder, Uplink};
+pub(super) use self::holder::{join, made};
 pub(super) use self::probe::find;
-pub use self::uplink::Uplink;
+pub use self::relay::DatabaseRelay;
+use super::command::searched;
 use super::layout::Place;
-use super::loopback;
 use super::options::{AirflowDatabase, Broker, Options};
 use super::program::{Program, ReplaceStrategy};
+use super::sockets::loopback;
 use super::users::NETWORK_SLOT;
 use crate::Secret;
 
@@ -89,27 +85,7 @@ impl fmt::Display for Forward {
 }
 
 /// Why there is no network or packet filter, for operators.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct NetworkError(String);
-
-impl From<String> for NetworkError {
-    fn from(why: String) -> Self {
-        Self(why)
-    }
-}
-
-impl From<&str> for NetworkError {
-    fn from(why: &str) -> Self {
-        Self(why.to_owned())
-    }
-}
-
-impl From<io::Error> for NetworkError {
-    fn from(error: io::Error) -> Self {
-        Self(error.to_string())
-    }
-}
+pub(super) type NetworkError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A text that is not an address to forward.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -215,9 +191,8 @@ pub(super) fn has_uplink(holder: i32) -> bool {
 
 /// Finds a program in `PATH` and the usual directories.
 fn program(name: &str) -> Option<PathBuf> {
-    let search = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/bin", "/usr/local/bin", "/usr/sbin"].map(PathBuf::from);
-    let mut places = std::env::split_paths(&search).chain(usual).map(|place| place.join(name));
+    let mut places = searched().chain(usual).map(|place| place.join(name));
     places.find(|path| Path::is_file(path))
 }
 
@@ -232,10 +207,10 @@ fn forwards(options: &Options, resolvers: &str) -> Vec<Forward> {
     let mut addresses: Vec<SocketAddr> =
         options.loopback_ports.iter().map(|port| (Ipv4Addr::LOCALHOST, *port).into()).collect();
     if let AirflowDatabase::Server(url) = &options.database {
-        addresses.extend(loopback::loopback(url.reveal(), 5432));
+        addresses.extend(loopback(url.reveal(), 5432));
     }
     if let Broker::Given(url) = &options.broker {
-        addresses.extend(loopback::loopback(url.reveal(), 6379));
+        addresses.extend(loopback(url.reveal(), 6379));
     }
     all.extend(addresses.into_iter().map(|address| Forward { is_datagram: false, address }));
     all.sort_unstable();

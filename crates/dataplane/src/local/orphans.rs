@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use crate::blocking::allow_blocking;
     use crate::local::process::with_process_limit;
-    use crate::local::tests::fresh_id;
+    use crate::local::tests::{eventually, eventually_some, fresh_id};
 
     #[tokio::test]
     async fn orphan_processes_are_recognised_by_their_marker_and_others_are_left_alone() {
@@ -264,12 +264,7 @@ mod tests {
     }
 
     async fn until_it_says(path: &Path) -> i32 {
-        loop {
-            if let Some(pid) = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()) {
-                return pid;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        eventually_some(|| fs::read_to_string(path).ok()?.trim().parse().ok()).await
     }
 
     #[tokio::test]
@@ -281,9 +276,7 @@ mod tests {
         let stranger = nameless(elsewhere.path(), "exec sleep 1000");
         let operator = Command::new("sleep").arg("1000").current_dir(&own).spawn().unwrap();
         until_it_says(&said).await;
-        while !has_no_new_privs(orphans[0].id().cast_signed()) {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        eventually(|| has_no_new_privs(orphans[0].id().cast_signed())).await;
         OrphanProcesses::of(fresh_id(), None, &Cgroups::None).using(own).end().await;
         orphans.iter_mut().for_each(|orphan| assert!(!orphan.wait().unwrap().success()));
         for mut other in [stranger, operator] {
@@ -339,9 +332,7 @@ mod tests {
         let mut component = component.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let orphan = tokio::select! {
             pid = until_it_says(&said) => pid,
-            () = async { while component.try_wait().unwrap().is_none() {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            } } => return None,
+            _ = eventually_some(|| component.try_wait().unwrap()) => return None,
         };
         let orphans = OrphanProcesses::of(fresh_id(), None, &Cgroups::None);
         let orphans = orphans.beside(std::iter::once(component.id().cast_signed()));
@@ -379,9 +370,7 @@ mod tests {
         let log = File::create(own.join("log")).unwrap();
         let mut shipper = command.current_dir("/").stdin(log).spawn().unwrap();
         let pid = shipper.id().cast_signed();
-        while !has_no_new_privs(pid) || user_of(pid) != Some(1_999_990_003) {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        eventually(|| has_no_new_privs(pid) && user_of(pid) == Some(1_999_990_003)).await;
         OrphanProcesses::of(fresh_id(), None, &Cgroups::None).using(own).end().await;
         assert_eq!(shipper.try_wait().unwrap(), None);
         shipper.kill().unwrap();

@@ -6,7 +6,6 @@
 //! is kept with it: the same `requirements.txt` gives the same packages for as long as the environment exists, also after
 //! a rollback.
 
-mod failures;
 mod job;
 mod layers;
 mod pins;
@@ -23,20 +22,17 @@ use podium_airflow::requirements::Requirements;
 use podium_domain::Reason;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, Semaphore};
 
-pub(super) use self::failures::PackagesError;
-use self::failures::{broken, uninstalled, unresolved};
-use self::job::{Job, JobError};
+use self::job::{Job, broken, uninstalled, unresolved};
 pub(super) use self::layers::recorded_size;
 pub(super) use self::pins::{Pins, normalized};
 use super::cgroups::Cgroups;
 use super::command::run;
-use super::host::Host;
+use super::host::{Host, readable_by_all};
 use super::isolation::{FileAccess, Isolation};
 use super::layout::{Layout, rename, write_whole};
-use super::locks;
 use super::orphans::OrphanProcesses;
-use super::python::readable_by_all;
-use super::runtimes::Runtime;
+use super::prepare_error::PrepareError;
+use super::runtimes::{Runtime, lock_of};
 use super::trees;
 use super::unused_runtimes;
 use super::users::{PACKAGES_SLOT, has_slot};
@@ -45,8 +41,15 @@ use crate::blocking::{blocking, blocking_exclusive};
 /// How many jobs run at the same time. An environment has at most one: it resolves, and then it installs.
 const JOBS: usize = 2;
 
-/// Is told whether a job waits for others (`true`) or runs.
-pub(super) type Waiting<'a> = &'a (dyn Fn(bool) + Send + Sync);
+/// What packages are installed with, and for which runtime.
+#[derive(Clone, Copy)]
+pub(super) struct InstallContext<'a> {
+    pub(super) host: &'a Host,
+    pub(super) uv: &'a Path,
+    pub(super) runtime: &'a Runtime,
+    /// Is told whether a job waits for others (`true`) or runs.
+    pub(super) waiting: &'a (dyn Fn(bool) + Send + Sync),
+}
 
 /// The packages of projects on this machine.
 pub(super) struct Packages {
@@ -78,19 +81,17 @@ impl Packages {
     /// runtime has everything.
     pub(super) async fn resolve(
         &self,
-        host: &Host,
-        uv: &Path,
-        runtime: &Runtime,
+        context: InstallContext<'_>,
         requirements: &Requirements,
         memory: &Path,
-        waiting: Waiting<'_>,
-    ) -> Result<Option<Pins>, PackagesError> {
+    ) -> Result<Option<Pins>, PrepareError> {
+        let runtime = context.runtime;
         let (of, text, folder) = (runtime.clone(), requirements.text(), memory.to_owned());
         let known = blocking(move || pins::recall(&folder, &of, &text)).await.map_err(broken)?;
         let pins = match known {
             Some(pins) => pins,
             None => {
-                let pins = self.resolve_anew(host, uv, runtime, requirements, waiting).await?;
+                let pins = self.resolve_anew(context, requirements).await?;
                 let (of, text, folder) = (runtime.clone(), requirements.text(), memory.to_owned());
                 let kept = pins.clone();
                 let saved = blocking_exclusive(memory, move || pins::save(&folder, &of, &text, &kept)).await;
@@ -103,15 +104,13 @@ impl Packages {
 
     async fn resolve_anew(
         &self,
-        host: &Host,
-        uv: &Path,
-        runtime: &Runtime,
+        context: InstallContext<'_>,
         requirements: &Requirements,
-        waiting: Waiting<'_>,
-    ) -> Result<Pins, PackagesError> {
-        let lock = locks::of(&runtime.version.to_string()).unwrap_or_default();
+    ) -> Result<Pins, PrepareError> {
+        let runtime = context.runtime;
+        let lock = lock_of(&runtime.version.to_string()).unwrap_or_default();
         let described = self.described(runtime).await?;
-        let desk = self.desk(host, uv, waiting).await?;
+        let desk = self.desk(context).await?;
         let files = [("requirements.in", requirements.text()), ("constraints.txt", lock.to_owned())];
         desk.write(files).await?;
         let told = "pip compile requirements.in --constraints constraints.txt --only-binary :all: --generate-hashes \
@@ -121,13 +120,13 @@ impl Packages {
         // Named as arguments, because the one above takes precedence over the operator's variable.
         let links = job::find_links(std::env::var_os("UV_FIND_LINKS").as_deref());
         arguments.extend(links.into_iter().flat_map(|link| ["--find-links".into(), link]));
-        desk.run(&arguments).await.map_err(|error| unresolved(&error, runtime))?;
-        let (output, of) = (desk.directory.join("pins.txt"), runtime.clone());
+        desk.job.run(&arguments).await.map_err(|error| unresolved(&error, runtime))?;
+        let (output, of) = (desk.job.directory.join("pins.txt"), runtime.clone());
         blocking(move || pins::read_output(&output, &of)).await.map_err(broken)
     }
 
     /// The directory with wheels that describe the packages of a runtime, some of which have no wheel of their own.
-    async fn described(&self, runtime: &Runtime) -> Result<PathBuf, PackagesError> {
+    async fn described(&self, runtime: &Runtime) -> Result<PathBuf, PrepareError> {
         let turn = self.turn(&runtime.version.to_string());
         let _turn = turn.lock().await;
         let (directory, draft) = (runtime.wheels(), runtime.wheels().with_extension("draft"));
@@ -140,7 +139,7 @@ impl Packages {
         let mut describe = readable_by_all(runtime.program("python"));
         describe.arg("-I").arg(self.layout.support().join("podium_wheels.py")).arg(site).arg(&draft);
         let failed = |error| Reason::new("the packages of the runtime cannot be described", error);
-        run(describe, |_| {}).await.map_err(|error| PackagesError::Broken(failed(error)))?;
+        run(describe, |_| {}).await.map_err(|error| ("packages", failed(error)))?;
         let made = directory.clone();
         blocking(move || rename(&draft, &made)).await.map_err(broken)?;
         Ok(directory)
@@ -149,24 +148,19 @@ impl Packages {
     /// Installs packages as a layer, unless it exists; returns the directory for the Python path.
     pub(super) async fn install(
         &self,
-        host: &Host,
-        uv: &Path,
-        runtime: &Runtime,
+        context: InstallContext<'_>,
         pins: &Pins,
-        waiting: Waiting<'_>,
-    ) -> Result<PathBuf, PackagesError> {
-        let key = pins.key(runtime).await.map_err(broken)?;
+    ) -> Result<PathBuf, PrepareError> {
+        let key = pins.key(context.runtime).await.map_err(broken)?;
         let turn = self.turn(&key);
         let _turn = turn.lock().await;
         let layer = self.layout.layers().join(&key);
         let ready = layer.clone();
         if !blocking(move || layers::is_ready(&ready)).await {
-            let layers = self.layout.layers();
-            let reserve = self.reserve;
-            blocking(move || unused_runtimes::check_space_for_runtime(&layers, reserve))
-                .await
-                .map_err(PackagesError::Broken)?;
-            self.install_anew(host, uv, runtime, pins, &layer, waiting).await?;
+            let (layers, reserve) = (self.layout.layers(), self.reserve);
+            let has_room = blocking(move || unused_runtimes::check_space_for_runtime(&layers, reserve)).await;
+            has_room.map_err(|why| ("packages", why))?;
+            self.install_anew(context, pins, &layer).await?;
         }
         let used = layer.clone();
         blocking(move || unused_runtimes::note_use(&used)).await;
@@ -175,21 +169,19 @@ impl Packages {
 
     async fn install_anew(
         &self,
-        host: &Host,
-        uv: &Path,
-        runtime: &Runtime,
+        context: InstallContext<'_>,
         pins: &Pins,
         layer: &Path,
-        waiting: Waiting<'_>,
-    ) -> Result<(), PackagesError> {
-        let desk = self.desk(host, uv, waiting).await?;
+    ) -> Result<(), PrepareError> {
+        let runtime = context.runtime;
+        let desk = self.desk(context).await?;
         desk.write([("pins.txt", pins.text().to_owned())]).await?;
         let told = "pip install --requirements pins.txt --require-hashes --no-deps --only-binary :all: \
                     --compile-bytecode --target site --python";
         let mut arguments = desk.installer(told);
         arguments.push(runtime.program("python").into());
-        desk.run(&arguments).await.map_err(|error| uninstalled(&error))?;
-        let (directory, layer, of) = (desk.directory.clone(), layer.to_owned(), runtime.clone());
+        desk.job.run(&arguments).await.map_err(|error| uninstalled(&error))?;
+        let (directory, layer, of) = (desk.job.directory.clone(), layer.to_owned(), runtime.clone());
         blocking(move || layers::place(&directory, &layer, &of)).await.map_err(broken)
     }
 
@@ -216,7 +208,7 @@ impl Packages {
                 if look()?.contains(&looked_for) {
                     return Ok(false);
                 }
-                layers::remove_if_idle(&directory, kept_for)
+                unused_runtimes::remove_if_idle(&directory, kept_for)
             });
             match removed.await {
                 Ok(false) => {}
@@ -239,12 +231,8 @@ impl Packages {
     }
 
     /// A directory for one job, and the right to run it.
-    async fn desk<'a>(
-        &'a self,
-        host: &Host,
-        uv: &Path,
-        waiting: Waiting<'_>,
-    ) -> Result<Desk<'a>, PackagesError> {
+    async fn desk(&self, context: InstallContext<'_>) -> Result<Desk<'_>, PrepareError> {
+        let InstallContext { host, uv, waiting, .. } = context;
         let permit = match self.jobs.try_acquire() {
             Ok(permit) => permit,
             Err(_) => {
@@ -268,25 +256,16 @@ impl Packages {
         let isolation = host.isolation.of_environment(PACKAGES_SLOT, &access);
         let (made, owner) = (directory.clone(), isolation.clone());
         blocking(move || make_desk(&made, &owner)).await.map_err(broken)?;
-        Ok(Desk {
-            _permit: permit,
-            isolation,
-            directory,
-            installer: installer.clone(),
-            reserve: self.reserve,
-            most_bytes: self.most_bytes,
-        })
+        let job = Job { isolation, directory, reserve: self.reserve, most_bytes: self.most_bytes };
+        Ok(Desk { _permit: permit, job, installer: installer.clone() })
     }
 }
 
 /// A directory for one job.
 struct Desk<'a> {
     _permit: tokio::sync::SemaphorePermit<'a>,
-    isolation: Isolation,
-    directory: PathBuf,
+    job: Job,
     installer: PathBuf,
-    reserve: u64,
-    most_bytes: u64,
 }
 
 impl Desk<'_> {
@@ -296,8 +275,8 @@ impl Desk<'_> {
         std::iter::once(self.installer.clone().into()).chain(told).collect()
     }
 
-    async fn write<const N: usize>(&self, files: [(&'static str, String); N]) -> Result<(), PackagesError> {
-        let (directory, isolation) = (self.directory.clone(), self.isolation.clone());
+    async fn write<const N: usize>(&self, files: [(&'static str, String); N]) -> Result<(), PrepareError> {
+        let (directory, isolation) = (self.job.directory.clone(), self.job.isolation.clone());
         let written = blocking(move || {
             files.into_iter().try_for_each(|(name, text)| {
                 let path = directory.join(name);
@@ -307,19 +286,12 @@ impl Desk<'_> {
         });
         written.await.map_err(broken)
     }
-
-    async fn run(&self, arguments: &[OsString]) -> Result<(), JobError> {
-        let (reserve, most_bytes) = (self.reserve, self.most_bytes);
-        Job { isolation: &self.isolation, directory: &self.directory, reserve, most_bytes }
-            .run(arguments)
-            .await
-    }
 }
 
 impl Drop for Desk<'_> {
     /// Removes the directory, also if the job was abandoned.
     fn drop(&mut self) {
-        let directory = std::mem::take(&mut self.directory);
+        let directory = std::mem::take(&mut self.job.directory);
         tokio::spawn(async move {
             if let Err(error) = blocking(move || trees::remove(&directory)).await {
                 tracing::warn!(%error, "the directory of a package installation cannot be removed");

@@ -1,34 +1,35 @@
 //! State that all supervisors share.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use podium_airflow::web_client::WebClient;
 use podium_api::{DeploymentId, Id};
 use podium_domain::Reason;
-use podium_domain::deployments::Running;
-use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
+use podium_domain::deployments::plan::{Component, Health, Observed};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use super::cgroups::Cgroups;
 use super::database::Databases;
 use super::host::Host;
-use super::isolation::Mode;
+use super::isolation::{Isolation, Mode};
 use super::layout::Layout;
 use super::options::Options;
 use super::orphans::{LOOK_AGAIN, OrphanProcesses, VANISHING};
 use super::packages::Packages;
 use super::postgres::Cluster;
+use super::process::with_process_limit;
 use super::runtimes::Runtimes;
 use super::state::State;
 use super::supervisor::Handle;
 use super::timing::Timing;
 use super::users::DATABASE_SLOT;
-use crate::Services;
+use super::view::not_applied;
 use crate::blocking::blocking;
-use crate::{ChangeNotifier, Changed, Secret};
+use crate::{ChangeNotifier, Changed, Keys, Secret, Services};
 
 /// The component that is reported as down for an environment that cannot be taken over.
 pub(super) const UNREADABLE_COMPONENT: &str = "state";
@@ -39,7 +40,8 @@ pub(super) struct Plane {
     pub(super) timing: Timing,
     pub(super) services: Services,
     pub(super) layout: Layout,
-    support: PathBuf,
+    /// The directory of the support modules.
+    pub(super) support: PathBuf,
     pub(super) runtimes: Runtimes,
     pub(super) packages: Packages,
     pub(super) databases: Databases,
@@ -64,7 +66,7 @@ impl Plane {
         layout: Layout,
         web_client: WebClient,
     ) -> Arc<Self> {
-        let databases = databases(&options, &services, &layout, timing);
+        let databases = databases(&options, &services.keys, &layout, timing);
         let support = layout.support();
         let runtimes = Runtimes::new(layout.clone(), options.disk_reserve);
         let packages = Packages::new(layout.clone(), options.disk_reserve, options.environment_disk);
@@ -114,10 +116,6 @@ impl Plane {
         (self.services.keys)(id, purpose)
     }
 
-    pub(super) fn support(&self) -> &Path {
-        &self.support
-    }
-
     /// The supervisors by environment.
     pub(super) fn supervisors(&self) -> MutexGuard<'_, HashMap<DeploymentId, Handle>> {
         self.supervisors.lock().unwrap_or_else(PoisonError::into_inner)
@@ -138,17 +136,7 @@ impl Plane {
     pub(super) fn unreadable(&self, id: DeploymentId) -> Option<Observed> {
         let why = self.unreadable_now().get(&id).cloned()?;
         let health = Health::Down(why);
-        Some(Observed {
-            // Any generation is applied again.
-            generation: -1,
-            is_hibernating: false,
-            rollout: Rollout::Underway,
-            components: vec![Component { name: UNREADABLE_COMPONENT.into(), health }],
-            running: Running::default(),
-            note: None,
-            look_again_at: None,
-            progress: None,
-        })
+        Some(not_applied(vec![Component { name: UNREADABLE_COMPONENT.into(), health }]))
     }
 
     pub(super) fn unreadable_ids(&self) -> Vec<DeploymentId> {
@@ -196,6 +184,23 @@ impl Plane {
         }
     }
 
+    /// How a program of an environment is started: in its control groups; without them a limit of the environment's user bounds
+    /// its processes.
+    pub(super) fn bounded(
+        &self,
+        id: DeploymentId,
+        isolation: Isolation,
+        arguments: Vec<OsString>,
+    ) -> (Isolation, Vec<OsString>) {
+        let most = self.options.environment_processes.filter(|_| isolation.user.is_some());
+        let arguments = match most.filter(|_| !self.cgroups.counts_processes(id)) {
+            Some(most) => with_process_limit(&arguments, most),
+            None => arguments,
+        };
+        let groups = self.cgroups.groups(id).into_iter().filter(|group| group.exists());
+        (isolation.in_groups(groups.collect()), arguments)
+    }
+
     /// Removes the supervisor of a removed environment.
     pub(super) fn forget(&self, id: DeploymentId) {
         self.supervisors().remove(&id);
@@ -204,15 +209,10 @@ impl Plane {
 }
 
 /// Where metadata databases are.
-pub(super) fn databases(
-    options: &Options,
-    services: &Services,
-    layout: &Layout,
-    timing: Timing,
-) -> Databases {
-    let user = rustix::process::geteuid().is_root().then(|| layout.first_user() + DATABASE_SLOT);
+pub(super) fn databases(options: &Options, keys: &Keys, layout: &Layout, timing: Timing) -> Databases {
+    let user = rustix::process::geteuid().is_root().then(|| layout.users.start + DATABASE_SLOT);
     // Of no environment: the server is shared.
-    let password = (services.keys)(DeploymentId::from_raw(Id::from_parts(0, 0, 0)), "postgres");
+    let password = keys(DeploymentId::from_raw(Id::from_parts(0, 0, 0)), "postgres");
     let cluster = Cluster::new(layout.postgres(), user, password, timing);
     Databases::new(&options.database, &options.directory, cluster)
 }

@@ -4,9 +4,7 @@
 //! user if the control plane runs as root, and it listens on a Unix socket only. Like the environments it outlives the
 //! control plane; the next start takes it over.
 
-mod closing;
 mod create;
-mod programs;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -21,15 +19,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use podium_domain::{Reason, UserText};
-use tokio::process::Command;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-pub(super) use self::programs::Programs;
+pub(super) use self::create::Programs;
 use super::identity::Identity;
+use super::layout::missing_is_none;
 use super::process::Process;
-use super::socket_directory;
+use super::sockets;
 use super::timing::Timing;
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
@@ -136,7 +134,7 @@ impl Cluster {
             return;
         }
         self.stop_supervising();
-        if let Some(process) = self.find_running().await {
+        if let Some(process) = self.blocking(Self::running).await {
             process.stop(self.timing.grace).await;
         }
     }
@@ -189,8 +187,8 @@ impl Cluster {
     /// through relays.
     fn own_directory(&self) -> io::Result<PathBuf> {
         match self.user {
-            Some(user) => socket_directory::closed(&self.data(), user),
-            None => socket_directory::of(&self.directory, None),
+            Some(_) => sockets::directory_of(&self.data(), self.user, sockets::ITS_OWNER),
+            None => sockets::directory_of(&self.directory, None, sockets::EVERYBODY),
         }
     }
 
@@ -198,7 +196,8 @@ impl Cluster {
     /// `None` if there are none, because environments run as the same user.
     pub(super) fn behind_relays(&self) -> io::Result<Option<(u32, Vec<PathBuf>)>> {
         let Some(user) = self.user else { return Ok(None) };
-        let directories = [self.own_directory()?, socket_directory::of(&self.directory, self.user)?];
+        let directories =
+            [self.own_directory()?, sockets::directory_of(&self.directory, self.user, sockets::EVERYBODY)?];
         Ok(Some((user, directories.map(|at| at.join(SOCKET)).into())))
     }
 
@@ -208,17 +207,19 @@ impl Cluster {
         Ok(Secret::new(format!("postgresql://{ADMIN}:{password}@/postgres?host={}", socket.display())))
     }
 
-    /// The directory of its socket, created if it is missing.
-    async fn find_socket(self: &Arc<Self>) -> Result<PathBuf, Reason> {
+    /// Runs work on this cluster that blocks.
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> T {
         let cluster = Arc::clone(self);
-        let found = blocking(move || cluster.socket_directory()).await;
-        found.map_err(|error| Reason::of_io("there is no directory for the database server's socket", &error))
+        blocking(move || work(&cluster)).await
     }
 
-    /// The server that runs on the cluster, whoever started it.
-    async fn find_running(self: &Arc<Self>) -> Option<Process> {
-        let cluster = Arc::clone(self);
-        blocking(move || cluster.running()).await
+    /// The directory of its socket, created if it is missing.
+    async fn find_socket(self: &Arc<Self>) -> Result<PathBuf, Reason> {
+        let found = self.blocking(Self::socket_directory).await;
+        found.map_err(|error| Reason::of_io("there is no directory for the database server's socket", &error))
     }
 
     /// The server that runs on the cluster, whoever started it.
@@ -248,18 +249,17 @@ impl Cluster {
         self.make(&programs).await?;
         let socket = self.find_socket().await?;
         let look = || {
-            let (cluster, socket) = (Arc::clone(self), socket.clone());
-            blocking(move || (cluster.is_ready(), has_socket(&socket)))
+            let socket = socket.clone();
+            self.blocking(move |cluster| (cluster.is_ready(), has_socket(&socket)))
         };
-        let process = match (self.find_running().await, look().await) {
+        let process = match (self.blocking(Self::running).await, look().await) {
             (Some(process), (is_ready, has_socket)) if has_socket || !is_ready => process,
             (other, _) => {
                 if let Some(unreachable) = other {
                     unreachable.stop(self.timing.short_grace).await;
                 }
-                let (cluster, socket) = (Arc::clone(self), socket.clone());
-                let programs = programs.clone();
-                let started = blocking(move || cluster.start(&programs, &socket)).await;
+                let (socket, programs) = (socket.clone(), programs.clone());
+                let started = self.blocking(move |cluster| cluster.start(&programs, &socket)).await;
                 started.map_err(|error| Reason::of_io("the database server cannot be started", &error))?
             }
         };
@@ -282,10 +282,7 @@ impl Cluster {
 
     fn start(&self, programs: &Programs, socket: &Path) -> io::Result<Process> {
         // Left by an earlier server, which no longer runs; its pid may have been reused.
-        match fs::remove_file(self.data().join("postmaster.pid")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        missing_is_none(fs::remove_file(self.data().join("postmaster.pid")))?;
         let log = self.open_log()?;
         let mut command = self.command(&programs.program("postgres"), self.user);
         command.arg("-D").arg(self.data());
@@ -293,12 +290,7 @@ impl Cluster {
             command.arg("-c").arg(setting);
         }
         command.stdout(log.try_clone()?).stderr(log).process_group(0);
-        let mut child = Command::from(command).spawn()?;
-        let pid = child.id().ok_or(io::ErrorKind::NotFound)?.cast_signed();
-        let held = Identity::of(pid).and_then(Process::adopt);
-        // The parent has to reap the process.
-        tokio::spawn(async move { child.wait().await });
-        held
+        Process::spawn(command)
     }
 
     /// A command that runs as a user, without this process's environment variables.
@@ -402,10 +394,9 @@ async fn watch_process(cluster: &Arc<Cluster>, process: &Process) -> Reason {
             () = process.ended() => return cluster.last_error_line().await,
             () = tokio::time::sleep(cluster.timing.steady_poll) => {}
         }
-        let looked = Arc::clone(cluster);
-        let is_there = blocking(move || {
-            let _ = looked.bound_log();
-            looked.socket_directory().is_ok_and(|at| has_socket(&at))
+        let is_there = cluster.blocking(|cluster| {
+            let _ = cluster.bound_log();
+            cluster.socket_directory().is_ok_and(|at| has_socket(&at))
         });
         if !is_there.await {
             return "the database server's socket was removed".into();

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use podium_airflow::lines;
@@ -19,7 +19,7 @@ use rustix::process::{
 use tokio::io::unix::AsyncFd;
 use tokio::process::Command;
 
-use super::identity::Identity;
+use super::identity::{Identity, Stat};
 use super::isolation::Isolation;
 use super::orphans::COMPONENT;
 use super::program::Program;
@@ -30,6 +30,9 @@ use crate::blocking::{assert_may_block, blocking};
 
 /// How long the members of a killed group may take to exit.
 const VANISHING: Duration = Duration::from_secs(10);
+
+/// How often to look for what a process brings about.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A running process, started by this or an earlier control plane.
 pub(super) struct Process {
@@ -55,6 +58,11 @@ impl Process {
             .stdout(log.try_clone()?)
             .stderr(log)
             .process_group(0);
+        Self::spawn(command)
+    }
+
+    /// Starts a command, which leads a process group of its own.
+    pub(super) fn spawn(command: std::process::Command) -> io::Result<Self> {
         let mut child = Command::from(command).spawn()?;
         let pid = child.id().ok_or(ErrorKind::NotFound)?.cast_signed();
         let held = Identity::of(pid).and_then(Self::hold);
@@ -97,6 +105,19 @@ impl Process {
     pub(super) async fn ended(&self) {
         // A pidfd becomes readable once the process has exited, and stays so.
         let _ = self.descriptor.readable().await;
+    }
+
+    /// Waits for what it brings about; `None` if it exits before.
+    pub(super) async fn until<T>(&self, what: impl Fn() -> Option<T>) -> Option<T> {
+        loop {
+            if let Some(found) = what() {
+                return Some(found);
+            }
+            tokio::select! {
+                () = self.ended() => return None,
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
     }
 
     /// Sends SIGTERM, waits, and kills what is left of its group.
@@ -157,29 +178,19 @@ fn group_has_members(group: i32) -> bool {
 
 /// The process group of a process; `None` if it does not exist or is a zombie.
 pub(super) fn group_of(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let is_dead = matches!(fields.next(), Some("Z" | "X" | "x") | None);
-    if is_dead { None } else { fields.nth(1)?.parse().ok() }
+    Stat::of(pid).ok().filter(|stat| !stat.is_dead).map(|stat| stat.group)
 }
 
 /// How much the processes of a group have worked: the time that they had a processor, and that they waited for one. It
 /// goes down when one of them exits.
 pub(super) fn work_of_group(group: i32) -> Duration {
-    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
     let work = |pid: i32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-        // User and system time, of its own and of the children that it has waited for.
-        let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+        let stat = Stat::of(pid).ok().filter(|stat| !stat.is_dead && stat.group == group)?;
         let waited = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
         let waited = waited.split(' ').nth(1).and_then(|nanos| nanos.parse().ok()).unwrap_or(0);
-        Some(
-            Duration::from_millis(ticks.saturating_mul(1000) / ticks_per_second)
-                + Duration::from_nanos(waited),
-        )
+        Some(stat.worked + Duration::from_nanos(waited))
     };
-    pids().filter(|pid| group_of(*pid) == Some(group)).filter_map(work).sum()
+    pids().filter_map(work).sum()
 }
 
 /// The pids of all processes.
@@ -218,20 +229,13 @@ pub(super) fn log_length(log: &Path) -> u64 {
     fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
-/// A program and its arguments as a list.
-pub(super) fn arguments<T: Into<OsString>>(
-    program: PathBuf,
-    rest: impl IntoIterator<Item = T>,
-) -> Vec<OsString> {
-    std::iter::once(program.into_os_string()).chain(rest.into_iter().map(T::into)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
     use crate::blocking::allow_blocking;
+    use crate::local::tests::eventually;
 
     fn shell(directory: &Path, script: &str) -> Program {
         Program {
@@ -246,13 +250,6 @@ mod tests {
 
     fn start(program: &Program) -> io::Result<Process> {
         allow_blocking(|| Process::start(program, &Isolation::NONE, None))
-    }
-
-    async fn eventually(what: impl Fn() -> bool) {
-        while !what() {
-            tokio::task::yield_now().await;
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
     }
 
     #[tokio::test]

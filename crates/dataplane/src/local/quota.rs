@@ -13,6 +13,7 @@ use podium_api::DeploymentId;
 use podium_domain::{Given, UserText};
 use tokio::time::Instant;
 
+use super::disk_space::{FEWEST_FILES, FreeSpace};
 use super::layout::Place;
 use super::packages::recorded_size;
 use super::plane::Plane;
@@ -34,8 +35,6 @@ const WRITES_ON: u64 = 1 << 20;
 const FURTHER: usize = 25 * SLICE;
 /// The longest measurement of a running environment: files that come and go could make it endless.
 const LONGEST: Duration = Duration::from_secs(600);
-/// A disk with fewer free inodes than this counts as full.
-const FILES: u64 = 1_500;
 
 /// The name of shared layers of packages.
 const PACKAGES: &str = "packages";
@@ -104,8 +103,8 @@ impl Measuring {
             tracing::warn!(name, %error, "the rest of a directory cannot be measured");
         }
         if walked.unwrap_or(true) {
-            if walk.lost() > 0 {
-                tracing::debug!(name, lost = walk.lost(), "not everything could be measured");
+            if walk.lost > 0 {
+                tracing::debug!(name, lost = walk.lost, "not everything could be measured");
             }
             self.at = None;
         }
@@ -152,7 +151,7 @@ pub(super) async fn watch(plane: Weak<Plane>) {
 async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
     let look = |plane: Arc<Plane>| {
         blocking(move || {
-            let free = free_bytes(&plane.layout.environments()).unwrap_or(0);
+            let free = FreeSpace::of(&plane.layout.environments()).map_or(0, |free| free.bytes);
             (free, FullDisk::look(&plane).is_some())
         })
     };
@@ -167,18 +166,11 @@ async fn rest(plane: &Weak<Plane>, length: Duration) -> Option<()> {
     }
 }
 
-/// The free bytes of a directory's file system.
-fn free_bytes(directory: &Path) -> Option<u64> {
-    assert_may_block();
-    let disk = rustix::fs::statvfs(directory).ok()?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
-}
-
 /// Measures an environment, with pauses; `None` if it is gone.
 async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
     let (place, layers, bound, is_stopped) = {
         let plane = plane.upgrade()?;
-        let is_stopped = plane.supervisors().get(&id)?.stop_reason().is_some();
+        let is_stopped = plane.supervisors().get(&id)?.controls.stop_reason().is_some();
         let (place, layers) = (plane.layout.environment(id), plane.layout.layers());
         (place, layers, plane.options.environment_disk, is_stopped)
     };
@@ -209,7 +201,7 @@ async fn measure(plane: &Weak<Plane>, id: DeploymentId) -> Option<Usage> {
 fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
     let supervisors = plane.supervisors();
     let Some(handle) = supervisors.get(&id) else { return };
-    handle.view.measurements.note_disk(usage.total());
+    handle.view.lock().disk = Some(usage.total());
     let bound = plane.options.environment_disk;
     if let Some(most) = bound {
         let is_much = |bytes: u64| bytes > most / 5 * 4;
@@ -218,7 +210,7 @@ fn judge(plane: &Plane, id: DeploymentId, usage: &Usage, before: Option<u64>) {
             tracing::warn!(%id, %has, %may_have, "an environment uses more than 80 percent of its disk quota");
         }
     }
-    let is_stopped = handle.stop_reason();
+    let is_stopped = handle.controls.stop_reason();
     // One that was stopped for a full disk waits until there is space again.
     let why = over(usage, bound).or_else(|| is_stopped.clone().filter(|_| FullDisk::look(plane).is_some()));
     // The text stays the same while it is stopped, because every change of it is stored.
@@ -236,7 +228,7 @@ fn stop_writer(plane: &Plane, now: &HashMap<DeploymentId, Usage>, before: &HashM
         return;
     };
     let supervisors = plane.supervisors();
-    let handle = supervisors.get(&id).filter(|handle| handle.stop_reason().is_none());
+    let handle = supervisors.get(&id).filter(|handle| handle.controls.stop_reason().is_none());
     if let (Some(handle), Some(usage)) = (handle, now.get(&id)) {
         handle.set_stop_reason(Some(full.described(usage)));
     }
@@ -259,11 +251,8 @@ struct FullDisk {
 
 impl FullDisk {
     fn look(plane: &Plane) -> Option<Self> {
-        assert_may_block();
-        let disk = rustix::fs::statvfs(plane.layout.environments()).ok()?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        let files = (disk.f_files > 0).then_some(disk.f_favail);
-        Self::with(free, files, plane.options.disk_reserve)
+        let FreeSpace { bytes, files } = FreeSpace::of(&plane.layout.environments()).ok()?;
+        Self::with(bytes, files, plane.options.disk_reserve)
     }
 
     /// Environments are stopped when a quarter of the reserve is used: the rest is for what they write until then, and
@@ -273,7 +262,7 @@ impl FullDisk {
             let left = UserText::filled("{} free, {} held in reserve", &[&size(free), &size(reserve)]);
             return Some(Self { left });
         }
-        let files = files.filter(|files| reserve > 0 && *files < FILES)?;
+        let files = files.filter(|files| reserve > 0 && *files < FEWEST_FILES)?;
         Some(Self { left: UserText::filled("room for {} more files", &[&files]) })
     }
 
@@ -307,9 +296,9 @@ mod tests {
     #[test]
     fn a_disk_is_full_without_bytes_and_without_files() {
         let left = |free, files, reserve| FullDisk::with(free, files, reserve).map(|full| full.left);
-        assert_eq!(left(3 << 20, Some(FILES), 4 << 20), None);
+        assert_eq!(left(3 << 20, Some(FEWEST_FILES), 4 << 20), None);
         assert_eq!(left(3 << 20, None, 4 << 20), None, "where files are not counted");
-        let few = left(2 << 20, Some(FILES), 4 << 20);
+        let few = left(2 << 20, Some(FEWEST_FILES), 4 << 20);
         assert_eq!(few, Some("2 MiB free, 4 MiB held in reserve".into()));
         assert_eq!(left(8 << 20, Some(7), 4 << 20), Some("room for 7 more files".into()));
         assert_eq!(left(0, Some(0), 0), None, "where nothing is kept in reserve");

@@ -1,11 +1,10 @@
 //! Runtimes: each version of Airflow is installed once, from a locked list of packages, and shared by all environments.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use std::{fs, io};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use podium_domain::options::Version;
@@ -14,14 +13,23 @@ use rustix::fs::{AtFlags, FileType, Mode, chmodat};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, watch};
 
 use super::command::run;
-use super::host::Host;
-use super::layout::{Layout, write_whole};
-use super::locks;
+use super::host::{Host, Python, installer, readable_by_all};
+use super::layout::{Layout, missing_is_none, write_whole};
 use super::packages::normalized;
-use super::python::{Python, installer, readable_by_all};
-use super::trees::Walk;
-use super::unused_runtimes;
+use super::{trees, unused_runtimes};
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
+
+macro_rules! locks {
+    ($($version:literal),* $(,)?) => {
+        const LOCKS: &[(&str, &str)] = &[$(($version, include_str!(concat!("locks/", $version, ".txt")))),*];
+    };
+}
+
+locks![
+    "2.9.0", "2.9.1", "2.9.2", "2.9.3", "2.10.0", "2.10.1", "2.10.2", "2.10.3", "2.10.4", "2.10.5", "2.11.0",
+    "2.11.1", "2.11.2", "3.0.0", "3.0.1", "3.0.2", "3.0.3", "3.0.4", "3.0.6", "3.1.0", "3.1.1", "3.1.2",
+    "3.1.3", "3.1.5", "3.1.6", "3.1.7", "3.1.8", "3.2.0", "3.2.1", "3.2.2", "3.3.0", "3.3.1", "3.3.2",
+];
 
 /// Written last: a runtime without it is incomplete.
 pub(super) const READY: &str = "podium-ready";
@@ -64,11 +72,7 @@ impl Runtime {
     /// The directory of its packages, if there is one.
     pub(super) fn site_packages(&self) -> io::Result<Option<PathBuf>> {
         assert_may_block();
-        let entries = match fs::read_dir(self.directory.join("lib")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            entries => entries?,
-        };
-        for entry in entries {
+        for entry in missing_is_none(fs::read_dir(self.directory.join("lib")))?.into_iter().flatten() {
             let path = entry?.path().join("site-packages");
             if path.is_dir() {
                 return Ok(Some(path));
@@ -130,7 +134,7 @@ impl Runtimes {
             .parse()
             .map_err(|()| UserText::filled("{} is not a version", &[&Given::word(version)]))?;
         let runtime = Runtime { version: parsed, directory: self.layout.runtimes().join(version) };
-        let lock = locks::of(version).ok_or_else(|| {
+        let lock = lock_of(version).ok_or_else(|| {
             let told = "there is no list of packages for Apache Airflow {}: this server cannot run it";
             UserText::filled(told, &[&parsed])
         })?;
@@ -212,9 +216,7 @@ impl Runtimes {
         });
         sealed.await.map_err(broken)
     }
-}
 
-impl Runtimes {
     /// Closes those that earlier versions have installed.
     pub(super) async fn close_installed(&self) {
         let runtimes = self.layout.runtimes();
@@ -241,16 +243,10 @@ impl Runtimes {
             let known = self.known(version);
             // It is being installed.
             let Ok(_turn) = known.turn.try_lock() else { continue };
-            let removed = blocking(move || {
-                let is_idle = unused_runtimes::unused_for(&directory).is_some_and(|idle| idle > kept_for);
-                is_idle.then(|| unused_runtimes::remove(&directory))
-            });
-            match removed.await {
-                None => {}
-                Some(Ok(())) => tracing::info!(%version, "removed an unused runtime"),
-                Some(Err(error)) => {
-                    tracing::warn!(%version, %error, "an unused runtime cannot be removed");
-                }
+            match blocking(move || unused_runtimes::remove_if_idle(&directory, kept_for)).await {
+                Ok(false) => {}
+                Ok(true) => tracing::info!(%version, "removed an unused runtime"),
+                Err(error) => tracing::warn!(%version, %error, "an unused runtime cannot be removed"),
             }
         }
     }
@@ -266,19 +262,15 @@ impl Runtimes {
 /// that everybody may write to.
 fn close(directory: &Path) -> io::Result<()> {
     assert_may_block();
-    match fs::remove_file(directory.join(LOCK)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let closed = Walk::new(directory)?.advance(usize::MAX, |seen| {
+    missing_is_none(fs::remove_file(directory.join(LOCK)))?;
+    trees::each(directory, |seen| {
         let mode = seen.stat.st_mode;
         if FileType::from_raw_mode(mode) == FileType::Symlink || mode & WRITTEN_BY_OTHERS == 0 {
             return Ok(());
         }
         let mode = Mode::from_raw_mode(mode & 0o7777 & !WRITTEN_BY_OTHERS);
         chmodat(seen.above, seen.name, mode, AtFlags::empty())
-    });
-    Ok(closed.map(drop)?)
+    })
 }
 
 /// Migrates an empty database once; environments start with a copy.
@@ -316,8 +308,24 @@ pub(super) fn seal(lock: &str, python: &Python) -> String {
 
 fn remove(directory: &Path) -> io::Result<()> {
     assert_may_block();
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+    missing_is_none(fs::remove_dir_all(directory)).map(drop)
+}
+
+/// The locked packages of a runtime, one per line: every machine installs the same versions.
+pub(super) fn lock_of(version: &str) -> Option<&'static str> {
+    LOCKS.iter().find(|(known, _)| *known == version).map(|(_, lock)| *lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_runtime_of_the_catalogue_has_its_packages() {
+        for runtime in podium_domain::options::runtimes() {
+            let lock = lock_of(&runtime.name).unwrap_or_else(|| panic!("no packages of {}", runtime.name));
+            let itself = format!("apache-airflow=={}", runtime.name);
+            assert!(lock.lines().any(|line| line == itself), "{itself}");
+        }
     }
 }

@@ -1,57 +1,48 @@
 //! Supervises one environment: starts it, watches it, restarts what exits, hibernates it, removes it.
 
-mod clean_up;
 pub(super) mod drain;
-mod history;
 mod liveness;
 mod network;
 mod one_shots;
 mod parse;
 mod prepare;
 mod processes;
-mod readiness;
-mod relay;
 mod release;
-mod removal;
 mod replace;
 mod stopping;
-mod strict;
 mod watch;
-mod workers;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use podium_airflow::clean_up::CleanUps;
-use podium_airflow::readiness::TaskNeeds;
+use podium_airflow::health::TaskNeeds;
 use podium_api::deploy_reports::ReportedImportError;
 use podium_api::{DeploymentId, Timestamp};
-use podium_domain::deployments::plan::{Component, Health, Rollout};
+use podium_domain::deployments::plan::{Component, Health, Observed, Rollout};
 use podium_domain::{Reason, UserText};
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
 use self::drain::Drain;
-use self::history::Failure;
-use self::liveness::GotOn;
+use self::liveness::{Failure, GotOn};
 use self::parse::NewVersion;
 use self::prepare::Prepared;
-use self::release::PrepareError;
 use super::isolation::Isolation;
 use super::layout::Place;
 use super::orphans::OrphanProcesses;
 use super::plane::Plane;
+use super::prepare_error::PrepareError;
 use super::process::Process;
 use super::program::{Program, ReplaceStrategy};
-use super::socket::Socket;
+use super::sockets::Socket;
 use super::spool;
-use super::state::{State, StateFile};
-use super::stops::Stop;
+use super::state::{State, StateFile, Stop};
 use super::tail::Tail;
 use super::timing::Timing;
-use super::view::{Status, View};
+use super::view::{StepTimes, View, not_applied};
 use crate::Environment;
 use crate::Services;
 use crate::blocking::blocking;
@@ -67,23 +58,35 @@ pub(super) enum Order {
     Remove(Option<Timestamp>),
 }
 
+/// What a supervisor shares with its handle.
+pub(super) struct Controls {
+    pub(super) state_file: Arc<StateFile>,
+    /// Whether the order that is carried out waits for running tasks no longer.
+    pub(super) force: Sender<bool>,
+    /// The clean-up that was asked for.
+    pub(super) clean_ups: CleanUps,
+    /// Why the environment must not run, if it must not.
+    stop_reason: Mutex<Option<UserText>>,
+    /// Whether the operator has stopped it, and how.
+    operator_stop: Mutex<Option<Stop>>,
+    /// Whether its removal no longer waits for tasks.
+    is_ending: AtomicBool,
+}
+
+impl Controls {
+    /// Why the environment must not run, if it must not.
+    pub(super) fn stop_reason(&self) -> Option<UserText> {
+        locked(&self.stop_reason).clone()
+    }
+}
+
 /// The handle of a supervisor. Dropping it ends the supervisor; the environment's processes keep running.
 pub(super) struct Handle {
     pub(super) orders: Sender<Order>,
     pub(super) view: Arc<View>,
-    pub(super) state_file: Arc<StateFile>,
-    /// Whether running tasks are not waited for any more.
-    pub(super) force: Arc<Sender<bool>>,
-    /// The clean-up that was asked for.
-    pub(super) clean_ups: Arc<CleanUps>,
+    pub(super) controls: Arc<Controls>,
     /// The generation in the saved state when it started.
     pub(super) generation: i64,
-    /// Why the environment must not run, if it must not.
-    stop_reason: Arc<Mutex<Option<UserText>>>,
-    /// Whether the operator has stopped it, and how.
-    operator_stop: Arc<Mutex<Option<Stop>>>,
-    /// Whether its removal no longer waits for tasks.
-    is_ending: Arc<AtomicBool>,
     task: AbortHandle,
 }
 
@@ -95,35 +98,31 @@ impl Handle {
 
     /// Whether it is being removed and waits for no task: nothing of it has to keep running.
     pub(super) fn is_ending(&self) -> bool {
-        matches!(*self.orders.borrow(), Order::Remove(None)) || self.is_ending.load(Ordering::Relaxed)
+        matches!(*self.orders.borrow(), Order::Remove(None))
+            || self.controls.is_ending.load(Ordering::Relaxed)
     }
 
     /// Whether its operator has stopped it, and it shows that already.
     pub(super) fn is_stopped_by_operator(&self) -> bool {
-        let is_shown = || self.view.get().components.contains(&stopping::by_operator());
-        locked(&self.operator_stop).is_some() && is_shown()
-    }
-
-    /// Why its environment must not run, if it must not.
-    pub(super) fn stop_reason(&self) -> Option<UserText> {
-        locked(&self.stop_reason).clone()
+        let is_shown = || self.view.observed().components.contains(&stopping::by_operator());
+        locked(&self.controls.operator_stop).is_some() && is_shown()
     }
 
     /// Stops its environment for a reason, or lets it run again.
     pub(super) fn set_stop_reason(&self, why: Option<UserText>) {
-        *locked(&self.stop_reason) = why;
+        *locked(&self.controls.stop_reason) = why;
         // Wakes the supervisor with the same order.
         self.orders.send_modify(|_| {});
     }
 
     /// Stops its environment for the operator, or lets it run again.
     pub(super) fn set_operator_stop(&self, stop: Option<Stop>) {
-        let before = std::mem::replace(&mut *locked(&self.operator_stop), stop);
+        let before = std::mem::replace(&mut *locked(&self.controls.operator_stop), stop);
         if before == stop || self.is_removing() {
             return;
         }
         if stop == Some(Stop::Now) {
-            self.force.send_replace(true);
+            self.controls.force.send_replace(true);
         }
         if before.is_some() != stop.is_some() {
             self.orders.send_modify(|_| {});
@@ -135,7 +134,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.task.abort();
         // A write or start in progress is finished, but nothing new begins.
-        self.state_file.end();
+        self.controls.state_file.end();
     }
 }
 
@@ -172,7 +171,6 @@ pub(super) struct Supervisor {
     /// Reads what the environment says about its DAG runs.
     spool: Option<JoinHandle<()>>,
     state: State,
-    state_file: Arc<StateFile>,
     processes: BTreeMap<String, SupervisedProcess>,
     /// Process groups whose leaders are gone.
     leaderless: Vec<i32>,
@@ -182,18 +180,10 @@ pub(super) struct Supervisor {
     socket: Option<Socket>,
     /// The programs that ran last; they are restarted if they exit while the newly desired state cannot be prepared.
     last_programs: Vec<Program>,
-    /// Why the environment must not run, if it must not.
-    stop_reason: Arc<Mutex<Option<UserText>>>,
-    /// Whether the operator has stopped it, and how.
-    operator_stop: Arc<Mutex<Option<Stop>>>,
-    /// Whether its removal no longer waits for tasks.
-    is_ending: Arc<AtomicBool>,
+    controls: Arc<Controls>,
     /// The drain in progress.
     drain: Option<Drain>,
-    /// Whether the order that is carried out waits for running tasks no longer.
-    force: Arc<Sender<bool>>,
-    /// The clean-up that was asked for, and the task that carries it out.
-    clean_ups: Arc<CleanUps>,
+    /// The task that carries out the clean-up that was asked for.
     clean_up: Option<AbortHandle>,
     has_ended_earlier_clean_up: bool,
     /// What was found in the DAGs of a strict release, until the next order.
@@ -215,25 +205,24 @@ impl Supervisor {
         let stop = Stop::read(&place);
         // It has not changed only because this process starts.
         let is_stopped = stop.is_some() && state.is_at_rest();
-        let status = Status {
-            generation: None,
+        let components = if is_stopped { vec![stopping::by_operator()] } else { Vec::new() };
+        let observed = Observed {
             is_hibernating: state.is_hibernating,
             rollout: if is_stopped { state.rollout_of_stopped() } else { Rollout::Underway },
-            components: if is_stopped { vec![stopping::by_operator()] } else { Vec::new() },
             running: state.running.clone(),
-            note: None,
-            progress: None,
-            web_port: None,
+            ..not_applied(components)
         };
-        let view = Arc::new(View::new(id, plane.notifier.clone(), status));
+        let view = Arc::new(View::new(id, plane.notifier.clone(), observed));
         let (orders, received) = tokio::sync::watch::channel(order);
-        let state_file = Arc::new(StateFile::new(place.state(), &state));
-        let force = Arc::new(Sender::new(false));
-        let clean_ups = Arc::<CleanUps>::default();
+        let controls = Arc::new(Controls {
+            state_file: Arc::new(StateFile::new(place.state(), &state)),
+            force: Sender::new(false),
+            clean_ups: CleanUps::default(),
+            stop_reason: Mutex::default(),
+            operator_stop: Mutex::new(stop),
+            is_ending: AtomicBool::default(),
+        });
         let generation = state.generation;
-        let stop_reason = Arc::default();
-        let operator_stop = Arc::new(Mutex::new(stop));
-        let is_ending = Arc::<AtomicBool>::default();
         let mut supervisor = Self {
             plane: Arc::clone(plane),
             id,
@@ -242,18 +231,13 @@ impl Supervisor {
             tail: None,
             spool: None,
             state,
-            state_file: Arc::clone(&state_file),
             processes: BTreeMap::new(),
             leaderless: Vec::new(),
             failures: HashMap::new(),
             socket: None,
             last_programs: Vec::new(),
-            stop_reason: Arc::clone(&stop_reason),
-            operator_stop: Arc::clone(&operator_stop),
-            is_ending: Arc::clone(&is_ending),
+            controls: Arc::clone(&controls),
             drain: None,
-            force: Arc::clone(&force),
-            clean_ups: Arc::clone(&clean_ups),
             clean_up: None,
             has_ended_earlier_clean_up: false,
             import_errors: Vec::new(),
@@ -265,18 +249,7 @@ impl Supervisor {
         };
         supervisor.adopt();
         let task = tokio::spawn(supervisor.supervise()).abort_handle();
-        Handle {
-            orders,
-            view,
-            state_file,
-            force,
-            clean_ups,
-            generation,
-            stop_reason,
-            operator_stop,
-            is_ending,
-            task,
-        }
+        Handle { orders, view, controls, generation, task }
     }
 
     fn timing(&self) -> Timing {
@@ -284,7 +257,7 @@ impl Supervisor {
     }
 
     fn orphans(&self) -> OrphanProcesses {
-        let orphans = OrphanProcesses::of(self.id, self.isolation.user(), &self.plane.cgroups);
+        let orphans = OrphanProcesses::of(self.id, self.isolation.user, &self.plane.cgroups);
         // If environments have their own users, the user alone identifies their processes.
         if !self.isolation.shares_user() {
             return orphans;
@@ -336,16 +309,16 @@ impl Supervisor {
     }
 
     /// Brings an environment to the desired state and keeps it there until another order arrives.
-    async fn run(&mut self, environment: &Environment) {
+    async fn run(&mut self, environment: &Arc<Environment>) {
         self.state.generation = environment.generation;
         self.state.is_hibernating = environment.is_hibernating;
         self.state.namespace.clone_from(&environment.namespace);
         self.failures.clear();
         self.import_errors.clear();
-        self.force.send_replace(false);
-        self.view.begin_steps();
+        self.controls.force.send_replace(false);
+        self.view.lock().steps = StepTimes::default();
         self.view.change(|status| {
-            status.generation = Some(environment.generation);
+            status.generation = environment.generation;
             status.is_hibernating = environment.is_hibernating;
             status.rollout = Rollout::Underway;
         });
@@ -359,23 +332,13 @@ impl Supervisor {
             if !self.finish_workers(self.drain_grace(environment)).await {
                 return;
             }
-            let mut orders = self.orders.clone();
-            tokio::select! {
-                () = self.stop_all(self.stop_grace()) => {}
-                _ = orders.changed() => return,
+            if !self.stop_all_unless_ordered().await {
+                return;
             }
-            // A release that has not gone live yet does so when it wakes up.
-            self.state.running = self.state.live().clone();
-            self.save_state().await;
-            let running = self.state.running.clone();
-            return self.view.change(|status| {
-                status.rollout = Rollout::Done;
-                status.components = Vec::new();
-                status.running = running;
-                status.note = None;
-            });
+            self.view.change(|status| status.note = None);
+            return self.show_stopped(Rollout::Done, Vec::new()).await;
         }
-        if let Some(why) = self.stop_reason() {
+        if let Some(why) = self.controls.stop_reason() {
             return self.stop_and_report(why).await;
         }
         if self.stop_if_ordered(Some(environment)).await {
@@ -390,7 +353,7 @@ impl Supervisor {
                 _ = orders.changed() => return,
             };
             let prepared = match prepared {
-                Ok(prepared) => self.put_into_effect(environment, prepared).await,
+                Ok(prepared) => self.put_into_effect(prepared).await,
                 Err(error) => Some(Err(error)),
             };
             match prepared {
@@ -399,7 +362,7 @@ impl Supervisor {
                     failed_attempts = 0;
                     self.follow_logs().await;
                     self.last_programs.clone_from(&prepared.programs);
-                    self.watch(environment, &prepared).await;
+                    self.watch(&prepared).await;
                 }
                 Some(Err(error)) => {
                     self.report_unprepared(environment, error).await;
@@ -414,27 +377,27 @@ impl Supervisor {
 
     /// Migrates the database and makes the release live, each after running tasks have finished; `None` if another order
     /// has arrived. Neither is interrupted by new orders.
-    async fn put_into_effect(
-        &mut self,
-        environment: &Environment,
-        mut prepared: Prepared,
-    ) -> Option<Result<Prepared, PrepareError>> {
-        let may_go_on = self.drain_for_migration(environment, &prepared).await
-            && self.drain_for_packages(environment, &prepared).await;
+    async fn put_into_effect(&mut self, mut prepared: Prepared) -> Option<Result<Prepared, PrepareError>> {
+        let may_go_on = self.drain_for_migration(&prepared).await && self.drain_for_packages(&prepared).await;
         if !may_go_on {
             return None;
         }
-        if let Err(error) = self.migrate(environment, &mut prepared).await {
+        if let Err(error) = self.migrate(&mut prepared).await {
             return Some(Err(error));
         }
-        self.note_changes(environment, prepared.major).await;
-        Some(self.go_live(environment, &prepared).await.map(|()| prepared))
+        self.note_changes(&prepared).await;
+        Some(self.go_live(&prepared).await.map(|()| prepared))
     }
 
     /// Reports why an environment cannot be prepared.
     async fn report_unprepared(&mut self, environment: &Environment, error: PrepareError) {
         match error {
-            PrepareError::Wait(what, why) => self.report_startup_failure(what, why).await,
+            PrepareError::Wait(what, why) => {
+                tracing::warn!(id = %self.id, what, %why, "an environment cannot be started yet");
+                // The running processes accept tasks again until they can be replaced.
+                self.end_drain().await;
+                self.view.wait_for(what, why);
+            }
             PrepareError::Refused(why) => {
                 tracing::info!(id = %self.id, %why, "a release cannot go live");
                 self.end_drain().await;
@@ -446,15 +409,19 @@ impl Supervisor {
         }
     }
 
-    async fn report_startup_failure(&mut self, what: &str, why: Reason) {
-        tracing::warn!(id = %self.id, what, %why, "an environment cannot be started yet");
-        // The running processes accept tasks again until they can be replaced.
-        self.end_drain().await;
-        self.view.wait_for(what, why);
+    /// Saves and shows that everything has stopped. A release that has not gone live yet does so when it starts again.
+    async fn show_stopped(&mut self, rollout: Rollout, components: Vec<Component>) {
+        self.state.running = self.state.live().clone();
+        self.save_state().await;
+        let running = self.state.running.clone();
+        self.view.change(|status| {
+            (status.rollout, status.components, status.running) = (rollout, components, running);
+        });
+        self.view.show_web_server(None);
     }
 
     async fn save_state(&self) {
-        if let Err(error) = self.state_file.write(&self.state).await {
+        if let Err(error) = self.controls.state_file.write(&self.state).await {
             tracing::error!(id = %self.id, %error, "the state of an environment cannot be saved");
         }
     }

@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use podium_airflow::lines;
 use podium_api::DeploymentId;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
-use self::scan::{Chunk, Scanner, Writer};
+use self::scan::{Chunk, Offsets, Scanner, Writer};
 use super::components;
 use super::layout::Place;
-use super::offsets::Offsets;
 use crate::Clock;
 use crate::LogLine;
 use crate::Logs;
@@ -44,25 +43,21 @@ impl Tail {
     /// Follows the logs of an environment until it is dropped, despite errors and panics. Dropping it loses nothing:
     /// what was not recorded is read again.
     pub(super) async fn follow(id: DeploymentId, place: Place, logs: Arc<dyn Logs>, clock: Clock) {
-        let mut restarts = Restarts::new();
-        loop {
-            let began = tokio::time::Instant::now();
-            // A separate task contains panics, and ends with this one.
-            let mut follower = JoinSet::new();
+        let follow = || {
             let (place, logs, clock) = (place.clone(), Arc::clone(&logs), Arc::clone(&clock));
-            follower.spawn(async move {
+            async move {
                 match blocking(move || Self::new(id, &place, logs, clock)).await {
                     Ok(tail) => tail.run().await,
                     Err(error) => {
                         tracing::error!(%id, %error, "the logs of an environment cannot be followed yet");
                     }
                 }
-            });
-            if let Some(Err(error)) = follower.join_next().await {
-                tracing::error!(%id, %error, "following an environment's logs failed and restarts");
             }
-            tokio::time::sleep(restarts.wait_after(began.elapsed())).await;
-        }
+        };
+        restarting(follow, |error| {
+            tracing::error!(%id, %error, "following an environment's logs failed and restarts");
+        })
+        .await;
     }
 
     async fn run(mut self) {
@@ -76,51 +71,64 @@ impl Tail {
     }
 
     /// Copies new lines; returns whether that was all.
-    async fn step(self) -> (Self, bool) {
-        let Self { id, logs, clock, mut scanner } = self;
-        let now = (clock)();
+    async fn step(mut self) -> (Self, bool) {
+        let (id, now) = (self.id, (self.clock)());
         let scanned = blocking(move || {
-            let found = scanner.scan();
-            (scanner, found)
+            let found = self.scanner.scan();
+            (self, found)
         });
-        let (mut scanner, (chunks, is_all)) = scanned.await;
-        let mut lines = Vec::new();
-        let mut steps = Vec::new();
-        for chunk in chunks {
-            steps.push((chunk.file, chunk.end));
-            lines.extend(self::lines(id, &chunk, now));
+        let (mut tail, (chunks, is_all)) = scanned.await;
+        let steps: Vec<(u64, u64)> = chunks.iter().map(|chunk| (chunk.file, chunk.end)).collect();
+        if steps.is_empty() {
+            return (tail, is_all);
         }
-        if !steps.is_empty() {
-            if let Err(fault) = logs.append(lines).await {
-                tracing::warn!(%id, %fault, "an environment's log lines could not be stored yet");
-                return (Self { id, logs, clock, scanner }, true);
-            }
-            let remembered = blocking(move || {
-                let remembered = scanner.remember(&steps);
-                (scanner, remembered)
-            });
-            let remembered = remembered.await;
-            scanner = remembered.0;
-            if let Err(error) = remembered.1 {
-                tracing::error!(%id, %error, "log offsets cannot be saved yet");
-                return (Self { id, logs, clock, scanner }, true);
-            }
+        let lines = chunks.iter().flat_map(|chunk| lines(id, chunk, now)).collect();
+        if let Err(fault) = tail.logs.append(lines).await {
+            tracing::warn!(%id, %fault, "an environment's log lines could not be stored yet");
+            return (tail, true);
         }
-        (Self { id, logs, clock, scanner }, is_all)
+        let remembered = blocking(move || {
+            let remembered = tail.scanner.remember(&steps);
+            (tail, remembered)
+        });
+        let (tail, remembered) = remembered.await;
+        if let Err(error) = remembered {
+            tracing::error!(%id, %error, "log offsets cannot be saved yet");
+            return (tail, true);
+        }
+        (tail, is_all)
+    }
+}
+
+/// Does something again and again until it is dropped, despite errors and panics.
+pub(super) async fn restarting<F: Future<Output = ()> + Send + 'static>(
+    work: impl Fn() -> F,
+    failed: impl Fn(JoinError),
+) {
+    let mut restarts = Restarts::new();
+    loop {
+        let began = tokio::time::Instant::now();
+        // A separate task contains panics, and ends with this one.
+        let mut task = JoinSet::new();
+        task.spawn(work());
+        if let Some(Err(error)) = task.join_next().await {
+            failed(error);
+        }
+        tokio::time::sleep(restarts.wait_after(began.elapsed())).await;
     }
 }
 
 /// The backoff between restarts: longer each time, reset after a run that lasted.
-pub(super) struct Restarts {
+struct Restarts {
     wait: Duration,
 }
 
 impl Restarts {
-    pub(super) const fn new() -> Self {
+    const fn new() -> Self {
         Self { wait: PACE }
     }
 
-    pub(super) fn wait_after(&mut self, ran: Duration) -> Duration {
+    fn wait_after(&mut self, ran: Duration) -> Duration {
         let wait = if ran >= LONGEST_WAIT { PACE } else { self.wait };
         self.wait = LONGEST_WAIT.min(wait * 2);
         wait

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use podium_airflow::tasks::{Celery, Tasks, limit};
+use podium_airflow::components::{Celery, Tasks, limit};
 use podium_api::enums::Executor;
 use podium_domain::UserText;
 
@@ -36,9 +36,9 @@ pub(super) fn choose(
 ) -> ChosenTasks {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let most = u32::try_from(processors * TASKS_OF_PROCESSOR).unwrap_or(u32::MAX);
-    let queues = &environment.worker_queues;
-    let wants_workers =
-        environment.executor == Executor::Celery && (queues.len() > 1 || matches!(broker, Broker::Given(_)));
+    let queues = &environment.spec.worker_queues;
+    let wants_workers = environment.spec.executor == Executor::Celery
+        && (queues.len() > 1 || matches!(broker, Broker::Given(_)));
     let in_all = queues.iter().map(|queue| limit(queue, most)).sum::<u32>().clamp(1, most);
     let mut tasks = Tasks { parallelism: in_all, celery: None, is_sequential: false };
     if major < 3 && is_sqlite {
@@ -51,7 +51,7 @@ pub(super) fn choose(
     if !wants_workers {
         let default = queues.iter().find(|queue| queue.name == podium_domain::deployments::queues::DEFAULT);
         tasks.parallelism = default.map_or(in_all, |queue| limit(queue, most));
-        return ChosenTasks::without_broker(tasks, local_note(environment.executor));
+        return ChosenTasks::without_broker(tasks, local_note(environment.spec.executor));
     }
     let (url, own_broker) = match broker {
         Broker::Given(url) => (url.clone(), None),

@@ -24,4 +24,4 @@ mod strict;
 mod waiting;
 
 pub(super) use self::bounding::BOMB;
-pub(super) use self::fixture::fresh_id;
+pub(super) use self::fixture::{eventually, eventually_some, fresh_id};

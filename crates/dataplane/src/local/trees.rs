@@ -19,7 +19,7 @@ use rustix::path::Arg;
 pub(super) use self::removal::{Remaining, clear, remove};
 #[cfg(test)]
 pub(super) use self::tests::nest;
-pub(super) use self::walk::{Entry, Walk};
+pub(super) use self::walk::{Entry, Walk, each};
 
 /// The owner's permissions that are needed to list and empty a directory.
 const ALL: u32 = 0o700;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use podium_domain::options::Version;
 use podium_domain::{Reason, UserText};
 
+use super::disk_space::FreeSpace;
 use super::plane::Plane;
 use super::runtimes::READY;
 use super::state::State;
@@ -25,9 +26,7 @@ const RUNTIME_SIZE: u64 = 1 << 30;
 
 /// Refuses an installation that would fill the disk.
 pub(super) fn check_space_for_runtime(directory: &Path, reserve: u64) -> Result<(), Reason> {
-    assert_may_block();
-    let Ok(disk) = rustix::fs::statvfs(directory) else { return Ok(()) };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let Ok(FreeSpace { bytes: free, .. }) = FreeSpace::of(directory) else { return Ok(()) };
     if free >= reserve.saturating_add(RUNTIME_SIZE) {
         return Ok(());
     }
@@ -48,7 +47,7 @@ pub(super) fn note_use(directory: &Path) {
 }
 
 /// How long ago a complete runtime was last used.
-pub(super) fn unused_for(directory: &Path) -> Option<Duration> {
+fn unused_for(directory: &Path) -> Option<Duration> {
     let changed = |name: &str| fs::metadata(directory.join(name)).and_then(|file| file.modified()).ok();
     let installed = changed(READY)?;
     let used = changed(USED).map_or(installed, |used| used.max(installed));
@@ -56,10 +55,18 @@ pub(super) fn unused_for(directory: &Path) -> Option<Duration> {
 }
 
 /// Removes a runtime, starting with its completion marker.
-pub(super) fn remove(directory: &Path) -> io::Result<()> {
+fn remove(directory: &Path) -> io::Result<()> {
     assert_may_block();
     fs::remove_file(directory.join(READY))?;
     fs::remove_dir_all(directory)
+}
+
+/// Removes what has been unused for longer than this; returns whether it did.
+pub(super) fn remove_if_idle(directory: &Path, kept_for: Duration) -> io::Result<bool> {
+    if unused_for(directory).is_none_or(|idle| idle <= kept_for) {
+        return Ok(false);
+    }
+    remove(directory).map(|()| true)
 }
 
 /// The versions that are installed.
@@ -141,7 +148,7 @@ fn in_use(plane: &Plane) -> io::Result<InUse> {
     }
     for handle in plane.supervisors().values() {
         if let super::Order::Run(environment) = &*handle.orders.borrow() {
-            add(Some(environment.runtime_version.clone()));
+            add(Some(environment.spec.runtime_version.clone()));
         }
     }
     Ok(InUse { runtimes: versions, layers })

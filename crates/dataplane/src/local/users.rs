@@ -3,15 +3,14 @@
 //! An environment's user may have left anything anywhere on the machine: files, with or without set-user-id bits, or
 //! messages in queues. They cannot all be found, so the user of a removed environment is never used again.
 
-use std::fs;
-use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::{fs, io};
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-use super::layout::{Layout, write_whole};
+use super::layout::{Layout, missing_is_none, write_whole};
 use super::state::State;
 
 /// The first user of the oldest planes, above the ids that distributions assign to people.
@@ -37,19 +36,13 @@ const NEXT: &str = "next-slot";
 /// user must not hit another plane on the same machine.
 pub(super) fn of_plane(root: &Path, has_environments: bool) -> io::Result<Range<u32>> {
     let path = root.join(RANGE);
-    match fs::read_to_string(&path) {
-        Ok(text) => parsed(&text).ok_or_else(|| {
-            io::Error::new(
-                ErrorKind::InvalidData,
-                format!("{} does not contain a range of users", path.display()),
-            )
-        }),
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        Err(_) if has_environments => {
+    match missing_is_none(fs::read_to_string(&path))? {
+        Some(text) => parsed(&text).ok_or_else(|| lacks(&path, "a range of users")),
+        None if has_environments => {
             write_whole(&path, format!("{FIRST_USER}\n").as_bytes(), 0o600)?;
             Ok(FIRST_USER..FIRST_USER + LEGACY_USERS)
         }
-        Err(_) => choose(root, root),
+        None => choose(root, root),
     }
 }
 
@@ -65,6 +58,10 @@ pub(super) fn choose(root: &Path, home: &Path) -> io::Result<Range<u32>> {
     Ok(first..first + USERS)
 }
 
+fn lacks(path: &Path, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{} does not contain {what}", path.display()))
+}
+
 fn parsed(text: &str) -> Option<Range<u32>> {
     let mut numbers = text.split_whitespace().map(str::parse::<u32>);
     let first = numbers.next()?.ok()?;
@@ -76,13 +73,10 @@ fn parsed(text: &str) -> Option<Range<u32>> {
 pub(super) fn take_slot(root: &Path, users: &Range<u32>, taken: &[u32]) -> io::Result<u32> {
     let path = root.join(NEXT);
     let slots = users.end - users.start;
-    let next = match fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse().map_err(|_| {
-            io::Error::new(ErrorKind::InvalidData, format!("{} does not contain a number", path.display()))
-        })?,
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Err(_) if slots == LEGACY_USERS => FIRST_UNUSED_LEGACY_SLOT,
-        Err(_) => 1,
+    let next = match missing_is_none(fs::read_to_string(&path))? {
+        Some(text) => text.trim().parse().map_err(|_| lacks(&path, "a number"))?,
+        None if slots == LEGACY_USERS => FIRST_UNUSED_LEGACY_SLOT,
+        None => 1,
     };
     let next = taken.iter().map(|slot| slot + 1).chain([next]).max().unwrap_or(1);
     let slot = (next..).find(|slot| !is_reserved(*slot)).unwrap_or(next);
@@ -125,15 +119,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let (one, two) = (Layout::make(&at("one")).unwrap(), Layout::make(&at("two")).unwrap());
-        assert!(one.first_user().abs_diff(two.first_user()) >= USERS);
+        assert!(one.users.start.abs_diff(two.users.start) >= USERS);
         fs::rename(at("one"), at("moved")).unwrap();
-        assert_eq!(Layout::make(&at("moved")).unwrap().users(), one.users());
+        assert_eq!(Layout::make(&at("moved")).unwrap().users, one.users);
         let old = at("old").join("environments").join(Id::from_parts(1, 2, 3).as_str());
         fs::create_dir_all(old).unwrap();
-        assert_eq!(Layout::make(&at("old")).unwrap().users(), FIRST_USER..FIRST_USER + LEGACY_USERS);
+        assert_eq!(Layout::make(&at("old")).unwrap().users, FIRST_USER..FIRST_USER + LEGACY_USERS);
         fs::remove_dir_all(at("two")).unwrap();
         let again = Layout::make(&at("two")).unwrap();
-        assert_ne!(again.first_user(), two.first_user(), "what was here before may have left something");
+        assert_ne!(again.users.start, two.users.start, "what was here before may have left something");
     }
 
     #[test]

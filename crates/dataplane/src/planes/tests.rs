@@ -24,8 +24,8 @@ async fn each_is_asked_for_its_own_and_one_that_is_missing_hides_no_other() {
     let metrics = |at: &Location| EnvironmentMetrics { id: at.id, components: Vec::new(), disk: None };
     let (here, there) = (at(1, None), at(2, Some(PlaneKind::Kubernetes)));
     let lost = at(3, Some(PlaneKind::Local));
-    own.script().set_metrics(vec![metrics(&here), metrics(&there)]);
-    other.script().set_metrics(vec![metrics(&there)]);
+    own.script().lock().metrics = vec![metrics(&here), metrics(&there)];
+    other.script().lock().metrics = vec![metrics(&there)];
     let planes = Planes::new(own, [other as Arc<dyn DataPlane>]);
     let (told, problem) = planes.metrics(&[here.clone(), there.clone(), lost.clone()], PATIENCE).await;
     assert_eq!(told.iter().map(|one| one.id).collect::<Vec<_>>(), [here.id, there.id]);
@@ -38,8 +38,9 @@ async fn each_is_asked_for_its_own_and_one_that_is_missing_hides_no_other() {
 async fn one_that_takes_too_long_hides_no_other() {
     let (own, slow) = (plane(PlaneKind::Simulated), plane(PlaneKind::Kubernetes));
     let (here, there) = (at(1, None), at(2, Some(PlaneKind::Kubernetes)));
-    own.script().set_metrics(vec![EnvironmentMetrics { id: here.id, components: Vec::new(), disk: None }]);
-    slow.script().measure_forever();
+    own.script().lock().metrics =
+        vec![EnvironmentMetrics { id: here.id, components: Vec::new(), disk: None }];
+    slow.script().lock().measures_forever = true;
     let planes = Planes::new(own, [slow as Arc<dyn DataPlane>]);
     let (told, problem) = planes.metrics(&[here.clone(), there], Duration::ZERO).await;
     assert_eq!(told.iter().map(|one| one.id).collect::<Vec<_>>(), [here.id]);

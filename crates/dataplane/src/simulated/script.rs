@@ -54,36 +54,49 @@ pub struct Entry {
 /// The script of a plane; clones share it.
 #[derive(Clone)]
 pub struct Script {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<Told>>,
     notifier: ChangeNotifier,
 }
 
 /// What the plane does and tells.
 #[derive(Default)]
-pub(super) struct Inner {
-    pub(super) rollout: Duration,
-    pub(super) removal: Duration,
+pub struct Told {
+    /// How long rollouts take.
+    pub rollout: Duration,
+    /// How long removals take.
+    pub removal: Duration,
     injected: Vec<Planned>,
     unreachable: Unreachable,
     refused: HashMap<String, Reason>,
     broken: HashMap<String, Reason>,
-    import_errors: Vec<ReportedImportError>,
-    drained_removals: Vec<(DeploymentId, Option<Duration>)>,
+    /// The import errors of all DAGs, of which deploys report: strict ones are refused.
+    pub import_errors: Vec<ReportedImportError>,
+    /// The removals that were to wait for running tasks, each once, and for how long.
+    pub drained_removals: Vec<(DeploymentId, Option<Duration>)>,
     health: HashMap<(DeploymentId, String), Health>,
     flaps: HashMap<(DeploymentId, String), u32>,
     pub(super) progress: HashMap<DeploymentId, RolloutProgress>,
     clean_up: Option<CleanUpState>,
-    cleaned_up: Vec<(DeploymentId, CleanUp)>,
+    /// The clean-ups that were asked for, each once.
+    pub cleaned_up: Vec<(DeploymentId, CleanUp)>,
     pub(super) clusters: HashMap<ClusterId, Progress>,
-    pub(super) web_servers: HashMap<DeploymentId, WebServer>,
-    pub(super) metrics: Vec<EnvironmentMetrics>,
-    pub(super) measures_forever: bool,
-    pub(super) running_tasks: HashMap<DeploymentId, Result<RunningTasks, Fault>>,
-    pub(super) users: Option<std::ops::Range<u32>>,
-    pub(super) no_clusters: Option<UserText>,
-    pub(super) has_no_images: bool,
+    /// The web servers of environments, which the test runs.
+    pub web_servers: HashMap<DeploymentId, WebServer>,
+    /// The resource metrics of environments.
+    pub metrics: Vec<EnvironmentMetrics>,
+    /// Whether it measures without end.
+    pub measures_forever: bool,
+    /// The tasks that environments run, or why they do not tell.
+    pub running_tasks: HashMap<DeploymentId, Result<RunningTasks, Fault>>,
+    /// The users that environments run as.
+    pub users: Option<std::ops::Range<u32>>,
+    /// Why it makes no new clusters.
+    pub no_clusters: Option<UserText>,
+    /// Whether it runs no images.
+    pub has_no_images: bool,
     journal: Option<Vec<Entry>>,
-    hung: u32,
+    /// How many calls never returned.
+    pub hung: u32,
 }
 
 struct Planned {
@@ -106,25 +119,10 @@ impl Script {
         Self { inner: Arc::default(), notifier }
     }
 
-    /// Sets how long rollouts take from now on.
-    pub fn rollouts_take(&self, time: Duration) {
-        self.lock().rollout = time;
-    }
-
-    /// Sets how long removals take from now on.
-    pub fn removals_take(&self, time: Duration) {
-        self.lock().removal = time;
-    }
-
     /// Sets how far clean-ups are from now on, and notifies subscribers; `None` means that they end at once.
     pub fn clean_ups_are(&self, state: Option<CleanUpState>) {
         self.lock().clean_up = state;
         self.notifier.notify(Changed::Everything);
-    }
-
-    /// The clean-ups that were asked for, each once.
-    pub fn clean_ups(&self) -> Vec<(DeploymentId, CleanUp)> {
-        self.lock().cleaned_up.clone()
     }
 
     pub(super) fn clean_up(&self, id: DeploymentId, clean_up: CleanUp) -> CleanUpState {
@@ -183,11 +181,6 @@ impl Script {
         self.lock().broken.insert(version.to_owned(), why.into());
     }
 
-    /// Lets all DAGs have these import errors, of which deploys report: strict ones are refused.
-    pub fn set_import_errors(&self, errors: Vec<ReportedImportError>) {
-        self.lock().import_errors = errors;
-    }
-
     /// What rollouts report.
     pub(super) fn rollout_report(&self) -> Option<RolloutReport> {
         let import_errors = self.lock().import_errors.clone();
@@ -204,11 +197,6 @@ impl Script {
         let broken = broken
             .or_else(|| has_errors.then(|| "the deploy is strict, and files cannot be imported".into()));
         inner.refused.get(version).cloned().or_else(|| broken.filter(|_| is_strict))
-    }
-
-    /// The removals that were to wait for running tasks, each once, and for how long.
-    pub fn drained_removals(&self) -> Vec<(DeploymentId, Option<Duration>)> {
-        self.lock().drained_removals.clone()
     }
 
     pub(super) fn note_drained_removal(&self, id: DeploymentId, grace: Option<Duration>) {
@@ -266,26 +254,6 @@ impl Script {
         self.notifier.notify(Changed::Cluster(id));
     }
 
-    /// Gives an environment a web server, which the test runs.
-    pub fn set_web_server(&self, id: DeploymentId, web_server: WebServer) {
-        self.lock().web_servers.insert(id, web_server);
-    }
-
-    /// Sets the users that environments run as.
-    pub fn set_users(&self, users: std::ops::Range<u32>) {
-        self.lock().users = Some(users);
-    }
-
-    /// Refuses new clusters from now on, for this reason.
-    pub fn refuse_clusters(&self, why: impl Into<UserText>) {
-        self.lock().no_clusters = Some(why.into());
-    }
-
-    /// Runs no images from now on.
-    pub fn run_no_images(&self) {
-        self.lock().has_no_images = true;
-    }
-
     /// Records all calls from now on.
     pub fn keep_journal(&self) {
         self.lock().journal = Some(Vec::new());
@@ -294,11 +262,6 @@ impl Script {
     /// The calls since the journal was last read.
     pub fn journal(&self) -> Vec<Entry> {
         self.lock().journal.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// How many calls never returned.
-    pub fn hung(&self) -> u32 {
-        self.lock().hung
     }
 
     /// Records a call and returns the fault to inject.
@@ -333,21 +296,6 @@ impl Script {
         Ok(Some(fault))
     }
 
-    /// Sets the resource metrics of environments.
-    pub fn set_metrics(&self, metrics: Vec<EnvironmentMetrics>) {
-        self.lock().metrics = metrics;
-    }
-
-    /// Measures without end from now on.
-    pub fn measure_forever(&self) {
-        self.lock().measures_forever = true;
-    }
-
-    /// Sets the tasks that an environment runs, or why it does not tell.
-    pub fn set_running_tasks(&self, id: DeploymentId, tasks: Result<RunningTasks, Fault>) {
-        self.lock().running_tasks.insert(id, tasks);
-    }
-
     /// The health of a component, if the script sets it.
     pub(super) fn health(&self, id: DeploymentId, component: &str) -> Option<Health> {
         let key = (id, component.to_owned());
@@ -360,8 +308,8 @@ impl Script {
         inner.health.get(&key).cloned()
     }
 
-    /// What it says.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+    /// What it says, to be read or changed.
+    pub fn lock(&self) -> MutexGuard<'_, Told> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

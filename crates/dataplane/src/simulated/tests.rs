@@ -10,7 +10,7 @@ use podium_api::enums::{CloudProvider, ClusterStatus, ClusterType, DeploymentTyp
 use podium_domain::deployments::Spec;
 
 use super::*;
-use crate::{Changed, Identity, Objects, Secret, Setting};
+use crate::{Changed, Objects, Secret, Setting};
 
 /// A clock that tests move.
 #[derive(Clone, Default)]
@@ -45,7 +45,8 @@ fn environment(number: u32, generation: i64) -> Environment {
     let mut spec = Spec::new(DeploymentType::Standard, "3.3.2");
     spec.release.image_tag = format!("image-{generation}");
     spec.release.dag_version = Some(format!("dags-{generation}"));
-    let identity = Identity {
+    let variables = vec![Setting { key: "TOKEN".into(), value: Secret::new(SECRET.into()), is_secret: true }];
+    Environment {
         id: id(number),
         organization_id: id(900),
         workspace_id: id(901),
@@ -53,9 +54,11 @@ fn environment(number: u32, generation: i64) -> Environment {
         name: "Reports".into(),
         namespace: "calm-river-1234".into(),
         generation,
-    };
-    let variables = vec![Setting { key: "TOKEN".into(), value: Secret::new(SECRET.into()), is_secret: true }];
-    Environment::new(identity, &spec, false, variables, Objects::default())
+        is_hibernating: false,
+        spec,
+        variables,
+        objects: Objects::default(),
+    }
 }
 
 /// A cluster whose deployments are to run in its other region.
@@ -131,8 +134,8 @@ async fn rollouts_and_removals_take_their_time() {
     let hands = Hands::default();
     let plane = Simulated::in_memory(hands.clock());
     plane.apply(&environment(1, 1)).await.unwrap();
-    plane.script().rollouts_take(Duration::from_secs(10));
-    plane.script().removals_take(Duration::from_secs(5));
+    plane.script().lock().rollout = Duration::from_secs(10);
+    plane.script().lock().removal = Duration::from_secs(5);
     plane.apply(&environment(1, 2)).await.unwrap();
     let seen = plane.observe(&at(1)).await.unwrap();
     assert_eq!(seen.as_ref().unwrap().rollout, Rollout::Underway);
@@ -254,7 +257,7 @@ async fn components_log_each_line_once() {
     plane.apply(&environment(1, 1)).await.unwrap();
     plane.observe(&at(1)).await.unwrap();
     assert_eq!(heard(), [], "asking for what is there says nothing");
-    plane.script().rollouts_take(Duration::from_secs(1));
+    plane.script().lock().rollout = Duration::from_secs(1);
     plane.apply(&asleep(environment(1, 1))).await.unwrap();
     assert!(heard().iter().all(|line| line.text.contains("Received SIGTERM")));
     plane.apply(&environment(1, 2)).await.unwrap();

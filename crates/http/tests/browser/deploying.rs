@@ -73,7 +73,7 @@ fn a_deployment_from_its_creation_to_a_rollback() {
 #[ignore = "takes a browser: cargo xtask console"]
 fn logs_are_narrowed_by_drawing_and_followed() {
     let (site, [id, _]) = Site::seeded();
-    site.app.plane.script().rollouts_take(Duration::ZERO);
+    site.app.plane.script().lock().rollout = Duration::ZERO;
     let browser = site.browser();
     browser.open(&site.page(&format!("/deployments/{id}/logs")));
     let lines = |browser: &Browser| browser.count("//ol[@id='lines']/li");

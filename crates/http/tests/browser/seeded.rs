@@ -121,7 +121,7 @@ impl Site {
         );
         self.settle();
         minutes(3);
-        self.app.plane.script().rollouts_take(Duration::from_secs(3600));
+        self.app.plane.script().lock().rollout = Duration::from_secs(3600);
         let progress = RolloutProgress {
             step: RolloutStep::Packages,
             done: Some((31, 54)),

@@ -32,7 +32,7 @@ on_both_engines! {
     async fn the_processes_of_a_deployment_are_shown_as_they_are(app) {
         let id = app.deployment(app.workspace("Data").await).await;
         let of = |components| vec![EnvironmentMetrics { id, components, disk: Some(7) }];
-        app.plane.script().set_metrics(of(vec![scheduler(10), triggerer()]));
+        app.plane.script().lock().metrics = of(vec![scheduler(10), triggerer()]);
         let expected = json!({
             "deploymentProcesses": [{
                 "deploymentId": id,
@@ -52,7 +52,7 @@ on_both_engines! {
             "totalCount": 1,
         });
         assert_eq!(listed(&app, "").await, expected);
-        app.plane.script().set_metrics(of(vec![scheduler(20)]));
+        app.plane.script().lock().metrics = of(vec![scheduler(20)]);
         assert_eq!(listed(&app, "").await["deploymentProcesses"][0]["memoryBytes"], 20, "nothing is remembered");
     }
 

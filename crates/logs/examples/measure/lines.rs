@@ -13,35 +13,10 @@ pub(crate) const RARE: &str = "heartbeatlost";
 /// Every millionth line has the rare word.
 const RARE_EVERY: u64 = 1_000_000;
 
-const DAGS: &[&str] = &[
-    "etl_orders",
-    "etl_customers",
-    "dbt_daily",
-    "ml_features",
-    "billing_export",
-    "inventory_sync",
-    "web_events",
-    "fraud_scores",
-    "churn_model",
-    "warehouse_vacuum",
-    "reports_weekly",
-    "crm_import",
-    "payments_reconcile",
-];
-const TASKS: &[&str] = &[
-    "extract",
-    "transform",
-    "load_partition",
-    "validate_schema",
-    "publish",
-    "wait_for_file",
-    "train",
-    "notify",
-    "cleanup",
-    "compact",
-    "check_freshness",
-    "copy_to_warehouse",
-];
+const DAGS: &str = "etl_orders etl_customers dbt_daily ml_features billing_export inventory_sync web_events fraud_scores \
+                    churn_model warehouse_vacuum reports_weekly crm_import payments_reconcile";
+const TASKS: &str = "extract transform load_partition validate_schema publish wait_for_file train notify cleanup compact \
+                    check_freshness copy_to_warehouse";
 const TRACEBACK: &[&str] = &[
     "Traceback (most recent call last):",
     "  File \"/usr/local/lib/python3.11/site-packages/airflow/sdk/execution_time/task_runner.py\", line 867, in run",
@@ -64,8 +39,8 @@ pub(crate) struct Lines {
 
 #[derive(Clone, Default)]
 struct Task {
-    dag: usize,
-    task: usize,
+    dag: &'static str,
+    task: &'static str,
     id: String,
     run: String,
 }
@@ -91,6 +66,11 @@ impl Lines {
         (self.random >> 11) % below
     }
 
+    fn one_of(&mut self, words: &'static str) -> &'static str {
+        let words: Vec<&str> = words.split(' ').collect();
+        words[self.random(words.len() as u64) as usize]
+    }
+
     fn next_task(&mut self) {
         let (high, low) = (self.random(u64::MAX >> 12), self.random(u64::MAX >> 12));
         let id = format!(
@@ -103,12 +83,7 @@ impl Lines {
         );
         let hour = Timestamp::from_millis(self.moment() - self.moment() % 3_600_000).to_string();
         let run = format!("scheduled__{}+00:00", hour.trim_end_matches(".000Z"));
-        self.task = Task {
-            dag: self.random(DAGS.len() as u64) as usize,
-            task: self.random(TASKS.len() as u64) as usize,
-            id,
-            run,
-        };
+        self.task = Task { dag: self.one_of(DAGS), task: self.one_of(TASKS), id, run };
     }
 
     fn moment(&self) -> i64 {
@@ -133,7 +108,6 @@ impl Lines {
         let kind = self.random(100);
         let (number, port) = (self.random(100_000), 1024 + self.random(60_000));
         let Task { dag, task, id, run } = self.task.clone();
-        let (dag, task) = (DAGS[dag], TASKS[task]);
         if kind < 4 {
             self.next_task();
         }

@@ -110,10 +110,10 @@ async fn blocks_within_a_bucket_are_counted_without_reading_them() {
     let (store, lines) = busy(&directory).await;
     let asked = search(START..START + 1_000_000, &[LogSource::Worker, LogSource::Scheduler], "");
     // Of about 40 blocks, those in memory and at the borders of the four buckets may be read.
-    let counts = count_within(store.shared(), &asked, 4, 60 + 8 * READING).unwrap();
+    let counts = count_within(&store.shared, &asked, 4, 60 + 8 * READING).unwrap();
     assert_eq!(counts, Counts { buckets: expected(&lines, &asked, 4), complete_from: None });
     let asked = search(START..START + 1_000_000, LogSource::ALL, "failed");
-    assert!(count_within(store.shared(), &asked, 4, 60 + 8 * READING).unwrap().complete_from.is_some());
+    assert!(count_within(&store.shared, &asked, 4, 60 + 8 * READING).unwrap().complete_from.is_some());
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn a_count_that_is_cut_is_complete_from_the_moment_that_it_names() {
         let all = expected(&lines, &asked, 1000);
         let mut earlier = i64::MAX;
         for blocks in 2..10 {
-            let counts = count_within(store.shared(), &asked, 1000, 60 + blocks * READING).unwrap();
+            let counts = count_within(&store.shared, &asked, 1000, 60 + blocks * READING).unwrap();
             let from = counts.complete_from.expect("it is cut").millis();
             assert!(from < earlier, "{from} is not before {earlier}");
             earlier = from;
@@ -133,7 +133,7 @@ async fn a_count_that_is_cut_is_complete_from_the_moment_that_it_names() {
             assert_eq!(counts.buckets[first_whole..], all[first_whole..]);
         }
     }
-    let none = count_within(store.shared(), &search(START..START + 1_000_000, LogSource::ALL, ""), 10, 1);
+    let none = count_within(&store.shared, &search(START..START + 1_000_000, LogSource::ALL, ""), 10, 1);
     let newest = Timestamp::from_millis(START + 9999 * 100 + 1);
     assert_eq!(none.unwrap().complete_from, Some(newest), "not even headers may be read");
 }

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::tokens::Collector;
+use crate::query::Collector;
 
 fn block(lines: &[String]) -> Block {
     let mut block = Block::default();

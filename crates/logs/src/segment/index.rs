@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::MAX_BLOCKS;
 use crate::bytes::{Reader, put};
-use crate::tokens::HASH_BITS;
+use crate::query::HASH_BITS;
 
 /// How many words a part holds, roughly.
 const WORDS_IN_PART: usize = 96;

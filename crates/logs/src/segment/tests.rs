@@ -11,7 +11,7 @@ use super::layout::{FIRST_HEADER, FOOTER, Footer, HEADER, Header, MARK, SUM, sea
 use super::*;
 use crate::block::Block;
 use crate::hour::Hour;
-use crate::tokens;
+use crate::query;
 
 /// A segment of blocks with three lines each, and what is in it.
 fn made(directory: &TempDir, blocks: usize) -> (PathBuf, Vec<Block>) {
@@ -53,12 +53,12 @@ fn a_segment_gives_back_its_blocks_and_finds_them_by_words() {
     assert!(segment.is_sound().unwrap());
     assert_eq!(read(&segment).into_iter().flatten().collect::<Vec<_>>(), put);
     for number in [0, 1, 63, 64, 199] {
-        let found = segment.holding(&[tokens::of_word(format!("word{number}").as_bytes())]).unwrap();
+        let found = segment.holding(&[query::of_word(format!("word{number}").as_bytes())]).unwrap();
         assert_eq!((0..200).filter(|block| found.has(*block)).collect::<Vec<_>>(), [number]);
     }
-    let everywhere = segment.holding(&[tokens::of_word(b"common"), tokens::of_prefix(b"word").unwrap()]);
+    let everywhere = segment.holding(&[query::of_word(b"common"), query::of_prefix(b"word").unwrap()]);
     assert!((0..200).all(|block| everywhere.as_ref().unwrap().has(block)));
-    assert!(segment.holding(&[tokens::of_word(b"absent")]).unwrap().is_empty());
+    assert!(segment.holding(&[query::of_word(b"absent")]).unwrap().is_empty());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn copied_blocks_keep_their_words() {
     let copied = Segment::open(&other.path().join(name.to_string())).unwrap();
     let blocks: Vec<Block> = read(&copied).into_iter().flatten().collect();
     assert_eq!(blocks, [put[2].clone(), put[5].clone(), put[9].clone()]);
-    let found = copied.holding(&[tokens::of_word(b"word5")]).unwrap();
+    let found = copied.holding(&[query::of_word(b"word5")]).unwrap();
     assert_eq!((0..3).filter(|block| found.has(*block)).collect::<Vec<_>>(), [1]);
 }
 
@@ -198,7 +198,7 @@ proptest! {
             prop_assert!(put.contains(block));
         }
         let _ = segment.is_sound();
-        let _ = segment.holding(&[tokens::of_word(b"word5")]);
+        let _ = segment.holding(&[query::of_word(b"word5")]);
     }
 }
 

@@ -8,13 +8,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use zstd::bulk::Compressor;
 
 use super::index::{self, Blocks};
-use super::layout::{Footer, HEADER, Header, MAGIC};
-use super::name::UNFINISHED;
+use super::layout::{Footer, HEADER, Header, MAGIC, UNFINISHED};
 use super::{MAX_BLOCKS, Name, Segment};
 use crate::block::Block;
 use crate::hour::Hour;
+use crate::query::Collector;
 use crate::tally::Tally;
-use crate::tokens::Collector;
 
 const LEVEL: i32 = 3;
 /// How many bytes are buffered before they are written.

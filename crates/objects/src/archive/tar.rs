@@ -2,13 +2,11 @@
 
 use std::io;
 
-use super::header::{BLOCK, Header};
+use super::header::{BLOCK, Header, Pax, read_pax};
 use super::listing::Listing;
-use super::paths;
-use super::pax::{self, Pax};
-use super::tree::{Node, Tree};
+use super::tree::{Node, Tree, clean, stays_inside};
+use crate::archive::Limits;
 use crate::error::{Flaw, Refused, printable};
-use crate::limits::Limits;
 
 /// The largest extended header or long name that is read.
 const LARGEST_EXTENDED_HEADER: u64 = 64 * 1024;
@@ -45,11 +43,11 @@ pub(super) struct Tar {
     state: State,
     extended: ExtendedHeaders,
     tree: Tree,
-    bytes: u64,
-    entries: u64,
+    pub(super) bytes: u64,
+    pub(super) entries: u64,
     has_begun: bool,
-    refusal: Option<Refused>,
-    listing: Option<Listing>,
+    pub(super) refusal: Option<Refused>,
+    pub(super) listing: Option<Listing>,
 }
 
 impl Tar {
@@ -67,22 +65,6 @@ impl Tar {
             refusal: None,
             listing,
         }
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn entries(&self) -> u64 {
-        self.entries
-    }
-
-    pub(super) fn take_refusal(&mut self) -> Option<Refused> {
-        self.refusal.take()
-    }
-
-    pub(super) fn take_listing(&mut self) -> Option<Listing> {
-        self.listing.take()
     }
 
     /// Finishes the check.
@@ -205,10 +187,10 @@ impl Tar {
         let is_second = match kind {
             b'L' => self.extended.long_name.replace(unterminated(content)).is_some(),
             b'K' => self.extended.long_link.replace(unterminated(content)).is_some(),
-            b'x' => self.extended.pax.replace(pax::read(&content)?).is_some(),
+            b'x' => self.extended.pax.replace(read_pax(&content)?).is_some(),
             // Applies to all following entries: comments are allowed, names and sizes are not.
             _ => {
-                let all = pax::read(&content)?;
+                let all = read_pax(&content)?;
                 if all != Pax::default() {
                     return Err(Flaw::Ambiguous("a global header sets names or sizes of entries"));
                 }
@@ -242,7 +224,7 @@ impl Tar {
         };
         let longest = self.limits.path;
         let wrong = |flaw| refused(&name, flaw);
-        let path = paths::clean(&name, longest).map_err(wrong)?;
+        let path = clean(&name, longest).map_err(wrong)?;
         let mut has_content = false;
         let node = match header.kind {
             // Old archives mark directories by a trailing slash.
@@ -257,7 +239,7 @@ impl Tar {
             b'1' if self.tree.has_file(&link, longest) => Node::File,
             b'1' => return Err(wrong(Flaw::LinkToNothing(printable(&link)))),
             b'2' => {
-                paths::stays_inside(&path, &link, longest).map_err(wrong)?;
+                stays_inside(&path, &link, longest).map_err(wrong)?;
                 Node::Link
             }
             b'5' => Node::Directory,
@@ -275,7 +257,7 @@ impl Tar {
         match &mut self.listing {
             Some(listing) if has_content => listing.begin(path, header.size),
             Some(listing) if node == Node::File => {
-                listing.link(path, &paths::clean(&link, longest).map_err(wrong)?);
+                listing.link(path, &clean(&link, longest).map_err(wrong)?);
             }
             _ => {}
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use podium_api::{AlertId, Id};
+use podium_api::AlertId;
 use podium_app::App;
 use podium_app::mail::Undelivered;
 use podium_db::Tx;
@@ -12,34 +12,27 @@ use podium_store::alert_mails::{self as mails, MailRow};
 use podium_store::{Steward, alerts};
 use tokio::time::Instant;
 
-use crate::reconciler::{Failure, Reconciler, StepFuture, StepResult};
+use crate::reconciler::{Attempts, Failure, StepResult, random, reconciles};
 
 /// How many mails of one alert are sent at once.
 const AT_ONCE: u32 = 4;
-/// The longest attempt.
-const LONGEST_ATTEMPT: Duration = Duration::from_secs(15);
 
 /// The reconciler of the mails of alerts.
 pub(crate) struct AlertMails {
     app: App,
     system: Steward,
-    /// The longest attempt, and for how long further ones are begun; together less than a step may take.
-    attempt: Duration,
-    begins: Duration,
-    /// How long a claim lasts: longer than a step.
-    claim: Duration,
+    attempts: Attempts,
 }
 
 impl AlertMails {
     pub(crate) fn new(app: &App, system: Steward, step_time: Duration) -> Self {
-        let attempt = (step_time * 3 / 4).min(LONGEST_ATTEMPT);
-        Self { app: app.clone(), system, attempt, begins: step_time / 8, claim: step_time * 3 / 2 }
+        Self { app: app.clone(), system, attempts: Attempts::within(step_time) }
     }
 
     async fn reconcile(&self, id: AlertId) -> Result<StepResult, Failure> {
         let (system, started) = (self.system, Instant::now());
         loop {
-            let (now, claim) = (self.app.world.now(), self.claim);
+            let (now, claim) = (self.app.world.now(), self.attempts.claim);
             let claim = move |tx: &Tx| match alerts::state(tx, &system, id)? {
                 Some(_) => mails::claim(tx, &system, id, now, now + claim, AT_ONCE),
                 // Its own loop removes what it has left.
@@ -51,7 +44,7 @@ impl AlertMails {
             }
             let sent = claimed.into_iter().map(|mail| self.send(id, mail));
             join_all(sent).await.into_iter().collect::<Result<Vec<()>, Failure>>()?;
-            if started.elapsed() > self.begins {
+            if started.elapsed() > self.attempts.begins {
                 return Ok(StepResult::at(self.app.world.now(), "More mails are due."));
             }
         }
@@ -73,19 +66,17 @@ impl AlertMails {
             Some(mailer) => {
                 let sending =
                     mailer.send(Some(mail.id.as_str()), &mail.recipient, &mail.subject, mail.body.clone());
-                tokio::time::timeout(self.attempt, sending)
+                tokio::time::timeout(self.attempts.attempt, sending)
                     .await
                     .unwrap_or_else(|_| Err(later("it takes too long")))
             }
             None => Err(later("no mail server is configured")),
         };
         let now = self.app.world.now();
-        let mut random = [0; 8];
-        self.app.world.fill(&mut random);
         let (again_at, failed_at) = match &sent {
             Ok(()) => (None, None),
             Err(error) => {
-                let again_at = retry_at(now, mail.attempts, None, u64::from_le_bytes(random));
+                let again_at = retry_at(now, mail.attempts, None, random(&self.app));
                 (again_at.filter(|_| !error.is_final), Some(now))
             }
         };
@@ -104,12 +95,4 @@ impl AlertMails {
     }
 }
 
-impl Reconciler for AlertMails {
-    fn kind(&self) -> &'static str {
-        mails::KIND
-    }
-
-    fn step(&self, id: Id) -> StepFuture<'_> {
-        Box::pin(self.reconcile(AlertId::from_raw(id)))
-    }
-}
+reconciles!(mails::KIND, AlertId => AlertMails);

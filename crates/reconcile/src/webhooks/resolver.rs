@@ -1,11 +1,10 @@
 //! Looks up hosts, and refuses addresses that events may not be sent to. What is looked up here is what is connected to:
 //! the host is not looked up again in between, so a name that leads elsewhere a moment later gains nothing.
 
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use podium_domain::webhooks::{Destinations, Scheme};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};

@@ -51,7 +51,7 @@ on_both_engines! {
         assert_eq!((&cluster["status"], &cluster["healthStatus"]["value"]), (&json!("CREATED"), &json!("HEALTHY")));
         let issuer = cluster["metadata"]["oidcIssuerUrl"].as_str().expect("it is known");
         assert!(issuer.contains("us-east-1"), "{issuer}");
-        app.plane.script().rollouts_take(Duration::from_secs(60));
+        app.plane.script().lock().rollout = Duration::from_secs(60);
         assert_eq!(update(&app, id, json!({ "name": "Far east" })).await["status"], "UPDATING");
         app.settle().await;
         assert_eq!(status(&app, id).await, "UPDATING");

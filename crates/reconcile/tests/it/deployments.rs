@@ -87,7 +87,7 @@ on_both_engines! {
     async fn a_change_is_rolled_out_and_the_status_says_so(app) {
         let id = app.new_deployment(app.workspace("Data").await).await;
         app.settle().await;
-        app.plane.script().rollouts_take(std::time::Duration::from_secs(90));
+        app.plane.script().lock().rollout = std::time::Duration::from_secs(90);
         app.change_deployment(id, image("deploy-1")).await;
         assert_eq!(app.status(id).await.0, DeploymentStatus::Deploying);
         app.settle().await;
@@ -110,7 +110,7 @@ on_both_engines! {
         let workspace = app.workspace("Data").await;
         let (gone, stays) = (app.new_deployment(workspace).await, app.new_deployment(workspace).await);
         app.settle().await;
-        app.plane.script().removals_take(std::time::Duration::from_secs(5));
+        app.plane.script().lock().removal = std::time::Duration::from_secs(5);
         app.delete_deployment(gone).await;
         app.settle().await;
         assert_eq!(app.plane.environments(), [gone, stays], "it takes its time");

@@ -148,7 +148,7 @@ on_both_engines! {
         let running = app.loops.start();
         app.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let id = app.new_deployment(app.workspace("Data").await).await;
-        eventually("it hangs", async || app.plane.script().hung() == 1).await;
+        eventually("it hangs", async || app.plane.script().lock().hung == 1).await;
         running.drain(Duration::ZERO).await;
         let pending = app.pending_work().await;
         assert_eq!((pending.len(), pending[0].holder.as_str(), pending[0].due_at), (1, "", app.world.now()));
@@ -276,7 +276,7 @@ fn the_only_process_immediately_takes_over_the_work_of_the_last_one() {
         let id = app.new_deployment(app.workspace("Data").await).await;
         app.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let first = Gated::new(&app).loops(&app).start();
-        eventually("it hangs", async || app.plane.script().hung() == 1).await;
+        eventually("it hangs", async || app.plane.script().lock().hung == 1).await;
         drop(first);
         assert!(!app.pending_work().await[0].holder.is_empty());
         let second = app.loops.start();

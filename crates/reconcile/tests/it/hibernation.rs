@@ -41,7 +41,7 @@ on_both_engines! {
         assert_eq!(app.settle().await, 1);
         assert_eq!(app.status(id).await, (Hibernating, String::new()));
         assert_eq!(next(&app).await, ("2027-01-16T06:00:00.000Z".into(), event));
-        app.plane.script().rollouts_take(Duration::from_secs(60));
+        app.plane.script().lock().rollout = Duration::from_secs(60);
         app.advance(10 * HOUR);
         app.settle().await;
         assert_eq!(app.status(id).await.0, Deploying, "it is waking up");
@@ -81,7 +81,7 @@ on_both_engines! {
     async fn a_hibernating_deployment_works_until_it_is_stopped(app) {
         let id = app.new_deployment_with(app.workspace("Data").await, nightly).await;
         app.settle().await;
-        app.plane.script().rollouts_take(Duration::from_secs(30));
+        app.plane.script().lock().rollout = Duration::from_secs(30);
         app.advance(12 * HOUR);
         app.settle().await;
         assert_eq!(app.status(id).await.0, Healthy);

@@ -26,7 +26,7 @@ fn a_replica_that_dies_is_replaced_within_the_lease() {
         let id = a.new_deployment(a.workspace("Data").await).await;
         a.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let dying = Gated::new(&a).loops(&a).start();
-        eventually("it hangs", async || a.plane.script().hung() == 1).await;
+        eventually("it hangs", async || a.plane.script().lock().hung == 1).await;
         drop(dying);
         b.advance(Duration::from_millis(29_999));
         assert_eq!(b.settle().await, 0, "it may still be working");
@@ -85,7 +85,7 @@ fn a_replica_that_stops_hands_its_work_over_immediately() {
         let id = a.new_deployment(a.workspace("Data").await).await;
         a.plane.script().inject(Call::Apply, InjectedFault::Hang, 1);
         let stopping = a.loops.start();
-        eventually("it hangs", async || a.plane.script().hung() == 1).await;
+        eventually("it hangs", async || a.plane.script().lock().hung == 1).await;
         stopping.drain(Duration::ZERO).await;
         assert_eq!(b.settle().await, 1, "without waiting for the lease");
         assert_eq!(b.status(id).await.0, Healthy);

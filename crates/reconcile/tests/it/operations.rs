@@ -83,10 +83,10 @@ impl Scenario {
 
 /// Runs the loops of another process, which dies after so many calls about a deployment.
 async fn die_after(app: &TestApp, id: DeploymentId, call: u32) {
-    let before = app.plane.script().hung();
+    let before = app.plane.script().lock().hung;
     app.plane.script().inject_after(id.id(), call, InjectedFault::Hang);
     let died = async {
-        while app.plane.script().hung() == before {
+        while app.plane.script().lock().hung == before {
             tokio::task::yield_now().await;
         }
     };

@@ -18,7 +18,7 @@ fn for_clusters(app: &TestApp) -> Arc<Simulated> {
 
 /// Starts the server again with its own plane, which makes no clusters, and these.
 fn restart(app: &mut TestApp, further: &[&Arc<Simulated>]) {
-    app.plane.script().refuse_clusters("There are no clusters here.");
+    app.plane.script().lock().no_clusters = Some("There are no clusters here.".into());
     let own = Arc::<Simulated>::clone(&app.plane);
     let further = further.iter().map(|plane| Arc::<Simulated>::clone(plane) as _);
     app.restart_with(Planes::new(own, further));

@@ -11,7 +11,11 @@ fn what_differs_between_planes_is_told_as_it_is_given() {
             environment: &wanted,
             version: version.parse().unwrap(),
             files: &files,
-            web_server: WebServerAddress { host: "0.0.0.0", port: 8080, url: "http://web.calm-river:80" },
+            web_server: WebServerAddress {
+                host: "0.0.0.0".into(),
+                port: 8080,
+                url: "http://web.calm-river:80".into(),
+            },
             public_url: "https://podium.example",
             database: MetadataDatabase { url: &url, kept_connections: 1, more_connections: 4 },
             bundles: json!([{ "name": "dags", "classpath": "fetched" }]),

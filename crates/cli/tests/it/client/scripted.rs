@@ -53,8 +53,10 @@ impl Scripted {
         let key = Secret::new("what the environment believes".into());
         app.plane
             .script()
-            .set_web_server(id, WebServer { upstream: airflow.address.into(), line: Line::Three, key });
-        app.plane.script().rollouts_take(Duration::from_hours(1));
+            .lock()
+            .web_servers
+            .insert(id, WebServer { upstream: airflow.address.into(), line: Line::Three, key });
+        app.plane.script().lock().rollout = Duration::from_hours(1);
         let path = app.path(&format!("/deployments/{id}/hibernation-override"));
         app.post(&app.owner, &path, json!({ "isHibernating": true })).await.ok();
         app.settle().await;

@@ -16,7 +16,7 @@ use crate::terminals::{Terminal, on_terminal};
 async fn with_broken_project() -> (TestApp, Scripted) {
     let (app, scripted) = Scripted::start_with_uploads().await;
     app.plane.script().set_progress(scripted.deployment, None);
-    app.plane.script().rollouts_take(Duration::ZERO);
+    app.plane.script().lock().rollout = Duration::ZERO;
     app.advance(Duration::from_hours(2));
     let path = app.path(&format!("/deployments/{}/hibernation-override", scripted.deployment));
     app.post(&app.owner, &path, json!({ "isHibernating": false })).await.ok();
@@ -29,13 +29,13 @@ async fn with_broken_project() -> (TestApp, Scripted) {
 
 fn break_dags(app: &TestApp) {
     let message = "ModuleNotFoundError: No module named 'nothing'";
-    app.plane.script().set_import_errors(vec![ReportedImportError {
+    app.plane.script().lock().import_errors = vec![ReportedImportError {
         file: "hello.py".into(),
         line: Some(1),
         message: message.into(),
         traceback: format!("Traceback\n{message}\n"),
         dag_ids: Vec::new(),
-    }]);
+    }];
 }
 
 /// What a deploy says and how it ends.
@@ -98,7 +98,7 @@ fn a_rollback_to_a_deploy_with_import_errors_warns_and_asks() {
     podium_testkit::block_on(async {
         let (app, scripted) = with_broken_project().await;
         assert_eq!(deploy(&app, &scripted, "podium deploy hello --no-strict").await.0, Some(0));
-        app.plane.script().set_import_errors(Vec::new());
+        app.plane.script().lock().import_errors = Vec::new();
         std::fs::write(scripted.folder().join("hello/dags/hello.py"), "").unwrap();
         let (code, said) = deploy(&app, &scripted, "podium deploy hello").await;
         assert_eq!(code, Some(0), "{said}");

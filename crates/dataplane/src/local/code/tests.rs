@@ -46,7 +46,7 @@ async fn install_dags(
     id: DeploymentId,
     place: &Place,
     version: Option<&str>,
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     unpack_dags(archives, id, place, version).await?;
     switch_dags(place, version).await
 }
@@ -56,13 +56,13 @@ async fn install_bundles(
     id: DeploymentId,
     place: &Place,
     bundles: &[Bundle],
-) -> Result<(), CodeError> {
+) -> Result<(), PrepareError> {
     unpack_bundles(archives, id, place, bundles).await?;
     switch_bundles(place, bundles).await
 }
 
-fn refused(error: CodeError) -> UserText {
-    let CodeError::Refused(why) = error else { panic!("it is tried again: {error:?}") };
+fn refused(error: PrepareError) -> UserText {
+    let PrepareError::Refused(why) = error else { panic!("it is tried again: {error:?}") };
     why.user_text().clone()
 }
 
@@ -101,7 +101,7 @@ async fn missing_code_is_reported_and_changes_nothing() {
     let place = place(directory.path());
     install_dags(&shelf, id(), &place, Some("v1")).await.unwrap();
     let error = install_dags(&shelf, id(), &place, Some("missing")).await.unwrap_err();
-    let CodeError::Broken(why) = error else { panic!("{error:?}") };
+    let PrepareError::Wait("code", why) = error else { panic!("{error:?}") };
     assert_eq!(*why.user_text(), "the code of version missing is not in the object store");
     assert_eq!(current(&place), "version = 'v1'\n");
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use podium_airflow::components::Tasks;
 use podium_airflow::components::parser_variables;
 use podium_airflow::settings::{EnvironmentKeys, ProjectSettings, Variables, bundles_in};
-use podium_airflow::tasks::Tasks;
 use podium_api::enums::{DeploymentType, Executor};
 use podium_api::{DeploymentId, Id, OrganizationId, WorkspaceId};
 use podium_domain::deployments::Spec;
@@ -15,7 +15,7 @@ use super::super::options::Broker;
 use super::super::tasks::choose;
 use super::super::tasks::tests::{own_broker, queue};
 use super::*;
-use crate::{Environment, Identity, Objects, Setting};
+use crate::{Environment, Objects, Setting};
 
 /// A database on a socket of this machine.
 const SOCKET: &str = "postgresql+psycopg2://x:pw@/x?host=/run/pg";
@@ -31,7 +31,8 @@ fn setting(key: &str, value: &str, is_secret: bool) -> Setting {
 /// An environment with nothing of its own.
 fn plain() -> Environment {
     let id = Id::from_parts(1, 2, 3);
-    let identity = Identity {
+    let spec = Spec::new(DeploymentType::Standard, "3.3.2");
+    Environment {
         id: DeploymentId::from_raw(id),
         organization_id: OrganizationId::from_raw(id),
         workspace_id: WorkspaceId::from_raw(id),
@@ -39,16 +40,18 @@ fn plain() -> Environment {
         name: "Reports".into(),
         namespace: "calm-river-1234".into(),
         generation: 1,
-    };
-    let spec = Spec::new(DeploymentType::Standard, "3.3.2");
-    Environment::new(identity, &spec, false, Vec::new(), Objects::default())
+        is_hibernating: false,
+        spec,
+        variables: Vec::new(),
+        objects: Objects::default(),
+    }
 }
 
 /// An environment with workers and everything that can be set.
 fn full() -> Environment {
     let mut wanted = plain();
-    wanted.executor = Executor::Celery;
-    wanted.worker_queues = ["default", "heavy"].map(|name| queue(name, 1)).into();
+    wanted.spec.executor = Executor::Celery;
+    wanted.spec.worker_queues = ["default", "heavy"].map(|name| queue(name, 1)).into();
     wanted.variables = vec![
         setting("REGION", "north", false),
         setting("TOKEN", "hidden", true),
@@ -112,16 +115,16 @@ fn told(case: &Case) -> (Vec<Program>, Variables) {
     // Not of this machine.
     let tasks = Tasks { parallelism: chosen.tasks.parallelism.min(2), ..chosen.tasks };
     let place = Place { root: "/plane/environments/e".into() };
-    let whereabouts = Whereabouts::new(files(&place, &runtime, Path::new("/plane/support")), 4001);
+    let files = files(&place, &runtime, Path::new("/plane/support"));
     let url = secret(case.database);
     let context = SettingsContext {
         environment: &case.environment,
         version,
-        files: &whereabouts.files,
-        web_server: whereabouts.web_server(),
+        files: &files,
+        web_server: web_server(4001),
         public_url: "https://podium.example",
         database: database(&url),
-        bundles: bundles_in(&whereabouts.files.dags),
+        bundles: bundles_in(&files.dags),
         tasks: &tasks,
         keys: EnvironmentKeys::new(|purpose| secret(&format!("key-{purpose}"))),
         project: case.project.as_ref(),

@@ -2,14 +2,17 @@
 //!
 //! No program of an environment gains privileges through exec: set-user-id bits and file capabilities have no effect,
 //! and it cannot listen on ports that clients of other services use.
+//!
+//! The port rules cover TCP only: a Multipath TCP or SMC socket could bind any port, and operations queued through
+//! io_uring bypass seccomp filters. So the system calls that make these are filtered.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::ops::RangeInclusive;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, CreateRulesetError, NetPort,
@@ -17,15 +20,19 @@ use landlock::{
     RulesetStatus, Scope,
 };
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
-use rustix::process::{DumpableBehavior, Gid, Uid, getegid, geteuid, set_dumpable_behavior};
+use rustix::process::geteuid;
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, UnshareFlags, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
-    set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet, UnshareFlags, clear_ambient_capability_set, remove_capability_from_bounding_set,
+    set_no_new_privs,
+};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter,
 };
 
-use super::{VARIABLE_PREFIX, filter, grants};
-use crate::local::{network, ports};
+use super::{VARIABLE_PREFIX, grants};
+use crate::local::privileges::{become_user, drop_capabilities, unshare, unshare_as_user};
+use crate::local::{network, sockets};
 
 /// The newest Landlock ABI that this program uses; an older kernel enforces what it supports.
 const LANDLOCK_ABI: ABI = ABI::V6;
@@ -132,7 +139,7 @@ impl Confinement {
                 |error: io::Error| io::Error::other(format!("private mounts cannot be created: {error}"));
             if !unshare_namespaces() {
                 // Without the privilege, a user namespace makes it possible, once the process runs as its final user.
-                self.become_user()?;
+                become_user(self.user, false)?;
                 is_user = true;
                 unshare_with_user_namespace().map_err(own)?;
             }
@@ -141,24 +148,11 @@ impl Confinement {
         limit_capabilities();
         set_no_new_privs(true).map_err(io::Error::other)?;
         self.apply_rules()?;
-        filter::apply()?;
+        filter_calls()?;
         if !is_user {
-            self.become_user()?;
+            become_user(self.user, false)?;
         }
-        let none = CapabilitySet::empty();
-        let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-        set_capabilities(None, none).map_err(io::Error::other)
-    }
-
-    /// Switches to the user, without supplementary groups.
-    fn become_user(&self) -> io::Result<()> {
-        let Some(number) = self.user else { return Ok(()) };
-        let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
-        set_thread_groups(&[])?;
-        set_thread_res_gid(group, group, group)?;
-        set_thread_res_uid(user, user, user)?;
-        // Makes the process the owner of its own /proc files again.
-        Ok(set_dumpable_behavior(DumpableBehavior::Dumpable)?)
+        drop_capabilities()
     }
 
     /// Whether the program needs something below a directory.
@@ -219,7 +213,7 @@ impl Confinement {
         }
         let mut rules = rules.create().map_err(io::Error::other)?;
         // Port 0 lets the kernel assign a port. Many programs get one that way, close it and then bind it by number.
-        let ephemeral = ports::ephemeral_range().into_iter().flatten();
+        let ephemeral = sockets::ephemeral_range().into_iter().flatten();
         for port in std::iter::once(0).chain(ephemeral).chain(self.ports.iter().cloned().flatten()) {
             rules = rules.add_rule(NetPort::new(port, AccessNet::BindTcp)).map_err(io::Error::other)?;
         }
@@ -259,22 +253,13 @@ fn unshare_namespaces() -> bool {
     // With an IPC namespace if that is allowed.
     [UnshareFlags::NEWNS | UnshareFlags::NEWIPC, UnshareFlags::NEWNS]
         .into_iter()
-        .any(|own| leave(own).is_ok())
+        .any(|own| unshare(own).is_ok())
 }
 
-/// The same without privileges, in a new user namespace that maps only the current user.
+/// The same without privileges, in a new user namespace.
 fn unshare_with_user_namespace() -> io::Result<()> {
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let own = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
-    leave(own | UnshareFlags::NEWIPC).or_else(|_| leave(own))?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
-}
-
-fn leave(own: UnshareFlags) -> io::Result<()> {
-    #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
-    Ok(rustix::thread::unshare(own)?)
+    unshare_as_user(|| unshare(own | UnshareFlags::NEWIPC).or_else(|_| unshare(own)))
 }
 
 /// Drops all capabilities from the bounding and ambient sets, for this process and everything that it executes.
@@ -302,11 +287,57 @@ pub(super) fn confines_files() -> io::Result<bool> {
 pub(super) fn open_port(url: &str) -> Option<u16> {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next()?;
     let port = authority.rsplit_once(':')?.1.parse().ok()?;
-    ports::ephemeral_range()?.contains(&port).then_some(port)
+    sockets::ephemeral_range()?.contains(&port).then_some(port)
 }
 
 /// Whether the kernel supports Landlock rules for ports.
 pub(super) fn confines_ports() -> bool {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     rules.handle_access(AccessNet::BindTcp).and_then(Ruleset::create).is_ok()
+}
+
+/// Protocols of the internet families that fall back to TCP: SMC and Multipath TCP.
+const OVER_TCP: [u64; 2] = [256, 262];
+const FAMILIES: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
+/// The family of SMC, which falls back to TCP.
+const SMC: u64 = 43;
+/// The offset of the x32 ABI's system call numbers on x86_64.
+const X32: i64 = 0x4000_0000;
+
+/// Filters system calls that bypass the rules, for this process and its descendants. They need `no_new_privs`.
+fn filter_calls() -> io::Result<()> {
+    let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
+        // The port rules still apply, with these gaps.
+        return Ok(());
+    };
+    let rules = |call: i64, rules: Vec<SeccompRule>| {
+        let numbers = if std::env::consts::ARCH == "x86_64" { vec![call, call | X32] } else { vec![call] };
+        numbers.into_iter().map(|number| (number, rules.clone())).collect::<BTreeMap<_, _>>()
+    };
+    // Programs handle both errors and fall back to ordinary calls.
+    let filters = [
+        (rules(libc::SYS_socket, sockets()?), libc::EPROTONOSUPPORT),
+        (rules(libc::SYS_io_uring_setup, Vec::new()), libc::ENOSYS),
+    ];
+    for (rules, answer) in filters {
+        let refusal = SeccompAction::Errno(answer.unsigned_abs());
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch);
+        let program = filter.and_then(BpfProgram::try_from).map_err(io::Error::other)?;
+        apply_filter(&program).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// The sockets to refuse.
+fn sockets() -> io::Result<Vec<SeccompRule>> {
+    let is = |argument: u8, value: u64| {
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+    };
+    let mut rules = vec![SeccompRule::new(vec![is(0, SMC).map_err(io::Error::other)?])];
+    for (family, protocol) in FAMILIES.iter().flat_map(|family| OVER_TCP.map(|protocol| (family, protocol))) {
+        let conditions = [is(0, u64::from(family.unsigned_abs())), is(2, protocol)];
+        let conditions = conditions.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)?;
+        rules.push(SeccompRule::new(conditions));
+    }
+    rules.into_iter().collect::<Result<_, _>>().map_err(io::Error::other)
 }

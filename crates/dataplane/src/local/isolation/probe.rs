@@ -1,15 +1,14 @@
 //! Tests the isolation of environments before the start-up log claims it.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use podium_airflow::settings::Variables;
 use rustix::io::Errno;
 
-use super::confinement::SHARED_DIRECTORIES;
-use super::{FileAccess, HostIsolation, Mode, confinement};
+use super::confinement::{self, SHARED_DIRECTORIES};
+use super::{FileAccess, HostIsolation, Mode};
 
 /// A file that is visible in `/tmp` to a process with a private one.
 const MARK: &str = "podium-proof";

@@ -152,11 +152,11 @@ fn another_user_reads_neither_a_closed_file_nor_the_list_of_environments() {
         tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o711)).tempdir().unwrap();
     let root = directory.path();
     let layout = crate::local::layout::Layout::make(&root.join("local")).unwrap();
-    let isolation = Isolation::of_user(layout.first_user() + 1);
+    let isolation = Isolation::of_user(layout.users.start + 1);
     let place = layout.environment(DeploymentId::from_raw(Id::from_parts(1, 2, 3)));
     place.make(&isolation).unwrap();
     let other = layout.environment(DeploymentId::from_raw(Id::from_parts(1, 2, 4)));
-    other.make(&Isolation::of_user(layout.first_user() + 2)).unwrap();
+    other.make(&Isolation::of_user(layout.users.start + 2)).unwrap();
     let write = |path: &Path, mode| {
         fs::write(path, "text").unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -178,7 +178,7 @@ fn another_user_reads_neither_a_closed_file_nor_the_list_of_environments() {
     assert!(!can("touch", &place.code().join("file")) && !can("touch", &place.logs().join("file")));
     assert_eq!(
         run(&isolation, "id -u; id -G"),
-        format!("{0}\n{0}\n", layout.first_user() + 1),
+        format!("{0}\n{0}\n", layout.users.start + 1),
         "no other groups"
     );
 }

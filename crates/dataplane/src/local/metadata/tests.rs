@@ -3,24 +3,14 @@
 mod attacks;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-
-use podium_api::Timestamp;
 
 use super::*;
 use crate::local::AirflowDatabase;
 use crate::local::postgres::tests::host;
 use crate::local::tests::fresh_id;
-use crate::local::tests::services::{ArchiveFixture, KeptLines, NoClaims};
 
-fn services() -> Services {
-    Services {
-        archives: Arc::new(ArchiveFixture),
-        logs: Arc::<KeptLines>::default(),
-        claims: Arc::new(NoClaims),
-        keys: Arc::new(|id, purpose| Secret::new(format!("key-{purpose}-{id}"))),
-        clock: Arc::new(|| Timestamp::from_millis(0)),
-    }
+fn keys() -> Keys {
+    Arc::new(|id, purpose| Secret::new(format!("key-{purpose}-{id}")))
 }
 
 fn options(at: &Path) -> Options {
@@ -48,7 +38,7 @@ async fn a_database_on_the_planes_own_server_is_dumped_and_restored_elsewhere() 
         is_private: true,
         ..State::default()
     };
-    let metadata = Metadata::open(&options(here.path()), services()).await.unwrap();
+    let metadata = Metadata::open(&options(here.path()), keys()).await.unwrap();
     remember(&metadata, id, &state);
     assert_eq!(metadata.environments().await.unwrap(), [id]);
     let Location::Server { admin, connections } = metadata.databases.of(&state).await.unwrap() else {
@@ -65,7 +55,7 @@ async fn a_database_on_the_planes_own_server_is_dumped_and_restored_elsewhere() 
     assert_eq!(fs::metadata(&dump).unwrap().permissions().mode() & 0o777, 0o600);
     metadata.close().await;
 
-    let metadata = Metadata::open(&options(there.path()), services()).await.unwrap();
+    let metadata = Metadata::open(&options(there.path()), keys()).await.unwrap();
     assert!(!metadata.was_up);
     remember(&metadata, id, &state);
     // Twice: whatever is there is replaced.
@@ -92,7 +82,7 @@ async fn a_database_on_the_planes_own_server_is_dumped_and_restored_elsewhere() 
     metadata.close().await;
     for plane in [&here, &there] {
         let data = fs::canonicalize(plane.path().join("data/local")).unwrap();
-        let metadata = Metadata::open(&options(plane.path()), services()).await.unwrap();
+        let metadata = Metadata::open(&options(plane.path()), keys()).await.unwrap();
         assert!(!metadata.was_up, "{}: it was stopped again", data.display());
         metadata.databases.cluster.forget_socket();
     }
@@ -103,7 +93,7 @@ async fn a_database_that_is_not_there_or_in_a_file_has_no_dump() {
     let directory = tempfile::tempdir().unwrap();
     let mut options = options(directory.path());
     options.database = AirflowDatabase::Sqlite;
-    let metadata = Metadata::open(&options, services()).await.unwrap();
+    let metadata = Metadata::open(&options, keys()).await.unwrap();
     let (id, dump) = (fresh_id(), directory.path().join("dump"));
     remember(&metadata, id, &State::default());
     assert_eq!(metadata.dump(id, &dump).await, Ok(false), "there is none yet");

@@ -1,21 +1,27 @@
-//! The holder process of a network: it creates the network, opens the sockets in it, and sleeps.
+//! The processes of a network. Its holder creates it, opens the sockets in it, and sleeps; others enter its network,
+//! and find the sockets that it holds. The uplink runs the network stack, and the relay to the machine's loopback
+//! interface.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::{AsFd, IntoRawFd};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::net::{AddressFamily, SendFlags, SocketType, netlink};
-use rustix::process::{Gid, Uid, getegid, geteuid};
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, set_keep_capabilities, set_no_new_privs,
-    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
-};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::net::sockopt::{socket_acceptconn, socket_type};
+use rustix::net::{AddressFamily, SendFlags, SocketType, getsockname, netlink};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces, set_no_new_privs};
 
-use super::Forward;
+use super::relay::relay;
+use super::{Forward, INTERFACE, number_of};
+use crate::local::privileges::{become_user, drop_capabilities, unshare, unshare_as_user};
 
 const SLEEP: &str = "sleep";
 /// The number of the loopback interface in every network.
@@ -44,12 +50,7 @@ impl NetworkHolder {
 
     fn make(&self) -> io::Result<()> {
         become_user(self.user, true)?;
-        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-        #[expect(deprecated, reason = "its successor is unsafe because of flags that are not used here")]
-        rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
-        fs::write("/proc/self/setgroups", "deny")?;
-        fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-        fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+        unshare_as_user(|| unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET))?;
         raise_loopback()?;
         for Forward { is_datagram, address } in &self.forwards {
             if *is_datagram {
@@ -61,7 +62,7 @@ impl NetworkHolder {
         // The last one: once it exists, all of them do.
         keep(TcpListener::bind(self.listen)?)?;
         set_no_new_privs(true)?;
-        Ok(drop_capabilities()?)
+        drop_capabilities()
     }
 }
 
@@ -70,32 +71,6 @@ fn keep(socket: impl AsFd + IntoRawFd) -> io::Result<()> {
     fcntl_setfd(&socket, FdFlags::empty())?;
     let _ = socket.into_raw_fd();
     Ok(())
-}
-
-/// Switches to another user without supplementary groups; optionally keeps the capability to create namespaces, which
-/// some systems reserve for root.
-pub(super) fn become_user(user: Option<u32>, may_make: bool) -> io::Result<()> {
-    let Some(number) = user else { return Ok(()) };
-    let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
-    set_keep_capabilities(may_make)?;
-    set_thread_groups(&[])?;
-    set_thread_res_gid(group, group, group)?;
-    set_thread_res_uid(user, user, user)?;
-    if may_make {
-        let making = CapabilitySet::SYS_ADMIN;
-        let raised =
-            CapabilitySets { effective: making, permitted: making, inheritable: CapabilitySet::empty() };
-        // It may not be needed.
-        let _ = set_capabilities(None, raised);
-        set_keep_capabilities(false)?;
-    }
-    // Makes the process the owner of its own /proc files again.
-    Ok(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)?)
-}
-
-pub(super) fn drop_capabilities() -> rustix::io::Result<()> {
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }
 
 /// Brings up the loopback interface of a new network, through netlink.
@@ -129,4 +104,165 @@ pub(super) fn raise_loopback() -> io::Result<()> {
         Some(code) => Err(io::Error::from_raw_os_error(-code)),
         None => Err(io::ErrorKind::InvalidData.into()),
     }
+}
+
+/// The descriptor numbers of a holder's sockets.
+const HELD_AT: std::ops::Range<i32> = 3..256;
+
+/// Enters the network of a holder process, if it has the expected inode number. A web server, whose outside socket is
+/// its standard input, also gets the socket inside: the descriptor is returned.
+pub(in crate::local) fn join(holder: i32, number: u64) -> io::Result<Option<i32>> {
+    let holder = hold(holder)?;
+    let served = match socket_acceptconn(io::stdin()) {
+        Ok(true) => Some(SocketAddr::try_from(getsockname(io::stdin())?)?),
+        _ => None,
+    };
+    let inner =
+        served.map(|address| held(holder.as_fd(), Forward { is_datagram: false, address })).transpose()?;
+    // Root may enter any namespace; other users also have to enter the owning user namespace.
+    let all = if rustix::process::geteuid().is_root() {
+        ThreadNameSpaceType::NETWORK
+    } else {
+        ThreadNameSpaceType::USER | ThreadNameSpaceType::NETWORK
+    };
+    move_into_thread_name_spaces(holder.as_fd(), all)?;
+    // The pid may have been reused.
+    if number_of("self") != Some(number) {
+        return Err(io::Error::new(ErrorKind::NotFound, "its network is gone"));
+    }
+    let Some(inner) = inner else { return Ok(None) };
+    fcntl_setfd(&inner, FdFlags::empty())?;
+    Ok(Some(inner.into_raw_fd()))
+}
+
+/// A pidfd of a process.
+pub(super) fn hold(process: i32) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(process).ok_or(ErrorKind::NotFound)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// A copy of a process's socket with this address.
+pub(super) fn held(holder: BorrowedFd<'_>, wanted: Forward) -> io::Result<OwnedFd> {
+    for number in HELD_AT {
+        let socket = match pidfd_getfd(holder, number, PidfdGetfdFlags::empty()) {
+            Ok(socket) => socket,
+            Err(rustix::io::Errno::BADF) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if is_it(&socket, wanted).unwrap_or(false) {
+            return Ok(socket);
+        }
+    }
+    Err(io::Error::new(ErrorKind::NotFound, format!("nothing listens on {wanted} in its network")))
+}
+
+fn is_it(socket: &OwnedFd, wanted: Forward) -> io::Result<bool> {
+    let kind = socket_type(socket)?;
+    let is_kind = match wanted.is_datagram {
+        true => kind == SocketType::DGRAM,
+        false => kind == SocketType::STREAM && socket_acceptconn(socket)?,
+    };
+    Ok(is_kind && SocketAddr::try_from(getsockname(socket)?)? == wanted.address)
+}
+
+/// The inode number of a holder's network, once all its sockets exist.
+pub(in crate::local) fn made(holder: i32, listen: SocketAddr) -> io::Result<Option<u64>> {
+    let process = hold(holder)?;
+    let is_ready = match held(process.as_fd(), Forward { is_datagram: false, address: listen }) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::NotFound => false,
+        Err(error) => return Err(error),
+    };
+    let number = number_of(&holder.to_string()).filter(|number| Some(*number) != number_of("self"));
+    // If it still exists, all answers were about the same process.
+    fs::metadata(format!("/proc/{holder}"))?;
+    Ok(number.filter(|_| is_ready))
+}
+
+/// Address and gateway inside the network; both have no meaning outside. With the machine's own address the environment
+/// could not reach the machine.
+const ADDRESS: &str = "169.254.77.2";
+const GATEWAY: &str = "169.254.77.1";
+const MASK: &str = "30";
+
+/// Arguments of the network stack: outgoing connections only. The machine's loopback interface cannot be reached at any
+/// address, and nothing that listens inside can be reached from outside.
+const TOLD: &[&str] = &[
+    "--foreground --quiet --config-net --no-map-gw --no-dhcp --no-dhcpv6 --no-ndp --no-ra",
+    "--tcp-ports none --udp-ports none --tcp-ns none --udp-ns none",
+    // Tasks may outlive the process that made their network.
+    "--no-netns-quit",
+];
+
+/// Where the network stack finds the device that its interface is made with.
+const DEVICE: &str = "/dev/net/tun";
+const DEVICE_DIRECTORY: &str = "/dev/net";
+
+/// An uplink.
+#[derive(Clone, Debug)]
+pub struct Uplink {
+    /// The user to become.
+    pub user: Option<u32>,
+    /// The process that holds the network.
+    pub holder: i32,
+    /// What can be reached on the machine's loopback interface.
+    pub forwards: Vec<Forward>,
+    /// The network stack.
+    pub pasta: PathBuf,
+}
+
+impl Uplink {
+    /// Runs the uplink as long as the network stack runs. Returns why it ended. It must be called while this process
+    /// has a single thread.
+    pub fn run(self) -> String {
+        self.lead_out().unwrap_or_else(|error| format!("the network's uplink failed: {error}"))
+    }
+
+    fn lead_out(self) -> io::Result<String> {
+        if self.user.is_some() {
+            let hint = |error| {
+                format!("only root can open {DEVICE} (`chmod 666` helps), and a copy failed: {error}")
+            };
+            own_device().map_err(|error| io::Error::other(hint(error)))?;
+        }
+        become_user(self.user, false)?;
+        set_no_new_privs(true)?;
+        if self.user.is_some() {
+            drop_capabilities()?;
+        }
+        let holder = hold(self.holder)?;
+        let sockets: Vec<(OwnedFd, Forward)> = self
+            .forwards
+            .iter()
+            .map(|forward| Ok((held(holder.as_fd(), *forward)?, *forward)))
+            .collect::<io::Result<_>>()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            for (socket, forward) in sockets {
+                tokio::spawn(relay(socket, forward));
+            }
+            let mut stack = tokio::process::Command::new(&self.pasta);
+            stack.args(TOLD.iter().flat_map(|told| told.split(' '))).args(["--ns-ifname", INTERFACE]);
+            stack.args(["--address", ADDRESS, "--netmask", MASK, "--gateway", GATEWAY]);
+            let mut stack = stack.arg(self.holder.to_string()).kill_on_drop(true).spawn()?;
+            let status = stack.wait().await?;
+            Ok(format!("{} exited: {status}", self.pasta.display()))
+        })
+    }
+}
+
+/// Gives this process a device of its own if only root can open the machine's, as on systems without udev. That it can be
+/// opened allows nothing: to make an interface takes the capability in the network.
+fn own_device() -> io::Result<()> {
+    const EVERYONE: u32 = 0o666;
+    let machines = match fs::metadata(DEVICE) {
+        Ok(device) if device.mode() & EVERYONE != EVERYONE => device,
+        // The network stack says what is wrong with it.
+        _ => return Ok(()),
+    };
+    unshare(UnshareFlags::NEWNS)?;
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    mount("tmpfs", DEVICE_DIRECTORY, "tmpfs", MountFlags::NOSUID | MountFlags::NOEXEC, c"mode=755,size=4k")?;
+    mknodat(CWD, DEVICE, FileType::CharacterDevice, Mode::empty(), machines.rdev())?;
+    fs::set_permissions(DEVICE, fs::Permissions::from_mode(EVERYONE))
 }

@@ -3,14 +3,13 @@
 //! A network is created as for an environment, and an isolated process in it has to reach this machine at a
 //! non-loopback address, and the internet if the machine itself reaches it.
 
-use std::fs;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use podium_airflow::settings::Variables;
 use podium_api::{DeploymentId, Id};
@@ -20,16 +19,15 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 
 use super::filter::Filter;
-use super::join::made;
+use super::holder::made;
 use super::{Network, NetworkError, OwnNetworks, has_uplink, program};
 use crate::blocking::blocking;
 use crate::local::isolation::{FileAccess, HostIsolation, Isolation, Mode, is_transient};
 use crate::local::layout::{Layout, Place};
-use crate::local::loopback;
 use crate::local::options::{NetworkChoice, Options};
-use crate::local::ports;
 use crate::local::process::{Process, last_error_line};
 use crate::local::program::Program;
+use crate::local::sockets;
 use crate::local::state::State;
 use crate::local::users::{NETWORK_SLOT, has_slot};
 
@@ -37,7 +35,6 @@ use crate::local::users::{NETWORK_SLOT, has_slot};
 const WORLD: (&str, u16) = ("pypi.org", 443);
 /// Long enough that only a broken network exceeds it.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// The reply of a host that was reached.
 const WORD: &str = "reached";
 
@@ -110,7 +107,7 @@ pub(in crate::local) async fn find(
     }
     let known = layout.clone();
     let is_taken = blocking(move || has_slot(&known, NETWORK_SLOT)).await?;
-    let own = match OwnNetworks::new(options, layout.first_user(), is_taken) {
+    let own = match OwnNetworks::new(options, layout.users.start, is_taken) {
         Ok(own) => own,
         Err(why) => return not_own(why).await,
     };
@@ -141,7 +138,7 @@ pub(in crate::local) async fn find(
 /// Removes the filter of an earlier start if this one uses none.
 async fn forget_filter(layout: &Layout) {
     let Some(nft) = program("nft").filter(|_| rustix::process::geteuid().is_root()) else { return };
-    let users = layout.users();
+    let users = layout.users.clone();
     blocking(move || Filter::forget_table(nft, users)).await;
 }
 
@@ -169,9 +166,9 @@ fn filtered(options: &Options, layout: &Layout, isolation: &HostIsolation) -> Re
     let remembered = known.into_iter().filter_map(|id| State::read(&layout.environment(id).state()).ok()?);
     let has_port = remembered.filter(|state| state.web_port != 0);
     let ports = has_port.filter_map(|state| Some((isolation.user_of(state.slot)?, state.web_port))).collect();
-    let console = loopback::loopback_port(&options.public_url, 80);
+    let console = sockets::loopback_port(&options.public_url, 80);
     let closed = console.filter(|port| !options.loopback_ports.contains(port)).into_iter().collect();
-    Filter::new(program, layout.users(), closed, ports)
+    Filter::new(program, layout.users.clone(), closed, ports)
 }
 
 struct Probe<'a> {
@@ -197,7 +194,7 @@ impl Probe<'_> {
         let place = self.place.clone();
         blocking(move || make(&place)).await?;
         let id = DeploymentId::from_raw(Id::from_parts(0, 0, 0));
-        let port = ports::candidates(0, 0, None).next().unwrap_or(1024);
+        let port = sockets::candidates(0, 0, None).next().unwrap_or(1024);
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let holder = self.own.holder(id, &self.place, port);
         let held = start(&holder).await?;
@@ -298,19 +295,12 @@ async fn until<T>(
     program: &Program,
     what: impl Fn() -> Option<T>,
 ) -> Result<T, NetworkError> {
-    loop {
-        if let Some(found) = what() {
-            return Ok(found);
-        }
-        tokio::select! {
-            () = helper.0.ended() => {
-                let log = program.log.clone();
-                let said = blocking(move || last_error_line(&log, 0)).await;
-                return Err(said.unwrap_or_else(|| format!("{} exited", program.name)).into());
-            }
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
-        }
+    if let Some(found) = helper.0.until(what).await {
+        return Ok(found);
     }
+    let log = program.log.clone();
+    let said = blocking(move || last_error_line(&log, 0)).await;
+    Err(said.unwrap_or_else(|| format!("{} exited", program.name)).into())
 }
 
 /// Runs the test process.

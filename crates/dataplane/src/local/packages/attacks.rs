@@ -6,8 +6,8 @@ use std::process::Command;
 
 use super::*;
 use crate::blocking::allow_blocking;
+use crate::local::host::installer;
 use crate::local::options::Options;
-use crate::local::python::installer;
 use crate::local::runtimes::READY;
 
 const THIS_TEST: &str = "local::packages::attacks::packages_of_strangers_run_nothing_and_write_nowhere_else";
@@ -49,16 +49,19 @@ impl Machine {
         Some(Self { root: root.to_owned(), layout, host, uv, runtime, packages })
     }
 
-    async fn resolve(&self, name: &str) -> Result<Option<Pins>, PackagesError> {
+    async fn resolve(&self, name: &str) -> Result<Option<Pins>, PrepareError> {
         let requirements = Requirements::parse(name.as_bytes()).unwrap().unwrap();
         let memory = self.root.join("memory");
-        let (host, uv, runtime) = (&self.host, &self.uv, &self.runtime);
-        self.packages.resolve(host, uv, runtime, &requirements, &memory, &|_| {}).await
+        self.packages.resolve(self.context(), &requirements, &memory).await
     }
 
-    async fn install(&self, name: &str) -> Result<PathBuf, PackagesError> {
+    async fn install(&self, name: &str) -> Result<PathBuf, PrepareError> {
         let pins = self.resolve(name).await?.expect("the runtime does not have it");
-        self.packages.install(&self.host, &self.uv, &self.runtime, &pins, &|_| {}).await
+        self.packages.install(self.context(), &pins).await
+    }
+
+    fn context(&self) -> InstallContext<'_> {
+        InstallContext { host: &self.host, uv: &self.uv, runtime: &self.runtime, waiting: &|_| {} }
     }
 
     /// What the code of packages has done.
@@ -135,8 +138,8 @@ async fn packages_of_strangers_run_nothing_and_write_nowhere_else() {
     };
     for name in ["setup", "backend"] {
         let why = match machine.resolve(&format!("podium-hostile-{name}")).await {
-            Err(PackagesError::Refused(why)) => why,
-            Err(PackagesError::Broken(why)) => panic!("{name}: {why}"),
+            Err(PrepareError::Refused(why)) => why,
+            Err(PrepareError::Wait(_, why)) => panic!("{name}: {why}"),
             Ok(_) => panic!("{name}: it resolves"),
         };
         assert!(why.user_text().to_string().contains("nothing is built from source"), "{name}: {why}");

@@ -1,26 +1,29 @@
 //! Runs the package installer: as a user of its own or confined by the kernel, within limits, with the network but
-//! without anything of the control plane or of an environment.
+//! without anything of the control plane or of an environment. Why packages cannot be had is said in words for their
+//! author or for the operator.
 //!
-//! It runs no code of authors: it reads their requirements, and downloads and unpacks wheels. Still, what it reads comes
-//! from outside.
+//! It runs no code of authors: it reads their requirements, and downloads and unpacks wheels. Still, what it reads
+//! comes from outside.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use podium_airflow::settings::{Variables, marker};
 use podium_api::{DeploymentId, Id};
-use tokio::io::AsyncReadExt as _;
-use tokio::time::{Instant, sleep_until};
+use podium_domain::{Quoted, Reason, UserText};
+use tokio::time::{Instant, timeout};
 
 use crate::Secret;
 use crate::blocking::{assert_may_block, blocking};
-use crate::local::command::Group;
+use crate::local::command::run_group;
+use crate::local::disk_space::{FEWEST_FILES, FreeSpace};
 use crate::local::isolation::Isolation;
+use crate::local::prepare_error::PrepareError;
+use crate::local::runtimes::Runtime;
 use crate::local::trees::Walk;
 
 /// How long a job may take.
@@ -31,8 +34,6 @@ pub(super) const MOST_BYTES: u64 = 8 << 30;
 pub(super) const MOST_FILES: u64 = 400_000;
 /// The least that a file counts, because its directory entry takes space too.
 const SMALLEST: u64 = 4096;
-/// A disk with fewer free inodes than this counts as full.
-const FREE_FILES: u64 = 1_500;
 /// The shortest pause between two checks of its disk usage; it is longer if a check takes long.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How much longer than a check the pause after it is.
@@ -43,28 +44,9 @@ const MOST_MEMORY: u64 = 4 << 20;
 const KEPT_OUTPUT: usize = 16 * 1024;
 
 /// Variables of the control plane that the installer gets: the operator's indexes, proxies and certificates.
-const PASSED_ON: &[&str] = &[
-    "ALL_PROXY",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NO_PROXY",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-    "UV_DEFAULT_INDEX",
-    "UV_EXTRA_INDEX_URL",
-    "UV_FIND_LINKS",
-    "UV_HTTP_TIMEOUT",
-    "UV_INDEX",
-    "UV_INDEX_STRATEGY",
-    "UV_INDEX_URL",
-    "UV_INSECURE_HOST",
-    "UV_NATIVE_TLS",
-    "UV_SYSTEM_CERTS",
-    "all_proxy",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-];
+const PASSED_ON: &str = "ALL_PROXY HTTPS_PROXY HTTP_PROXY NO_PROXY SSL_CERT_DIR SSL_CERT_FILE UV_DEFAULT_INDEX \
+                         UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_HTTP_TIMEOUT UV_INDEX UV_INDEX_STRATEGY UV_INDEX_URL \
+                         UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS all_proxy http_proxy https_proxy no_proxy";
 /// Credentials of named indexes.
 const CREDENTIALS: &str = "UV_INDEX_";
 
@@ -87,61 +69,49 @@ pub(super) enum JobError {
 }
 
 /// The installer in a directory of its own.
-pub(super) struct Job<'a> {
-    pub(super) isolation: &'a Isolation,
-    pub(super) directory: &'a Path,
+pub(super) struct Job {
+    pub(super) isolation: Isolation,
+    pub(super) directory: PathBuf,
     /// How many bytes to keep free on the disk.
     pub(super) reserve: u64,
     /// How many bytes it may use.
     pub(super) most_bytes: u64,
 }
 
-impl Job<'_> {
+impl Job {
     /// Runs a command to completion. Dropping the future ends it.
     pub(super) async fn run(&self, arguments: &[OsString]) -> Result<(), JobError> {
-        let mut command = self.isolation.command(&limited(arguments), &variables(self.directory));
-        command.current_dir(self.directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        command.process_group(0);
-        let mut command = tokio::process::Command::from(command);
-        let mut child = command.kill_on_drop(true).spawn()?;
-        let group = Group::of(&child);
-        let mut output = child.stderr.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
-        let deadline = Instant::now() + LONGEST;
-        let mut next_check = Instant::now() + PAUSE;
-        let (mut tail, mut buffer, mut is_open) = (Tail::default(), [0; 4096], true);
-        let status = loop {
-            tokio::select! {
-                read = output.read(&mut buffer), if is_open => match read? {
-                    0 => is_open = false,
-                    count => tail.add(&buffer[..count]),
-                },
-                status = child.wait() => break status?,
-                () = sleep_until(next_check) => {
-                    let begun = Instant::now();
-                    self.check_disk().await?;
-                    next_check = Instant::now() + PAUSE.max(begun.elapsed() * REST);
+        let mut command = self.isolation.command(&limited(arguments), &variables(&self.directory));
+        command.current_dir(&self.directory).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut tail = Tail::default();
+        let add = |bytes: &[u8]| {
+            tail.add(bytes);
+            Ok(())
+        };
+        let watch = async {
+            let mut pause = PAUSE;
+            loop {
+                tokio::time::sleep(pause).await;
+                let begun = Instant::now();
+                if let Err(error) = self.check_disk().await {
+                    return error;
                 }
-                () = sleep_until(deadline) => return Err(JobError::TooLong),
+                pause = PAUSE.max(begun.elapsed() * REST);
             }
         };
-        // Nothing of it holds the output open any more.
-        drop(group);
-        while is_open {
-            match output.read(&mut buffer).await? {
-                0 => is_open = false,
-                count => tail.add(&buffer[..count]),
-            }
-        }
+        let too_long = async { timeout(LONGEST, watch).await.unwrap_or(JobError::TooLong) };
+        // Nothing of it holds the output open once its group has ended.
+        let status = run_group(command, |child| child.stderr.take(), LONGEST, add, too_long).await?;
         self.check_disk().await?;
         if status.success() { Ok(()) } else { Err(JobError::Failed { said: tail.text(), status }) }
     }
 
     async fn check_disk(&self) -> Result<(), JobError> {
-        let (directory, reserve, most) = (self.directory.to_owned(), self.reserve, self.most_bytes);
+        let (directory, reserve, most) = (self.directory.clone(), self.reserve, self.most_bytes);
         blocking(move || {
-            let disk = rustix::fs::statvfs(&directory).map_err(io::Error::from)?;
-            let has_files = reserve == 0 || disk.f_files == 0 || disk.f_favail >= FREE_FILES;
-            if disk.f_bavail.saturating_mul(disk.f_frsize) < reserve || !has_files {
+            let free = FreeSpace::of(&directory)?;
+            let has_files = reserve == 0 || free.files.is_none_or(|files| files >= FEWEST_FILES);
+            if free.bytes < reserve || !has_files {
                 return Err(JobError::DiskFull);
             }
             match size(&directory)? {
@@ -185,7 +155,7 @@ pub(super) fn owner() -> DeploymentId {
 fn variables(directory: &Path) -> Variables {
     let text = |path: &Path| Secret::new(path.display().to_string());
     let passed = std::env::vars()
-        .filter(|(name, _)| PASSED_ON.contains(&name.as_str()) || name.starts_with(CREDENTIALS));
+        .filter(|(name, _)| PASSED_ON.split(' ').any(|known| known == name) || name.starts_with(CREDENTIALS));
     let mut all: Variables = passed.map(|(name, value)| (name, Secret::new(value))).collect();
     for (name, value) in [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -206,7 +176,7 @@ fn variables(directory: &Path) -> Variables {
 }
 
 /// The files that the operator's variables name, which the installer has to read.
-pub(super) fn certificates() -> Vec<std::path::PathBuf> {
+pub(super) fn certificates() -> Vec<PathBuf> {
     let named = ["SSL_CERT_DIR", "SSL_CERT_FILE"].iter().filter_map(std::env::var_os);
     let links = find_links(std::env::var_os("UV_FIND_LINKS").as_deref()).into_iter();
     let is_path = |link: &OsString| !link.to_string_lossy().contains("://");
@@ -235,14 +205,123 @@ impl Tail {
     }
 }
 
+/// Words of the installer that say that an index could not be reached, rather than that requirements are wrong.
+const UNREACHABLE: &[&str] = &[
+    "Failed to fetch",
+    "Could not connect",
+    "error sending request",
+    "dns error",
+    "timed out",
+    "Connection re",
+    "No space left",
+    "os error",
+];
+
+#[expect(clippy::needless_pass_by_value, reason = "errors are mapped with it")]
+pub(super) fn broken(error: io::Error) -> PrepareError {
+    PrepareError::Wait("packages", Reason::of_io("the project's packages cannot be installed now", &error))
+}
+
+/// Whether a job failed because the index could not be reached.
+fn is_unreachable(said: &str) -> bool {
+    UNREACHABLE.iter().any(|words| said.contains(words))
+}
+
+/// Why requirements could not be resolved.
+pub(super) fn unresolved(error: &JobError, runtime: &Runtime) -> PrepareError {
+    let JobError::Failed { said, .. } = error else { return failed(error) };
+    if is_unreachable(said) {
+        return PrepareError::Wait(
+            "packages",
+            Reason::new("the package index cannot be reached", last_line(said)),
+        );
+    }
+    // The resolver always says why requirements do not resolve; one that says nothing was killed.
+    if said.trim().is_empty() {
+        return failed(error);
+    }
+    let mut told = UserText::filled(
+        "the packages of requirements.txt do not resolve: {} (Apache Airflow {} and the packages that come with it keep their versions.)",
+        &[&Quoted::resolver(&explanation(said)), &runtime.version],
+    );
+    if said.contains("no usable wheels") || said.contains("no wheels") || said.contains("Wheels are required")
+    {
+        told = UserText::joined(
+            [told, "Only packages with wheels can be installed here: nothing is built from source.".into()],
+            " ",
+        );
+    }
+    PrepareError::Refused(Reason::new(told, last_line(said)))
+}
+
+/// Why resolved packages could not be installed.
+pub(super) fn uninstalled(error: &JobError) -> PrepareError {
+    match error {
+        JobError::Failed { said, .. } if is_unreachable(said) => PrepareError::Wait(
+            "packages",
+            Reason::new("the package index cannot be reached", last_line(said)),
+        ),
+        JobError::Failed { said, .. } if !said.trim().is_empty() => PrepareError::Refused(Reason::new(
+            UserText::filled(
+                "the project's packages cannot be installed: {}",
+                &[&Quoted::resolver(&explanation(said))],
+            ),
+            last_line(said),
+        )),
+        _ => failed(error),
+    }
+}
+
+fn failed(error: &JobError) -> PrepareError {
+    match error {
+        JobError::TooLarge(most) => PrepareError::Refused(
+            UserText::filled("the project's packages need more than {} MiB of disk", &[&(*most >> 20)])
+                .into(),
+        ),
+        JobError::TooMany => PrepareError::Refused(
+            UserText::filled("the project's packages have more than {} files", &[&MOST_FILES]).into(),
+        ),
+        JobError::TooLong => PrepareError::Refused("installing the project's packages took too long".into()),
+        JobError::DiskFull => PrepareError::Wait(
+            "packages",
+            "the project's packages cannot be installed: the disk is full".into(),
+        ),
+        JobError::NotRun(_) | JobError::Failed { .. } => PrepareError::Wait(
+            "packages",
+            Reason::new("the project's packages cannot be installed now", error),
+        ),
+    }
+}
+
+/// What the resolver says about the requirements, without its decoration and advice.
+fn explanation(said: &str) -> String {
+    let is_word = |word: &&str| word.chars().any(char::is_alphanumeric);
+    let lines = said.lines().map(str::trim).take_while(|line| !line.starts_with("hint:"));
+    let words = lines.flat_map(str::split_whitespace).filter(is_word);
+    let words = words.collect::<Vec<_>>().join(" ");
+    let because = words.find("Because").map_or(words.as_str(), |at| &words[at..]);
+    because.trim_start_matches("error: ").to_owned()
+}
+
+fn last_line(said: &str) -> String {
+    said.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default()
+        .trim()
+        .chars()
+        .take(300)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     async fn run(script: &str) -> Result<(), JobError> {
         let directory = tempfile::tempdir().unwrap();
-        let (isolation, directory) = (&Isolation::NONE, directory.path());
-        let job = Job { isolation, directory, reserve: 0, most_bytes: 1 << 20 };
+        let path = directory.path().to_owned();
+        let job = Job { isolation: Isolation::NONE, directory: path, reserve: 0, most_bytes: 1 << 20 };
         job.run(&["/bin/sh".into(), "-c".into(), script.into()]).await
     }
 
@@ -290,7 +369,7 @@ mod tests {
             let is_known = ours.contains(&name)
                 || shell.contains(&name)
                 || name.starts_with("UV_")
-                || PASSED_ON.contains(&name);
+                || PASSED_ON.split(' ').any(|known| known == name);
             assert!(is_known, "{name}");
         }
     }

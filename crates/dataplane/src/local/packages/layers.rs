@@ -1,20 +1,17 @@
 //! Installed layers: directories that are complete from the moment they have their name, and never change.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, RenameFlags, Uid, chmodat, chownat, renameat_with};
 use rustix::io::Errno;
 
 use super::job;
 use crate::blocking::assert_may_block;
-use crate::local::layout::{rename, write_whole};
+use crate::local::layout::{missing_is_none, rename, write_whole};
 use crate::local::runtimes::{READY, Runtime};
 use crate::local::trees::{self, Walk};
-use crate::local::unused_runtimes;
 
 /// The file with the disk usage of a layer.
 const SIZE: &str = "podium-size";
@@ -36,15 +33,6 @@ pub(super) fn installed(layers: &Path) -> Vec<String> {
     let entries = fs::read_dir(layers).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| !name.starts_with('.')).collect()
-}
-
-/// Removes a layer that has been unused for longer than this; returns whether it did.
-pub(super) fn remove_if_idle(layer: &Path, kept_for: Duration) -> io::Result<bool> {
-    assert_may_block();
-    if unused_runtimes::unused_for(layer).is_none_or(|idle| idle <= kept_for) {
-        return Ok(false);
-    }
-    unused_runtimes::remove(layer).map(|()| true)
 }
 
 /// Makes the packages in the directory of a job a layer of a runtime: read-only for everybody, without anything that the
@@ -131,7 +119,7 @@ fn take_over(site: &Path) -> io::Result<()> {
         let mode = Mode::from_raw_mode(if is_program { 0o755 } else { 0o644 });
         chmodat(entry.above, entry.name, mode, AtFlags::empty())
     })?;
-    if walk.lost() > 0 {
+    if walk.lost > 0 {
         return Err(io::Error::other("the installed packages changed while they were taken over"));
     }
     Ok(())
@@ -144,11 +132,10 @@ fn remove_what_is_in(site: &Path, own: &Path) -> io::Result<()> {
         for entry in fs::read_dir(site.join(&folder))? {
             let entry = entry?;
             let name = folder.join(entry.file_name());
-            match fs::symlink_metadata(own.join(&name)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-                Ok(found) if found.is_dir() && entry.file_type()?.is_dir() => below.push(name),
-                Ok(_) => trees::remove(&entry.path())?,
+            match missing_is_none(fs::symlink_metadata(own.join(&name)))? {
+                None => {}
+                Some(found) if found.is_dir() && entry.file_type()?.is_dir() => below.push(name),
+                Some(_) => trees::remove(&entry.path())?,
             }
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{Context, SHA256};
 
 use crate::blocking::{assert_may_block, blocking};
-use crate::local::layout::write_whole;
+use crate::local::layout::{missing_is_none, oldest_beyond, write_whole};
 use crate::local::runtimes::Runtime;
 
 /// The largest output of the resolver.
@@ -41,25 +41,15 @@ impl Pins {
 /// The resolution of these requirements, if this environment has resolved them before.
 pub(super) fn recall(folder: &Path, runtime: &Runtime, requirements: &str) -> io::Result<Option<Pins>> {
     assert_may_block();
-    match fs::read_to_string(file(folder, runtime, requirements)?) {
-        Ok(text) => Ok(Some(Pins(text))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let known = missing_is_none(fs::read_to_string(file(folder, runtime, requirements)?))?;
+    Ok(known.map(Pins))
 }
 
 /// Keeps a resolution, and the newest others.
 pub(super) fn save(folder: &Path, runtime: &Runtime, requirements: &str, pins: &Pins) -> io::Result<()> {
     assert_may_block();
     fs::create_dir_all(folder)?;
-    let mut older = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        older.push((entry.metadata()?.modified()?, entry.path()));
-    }
-    older.sort();
-    let over = (older.len() + 1).saturating_sub(KEPT);
-    older.iter().take(over).try_for_each(|(_, path)| fs::remove_file(path))?;
+    oldest_beyond(folder, KEPT - 1, "")?.iter().try_for_each(fs::remove_file)?;
     write_whole(&file(folder, runtime, requirements)?, pins.0.as_bytes(), 0o600)
 }
 

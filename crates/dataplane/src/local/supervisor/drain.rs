@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{SupervisedProcess, Supervisor};
 use crate::Environment;
 use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
-use crate::local::layout::{Place, write_whole};
+use crate::local::layout::{Place, missing_is_none, write_whole};
 use crate::local::program::ReplaceStrategy;
 
 /// A drain in progress.
@@ -29,7 +29,7 @@ pub(super) struct Drain {
 impl Supervisor {
     /// How long tasks may take to finish.
     pub(super) fn drain_grace(&self, environment: &Environment) -> Duration {
-        environment.drain_grace.unwrap_or(self.timing().drain)
+        environment.drain_grace().unwrap_or(self.timing().drain)
     }
 
     /// Asks the executor to accept no further tasks, unless that was done before; returns until when to wait for the
@@ -75,7 +75,7 @@ impl Supervisor {
 
     /// Whether running tasks are not waited for any more.
     pub(super) fn is_forced(&self) -> bool {
-        *self.force.borrow()
+        *self.controls.force.borrow()
     }
 
     /// How long processes may take to exit that run no tasks any more, or whose tasks are not waited for.
@@ -106,7 +106,7 @@ impl Supervisor {
         let stopped = self.processes.iter().filter(|(name, kept)| is_worker(kept) || *name == "scheduler");
         let stopped: Vec<String> = stopped.map(|(name, _)| name.clone()).collect();
         self.view.step(RolloutStep::Drain, None, Some("waiting for workers to finish their tasks".into()));
-        let (mut orders, mut force) = (self.orders.clone(), self.force.subscribe());
+        let (mut orders, mut force) = (self.orders.clone(), self.controls.force.subscribe());
         tokio::select! {
             () = self.stop(stopped, grace) => {}
             // They are stopped with everything else.
@@ -121,7 +121,7 @@ impl Supervisor {
     pub(super) async fn drain_before_removal(&mut self, until: Timestamp) {
         let left = until.millis() - (self.plane.services.clock)().millis();
         let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
-        self.force.send_replace(false);
+        self.controls.force.send_replace(false);
         if !left.is_zero() && self.drain_within("removing the environment", left, Some(until)).await {
             self.finish_workers(left).await;
         }
@@ -135,11 +135,9 @@ impl Supervisor {
             status.progress = status.progress.take().filter(|progress| !drains(progress));
         });
         let path = self.place.drain();
-        match blocking_exclusive(&self.place.control(), move || fs::remove_file(path)).await {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::error!(id = %self.id, %error, "a drain cannot be ended");
-            }
-            _ => {}
+        let ended = blocking_exclusive(&self.place.control(), move || fs::remove_file(path)).await;
+        if let Err(error) = missing_is_none(ended) {
+            tracing::error!(id = %self.id, %error, "a drain cannot be ended");
         }
     }
 
@@ -167,7 +165,7 @@ impl Supervisor {
             until = ends_at;
         }
         self.view.wait_for("scheduler", waiting(what, until));
-        let (mut orders, mut force) = (self.orders.clone(), self.force.subscribe());
+        let (mut orders, mut force) = (self.orders.clone(), self.controls.force.subscribe());
         while !self.is_drained().await {
             let Some(scheduler) = self.processes.get("scheduler") else { break };
             tokio::select! {

@@ -1,32 +1,34 @@
 //! Prepares everything that processes need before they start: the runtime, directories, code, the database, ports.
 
+use std::ffi::OsString;
+use std::iter;
+use std::process::Stdio;
 use std::sync::Arc;
 
 use podium_airflow::migration;
 use podium_airflow::settings::{self, EnvironmentKeys, ProjectSettings, SettingsContext, bundles_in};
 use podium_api::enums::SchedulerSize;
 use podium_domain::deployments::rollout::RolloutStep;
-use podium_domain::options;
-use podium_domain::{Given, Reason, UserText};
+use podium_domain::{Given, Reason, UserText, options};
+use tokio::process::Command;
 
 use super::Supervisor;
-use super::release::PrepareError;
 use crate::Environment;
 use crate::blocking::{blocking, blocking_exclusive};
 use crate::local::broker::OwnBroker;
 use crate::local::cgroups::Bounds;
-use crate::local::components::{self, Whereabouts, programs};
-use crate::local::database::{Database, Kind, Location, run_within};
+use crate::local::command::run;
+use crate::local::components::{self, programs};
+use crate::local::database::{Database, Kind, Location};
 use crate::local::host::Host;
 use crate::local::isolation::{FileAccess, Isolation};
 use crate::local::metadata::Metadata;
 use crate::local::network::is_network;
 use crate::local::options::Broker;
-use crate::local::ports;
-use crate::local::process::arguments;
+use crate::local::prepare_error::PrepareError;
 use crate::local::program::Program;
 use crate::local::runtimes::Runtime;
-use crate::local::socket::Socket;
+use crate::local::sockets::{self, Socket};
 use crate::local::state::State;
 use crate::local::tasks::choose;
 
@@ -35,6 +37,8 @@ const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30, processes
 
 /// What is to run.
 pub(super) struct Prepared {
+    /// What is wanted.
+    pub(super) environment: Arc<Environment>,
     pub(super) programs: Vec<Program>,
     pub(super) major: u32,
     pub(super) note: Option<UserText>,
@@ -49,9 +53,9 @@ pub(super) struct Prepared {
 
 impl Supervisor {
     /// Creates everything that is missing. It can be cancelled at any point and started again.
-    pub(super) async fn prepare(&mut self, environment: &Environment) -> Result<Prepared, PrepareError> {
+    pub(super) async fn prepare(&mut self, environment: &Arc<Environment>) -> Result<Prepared, PrepareError> {
         self.refresh_isolation().await.map_err(|why| ("runtime", why))?;
-        let runtime = self.runtime(&environment.runtime_version).await?;
+        let runtime = self.runtime(&environment.spec.runtime_version).await?;
         let (place, isolation) = (self.place.clone(), self.isolation.clone());
         blocking_exclusive(&self.place.root, move || place.make(&isolation))
             .await
@@ -72,7 +76,7 @@ impl Supervisor {
         if self.state.migrated_for.is_none() {
             database.make(&runtime, &self.isolation).await.map_err(|why| ("database", why))?;
         }
-        let (place, user) = (self.place.clone(), self.isolation.user());
+        let (place, user) = (self.place.clone(), self.isolation.user);
         let key = self.plane.key(self.id, "broker");
         let own_broker = blocking(move || OwnBroker::of(&place, user, key)).await;
         let own_broker = own_broker
@@ -85,16 +89,15 @@ impl Supervisor {
             &own_broker,
         );
         let (plane, place) = (Arc::clone(&self.plane), self.place.clone());
-        let files = components::files(&place, &runtime, plane.support());
-        let whereabouts = Whereabouts::new(files, self.state.web_port);
+        let files = components::files(&place, &runtime, &plane.support);
         let context = SettingsContext {
             environment,
             version: runtime.version,
-            files: &whereabouts.files,
-            web_server: whereabouts.web_server(),
+            files: &files,
+            web_server: components::web_server(self.state.web_port),
             public_url: &plane.options.public_url,
             database: components::database(&url),
-            bundles: bundles_in(&whereabouts.files.dags),
+            bundles: bundles_in(&files.dags),
             tasks: &chosen.tasks,
             keys: self.keys(),
             project: project.as_ref(),
@@ -107,6 +110,7 @@ impl Supervisor {
         }
         let variables = settings::platform(&context);
         Ok(Prepared {
+            environment: Arc::clone(environment),
             programs: all,
             major: runtime.version.major(),
             is_sequential: chosen.tasks.is_sequential,
@@ -190,7 +194,7 @@ impl Supervisor {
             place: &self.place,
             namespace,
             password: self.plane.key(self.id, "database"),
-            support: self.plane.support(),
+            support: &self.plane.support,
         })
     }
 
@@ -226,21 +230,13 @@ impl Supervisor {
     }
 
     /// Drains running tasks if a migration is needed; returns whether to continue.
-    pub(super) async fn drain_for_migration(
-        &mut self,
-        environment: &Environment,
-        prepared: &Prepared,
-    ) -> bool {
-        !self.must_migrate(prepared) || self.drain_before("changing the runtime", environment).await
+    pub(super) async fn drain_for_migration(&mut self, prepared: &Prepared) -> bool {
+        !self.must_migrate(prepared) || self.drain_before("changing the runtime", &prepared.environment).await
     }
 
     /// Migrates the database to the runtime while nothing uses it.
-    pub(super) async fn migrate(
-        &mut self,
-        environment: &Environment,
-        prepared: &mut Prepared,
-    ) -> Result<(), PrepareError> {
-        let Prepared { runtime, variables, programs, .. } = prepared;
+    pub(super) async fn migrate(&mut self, prepared: &mut Prepared) -> Result<(), PrepareError> {
+        let Prepared { environment, runtime, variables, programs, .. } = prepared;
         let version = runtime.version.to_string();
         let Some(before) = self.state.migrated_for.clone().filter(|before| *before != version) else {
             self.state.migrated_for = Some(version);
@@ -259,10 +255,12 @@ impl Supervisor {
         let network = self.ensure_network().await.map_err(|why| ("network", why))?;
         programs.retain(|program| !is_network(&program.name));
         programs.splice(..0, network);
-        let arguments =
-            arguments(newer.program("airflow"), migration::arguments(goes_down, &runtime.version));
-        let migrated = run_within(&self.isolation, &arguments, variables, &self.place.user_home()).await;
-        migrated
+        let told = migration::arguments(goes_down, &runtime.version).into_iter().map(OsString::from);
+        let arguments: Vec<OsString> = iter::once(newer.program("airflow").into()).chain(told).collect();
+        let mut command = Command::from(self.isolation.command(&arguments, variables));
+        command.current_dir(self.place.user_home()).stdin(Stdio::null()).kill_on_drop(true);
+        run(command, |_| {})
+            .await
             .map_err(|error| ("database", Reason::new("the metadata database cannot be migrated", error)))?;
         self.state.migrated_for = Some(version);
         self.save_state().await;
@@ -277,10 +275,10 @@ impl Supervisor {
         }
         self.stop_web_servers().await;
         // Other processes may have been configured with the port.
-        let is_known = !self.processes.is_empty() || ports::is_in_our_range(self.state.web_port);
+        let is_known = !self.processes.is_empty() || sockets::is_in_our_range(self.state.web_port);
         let context = if is_known { self.state.web_port } else { 0 };
         let avoided = self.plane.options.task_ports.as_ref();
-        let socket = Socket::open(ports::candidates(context, self.state.slot, avoided))?;
+        let socket = Socket::open(sockets::candidates(context, self.state.slot, avoided))?;
         self.state.web_port = socket.port()?;
         self.socket = Some(socket);
         Ok(())
@@ -289,12 +287,12 @@ impl Supervisor {
 
 /// All components together: the scheduler, the web server, and a worker of each queue.
 fn bounds(environment: &Environment) -> Bounds {
-    let scheduler = match (environment.scheduler_size, environment.scheduler_au) {
+    let scheduler = match (environment.spec.scheduler_size, environment.spec.scheduler_au) {
         (Some(size), _) => options::scheduler(size),
         (None, Some(units)) => options::au(units),
         (None, None) => options::scheduler(SchedulerSize::Small),
     };
-    let workers = environment.worker_queues.iter().filter_map(|queue| queue.machine);
+    let workers = environment.spec.worker_queues.iter().filter_map(|queue| queue.machine);
     let sizes = workers.map(|machine| options::machine(machine).size).chain([scheduler]);
     sizes.fold(WEB_SERVER, |all, size| Bounds {
         millicores: all.millicores + size.cpu.thousandths(),

@@ -13,9 +13,9 @@ use crate::local::components::{RETIRING, is_web};
 use crate::local::isolation::Isolation;
 use crate::local::network::is_network;
 use crate::local::plane::Plane;
-use crate::local::process::{Process, log_length, with_process_limit};
+use crate::local::process::{Process, log_length};
 use crate::local::program::{Program, ReplaceStrategy};
-use crate::local::socket::Socket;
+use crate::local::sockets::Socket;
 use crate::local::state::{Started, State, StateWriter};
 
 impl SupervisedProcess {
@@ -61,16 +61,16 @@ impl Start {
         // Nothing is started that could not be found again.
         writing.write(&self.state)?;
         let log_start = log_length(&self.program.log);
-        let groups = self.plane.cgroups.groups(id).into_iter().filter(|group| group.exists());
-        let isolation = self.isolation.clone().in_groups(groups.collect());
-        let process = Process::start(&self.with_process_limit(), &isolation, self.socket)?;
+        let (isolation, arguments) = self.plane.bounded(id, self.isolation, self.program.arguments);
+        let program = Program { arguments, ..self.program };
+        let process = Process::start(&program, &isolation, self.socket)?;
         if let Err(error) = self.plane.cgroups.join(id, process.identity.pid) {
             tracing::warn!(%id, component = name, %error, "a process could not be moved into its control group");
         }
         let started = Started {
             identity: process.identity.clone(),
             fingerprint: self.fingerprint,
-            strategy: self.program.strategy,
+            strategy: program.strategy,
         };
         self.state.starting = None;
         self.state.processes.insert(name, started.clone());
@@ -78,16 +78,6 @@ impl Start {
             tracing::error!(%id, %error, "the state of an environment cannot be saved");
         }
         Ok(StartedProgram { process, started, log_start })
-    }
-
-    /// The program as it is started: without a control group, a limit of the environment's user bounds its processes.
-    fn with_process_limit(&self) -> Program {
-        let mut program = self.program.clone();
-        let most = self.plane.options.environment_processes.filter(|_| self.isolation.user().is_some());
-        if let Some(most) = most.filter(|_| !self.plane.cgroups.counts_processes(self.id)) {
-            program.arguments = with_process_limit(&program.arguments, most);
-        }
-        program
     }
 }
 
@@ -143,7 +133,7 @@ impl Supervisor {
         // Only a socket that is held here is certain to belong to the environment.
         self.has_answered &= self.web_server().is_some() && self.socket.is_some();
         let port = self.has_answered.then_some(self.state.web_port);
-        self.view.change(|status| status.web_port = port);
+        self.view.show_web_server(port);
     }
 
     /// Starts a program and saves it in the state. Once begun, this cannot be cancelled.
@@ -168,7 +158,7 @@ impl Supervisor {
         let fingerprint = start.fingerprint.clone();
         // If this future is dropped, the start continues, and the process is found again by its name.
         self.state.starting = Some(program.name.clone());
-        let begun = self.state_file.exclusively(move |writing| start.run(writing)).await;
+        let begun = self.controls.state_file.exclusively(move |writing| start.run(writing)).await;
         self.state.starting = None;
         let begun = begun?;
         self.state.processes.insert(program.name.clone(), begun.started);

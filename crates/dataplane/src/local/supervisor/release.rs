@@ -13,60 +13,18 @@ use super::Supervisor;
 use super::prepare::Prepared;
 use crate::Environment;
 use crate::blocking::blocking;
-use crate::local::code::{self, CodeError};
 use crate::local::disk_space::SpaceCheckedArchives;
-use crate::local::packages::PackagesError;
-use crate::local::project::{self, Project, ProjectError};
+use crate::local::packages::InstallContext;
+use crate::local::prepare_error::PrepareError;
+use crate::local::project::{self, Project};
 use crate::local::runtimes::Runtime;
-use crate::local::unused_runtimes;
+use crate::local::{code, unused_runtimes};
 
 /// What is shown while other environments install packages.
 const WAITING: &str = "waiting for other environments that install packages";
 
 /// What a rollout waits for while packages are resolved and installed.
 const PACKAGES: &str = "packages";
-
-/// Why an environment could not be prepared.
-#[derive(Debug)]
-pub(super) enum PrepareError {
-    /// Something is missing, and why; it is tried again.
-    Wait(&'static str, Reason),
-    /// The release cannot go live.
-    Refused(Reason),
-}
-
-impl From<(&'static str, Reason)> for PrepareError {
-    fn from((what, why): (&'static str, Reason)) -> Self {
-        Self::Wait(what, why)
-    }
-}
-
-impl From<ProjectError> for PrepareError {
-    fn from(error: ProjectError) -> Self {
-        match error {
-            ProjectError::Refused(why) => Self::Refused(why),
-            ProjectError::Broken(why) => Self::Wait("code", why),
-        }
-    }
-}
-
-impl From<CodeError> for PrepareError {
-    fn from(error: CodeError) -> Self {
-        match error {
-            CodeError::Refused(why) => Self::Refused(why),
-            CodeError::Broken(why) => Self::Wait("code", why),
-        }
-    }
-}
-
-impl From<PackagesError> for PrepareError {
-    fn from(error: PackagesError) -> Self {
-        match error {
-            PackagesError::Refused(why) => Self::Refused(why),
-            PackagesError::Broken(why) => Self::Wait("packages", why),
-        }
-    }
-}
 
 impl Supervisor {
     /// Unpacks the DAGs and bundles of a release and installs the packages of its project, if it is one.
@@ -76,9 +34,9 @@ impl Supervisor {
         runtime: &Runtime,
     ) -> Result<Option<ProjectSettings>, PrepareError> {
         self.view.step(RolloutStep::Unpack, None, None);
-        let version = environment.release.dag_version.as_deref();
+        let version = environment.spec.release.dag_version.as_deref();
         code::unpack_dags(&self.archives(), self.id, &self.place, version).await?;
-        let bundles = &environment.release.bundles;
+        let bundles = &environment.spec.release.bundles;
         code::unpack_bundles(&self.archives(), self.id, &self.place, bundles).await?;
         let root = code::version(&self.place, version);
         let Some(Project { requirements, plugins }) = blocking(move || project::read(&root)).await? else {
@@ -99,18 +57,18 @@ impl Supervisor {
         requirements: &Requirements,
     ) -> Result<Option<std::path::PathBuf>, PrepareError> {
         let plane = std::sync::Arc::clone(&self.plane);
-        let host = plane.host().await.map_err(|why| ("packages", why))?;
-        let uv = plane.runtimes.installer(host).await.map_err(|why| ("packages", why))?;
+        let host = plane.host().await.map_err(|why| (PACKAGES, why))?;
+        let uv = plane.runtimes.installer(host).await.map_err(|why| (PACKAGES, why))?;
         let resolving = UserText::filled("resolving {} requirements", &[&requirements.count()]);
         self.tell_packages(resolving.clone());
         let waiting =
             |is_waiting| self.tell_packages(if is_waiting { WAITING.into() } else { resolving.clone() });
-        let memory = self.place.pins();
-        let pins = plane.packages.resolve(host, uv, runtime, requirements, &memory, &waiting).await?;
+        let context = InstallContext { host, uv, runtime, waiting: &waiting };
+        let pins = plane.packages.resolve(context, requirements, &self.place.pins()).await?;
         let Some(pins) = pins else { return Ok(None) };
         let installing = UserText::filled("installing {} packages", &[&pins.count()]);
         self.tell_packages(installing.clone());
-        let broken = |error| ("packages", Reason::of_io("the runtime cannot be read", &error));
+        let broken = |error| (PACKAGES, Reason::of_io("the runtime cannot be read", &error));
         let key = pins.key(runtime).await.map_err(broken)?;
         // Known to be in use before it exists.
         self.state.layers.insert(key);
@@ -118,7 +76,8 @@ impl Supervisor {
         unused_runtimes::make_room_for_layer(&plane).await;
         let waiting =
             |is_waiting| self.tell_packages(if is_waiting { WAITING.into() } else { installing.clone() });
-        Ok(Some(plane.packages.install(host, uv, runtime, &pins, &waiting).await?))
+        let context = InstallContext { host, uv, runtime, waiting: &waiting };
+        Ok(Some(plane.packages.install(context, &pins).await?))
     }
 
     fn tell_packages(&self, message: UserText) {
@@ -126,47 +85,36 @@ impl Supervisor {
         self.view.step(RolloutStep::Packages, None, Some(message));
     }
 
-    /// Whether running tasks have to finish before the release goes live: code and packages change together.
-    fn changes_packages(&self, environment: &Environment, prepared: &Prepared) -> bool {
-        self.state.live().dag_version != environment.release.dag_version
-            && self.state.project != prepared.project
-    }
-
-    /// Drains running tasks if the release brings other packages or plugins; returns whether to continue.
-    pub(super) async fn drain_for_packages(
-        &mut self,
-        environment: &Environment,
-        prepared: &Prepared,
-    ) -> bool {
-        !self.changes_packages(environment, prepared)
+    /// Drains running tasks if the release brings other packages or plugins, because code and packages change together; returns
+    /// whether to continue.
+    pub(super) async fn drain_for_packages(&mut self, prepared: &Prepared) -> bool {
+        let Prepared { environment, project, .. } = prepared;
+        self.state.live().dag_version == environment.spec.release.dag_version
+            || self.state.project == *project
             || self.drain_before("changing the project's packages", environment).await
     }
 
     /// Makes a prepared release the current one.
-    pub(super) async fn go_live(
-        &mut self,
-        environment: &Environment,
-        prepared: &Prepared,
-    ) -> Result<(), PrepareError> {
-        let before = self.state.clone();
+    pub(super) async fn go_live(&mut self, prepared: &Prepared) -> Result<(), PrepareError> {
+        let (before, environment) = (self.state.clone(), &prepared.environment);
         self.state.project.clone_from(&prepared.project);
         self.state.go_live(environment.running());
         // First of all: what may be live must be known after a crash.
         if self.state != before {
             self.save_state().await;
         }
-        let release = &environment.release;
+        let release = &environment.spec.release;
         let placed = async {
             code::switch_bundles(&self.place, &release.bundles).await?;
             code::switch_dags(&self.place, release.dag_version.as_deref()).await
         };
         if let Err(error) = placed.await {
-            if let CodeError::Refused(_) = error {
+            if let PrepareError::Refused(_) = error {
                 // Its DAGs are not live, and those that are shall be found again.
                 self.state = before;
                 self.save_state().await;
             }
-            return Err(error.into());
+            return Err(error);
         }
         Ok(())
     }

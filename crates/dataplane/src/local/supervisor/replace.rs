@@ -11,7 +11,6 @@ use tokio::time::Instant;
 
 use super::Supervisor;
 use super::prepare::Prepared;
-use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::broker::BROKER;
 use crate::local::components::RETIRING;
@@ -27,11 +26,7 @@ pub(super) type Outdated = BTreeMap<String, UserText>;
 
 impl Supervisor {
     /// Takes the next step in replacing everything that is outdated; called repeatedly until nothing is.
-    pub(super) async fn replace_outdated(
-        &mut self,
-        environment: &Environment,
-        prepared: &Prepared,
-    ) -> Outdated {
+    pub(super) async fn replace_outdated(&mut self, prepared: &Prepared) -> Outdated {
         let mut waits = Outdated::new();
         let mut outdated = self.outdated(&prepared.programs);
         let replaces_broker = outdated.iter().any(|name| name == BROKER);
@@ -84,7 +79,7 @@ impl Supervisor {
                     self.terminate_within(&name, self.stop_grace())
                 }
                 ReplaceStrategy::Drain => {
-                    let until = self.begin_drain(self.drain_grace(environment)).await;
+                    let until = self.begin_drain(self.drain_grace(&prepared.environment)).await;
                     if self.is_drained().await {
                         // After the grace period running tasks are no longer waited for.
                         self.terminate_within(&name, self.stop_grace())
@@ -92,7 +87,9 @@ impl Supervisor {
                         waiting("restarting", until)
                     }
                 }
-                ReplaceStrategy::Finish => self.terminate_within(&name, self.drain_grace(environment)),
+                ReplaceStrategy::Finish => {
+                    self.terminate_within(&name, self.drain_grace(&prepared.environment))
+                }
                 ReplaceStrategy::Restart | ReplaceStrategy::Overlap => {
                     self.terminate_within(&name, self.timing().grace)
                 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
-use podium_airflow::health::HealthReport;
-use podium_airflow::readiness::TaskNeeds;
+use podium_airflow::health::{HealthReport, TaskNeeds};
 use podium_airflow::settings::base_path;
 use podium_domain::deployments::plan::{Component, Health, Rollout};
 use podium_domain::deployments::rollout::RolloutStep;
@@ -15,7 +14,6 @@ use tokio::time::Instant;
 
 use super::Supervisor;
 use super::prepare::Prepared;
-use crate::Environment;
 use crate::blocking::blocking;
 use crate::local::components::{RETIRING, is_web, web_url};
 use crate::local::process::last_error_line;
@@ -36,9 +34,9 @@ struct HealthCheck {
 
 impl Supervisor {
     /// Keeps the programs running until another order arrives, or something has to be prepared again.
-    pub(super) async fn watch(&mut self, environment: &Environment, prepared: &Prepared) {
+    pub(super) async fn watch(&mut self, prepared: &Prepared) {
         let timing = self.timing();
-        let base = self.base_url(&environment.namespace);
+        let base = self.base_url(&prepared.environment.namespace);
         let mut given_up = Instant::now() + timing.startup_timeout;
         let mut is_done = false;
         let mut orders = self.orders.clone();
@@ -50,7 +48,7 @@ impl Supervisor {
             if self.has_lost_network() {
                 return;
             }
-            let outdated = self.replace_outdated(environment, prepared).await;
+            let outdated = self.replace_outdated(prepared).await;
             if !outdated.is_empty() {
                 given_up = Instant::now() + timing.startup_timeout;
             }
@@ -91,12 +89,12 @@ impl Supervisor {
             if !is_done && !are_up && !self.view.is_draining() {
                 self.view.step(RolloutStep::Start, Some((up, healths.len() as u64)), None);
             }
-            let is_over = !is_done && (are_up && self.is_parsed(environment, prepared.major).await);
+            let is_over = !is_done && (are_up && self.is_parsed(prepared).await);
             if is_over || !is_done && Instant::now() > given_up {
                 is_done = true;
                 self.state.end_rollout();
                 self.forget_other_layers();
-                self.publish_report(environment.generation);
+                self.publish_report(prepared.environment.generation);
                 self.save_state().await;
                 let (running, note) = (self.state.running.clone(), prepared.note.clone());
                 self.view.change(|status| (status.running, status.note) = (running, note));
@@ -228,7 +226,7 @@ impl Supervisor {
             Some(why) => Err(why.into()),
         };
         if let Ok(heard) = &heard {
-            self.view.measurements.note_heartbeats(heard);
+            self.view.lock().heartbeats.extend(heard.heartbeats().map(|(name, at)| (name.to_owned(), at)));
         }
         let web = self.web_server();
         let is_warm = match &heard {

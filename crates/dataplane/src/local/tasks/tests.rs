@@ -3,7 +3,7 @@ use podium_api::{DeploymentId, Id, OrganizationId, WorkerQueueId, WorkspaceId};
 use podium_domain::deployments::{Queue, Spec};
 
 use super::*;
-use crate::{Identity, Objects, Secret};
+use crate::{Objects, Secret};
 
 /// A queue with one worker that runs so many tasks at once.
 pub(crate) fn queue(name: &str, concurrency: u32) -> Queue {
@@ -24,7 +24,7 @@ fn environment(executor: Executor, queues: &[(&str, u32)]) -> Environment {
     spec.executor = executor;
     spec.worker_queues = queues.iter().map(|(name, concurrency)| queue(name, *concurrency)).collect();
     let id = Id::from_parts(1, 2, 3);
-    let identity = Identity {
+    Environment {
         id: DeploymentId::from_raw(id),
         organization_id: OrganizationId::from_raw(id),
         workspace_id: WorkspaceId::from_raw(id),
@@ -32,8 +32,11 @@ fn environment(executor: Executor, queues: &[(&str, u32)]) -> Environment {
         name: "Reports".into(),
         namespace: "calm-river-1234".into(),
         generation: 1,
-    };
-    Environment::new(identity, &spec, false, Vec::new(), Objects::default())
+        is_hibernating: false,
+        spec,
+        variables: Vec::new(),
+        objects: Objects::default(),
+    }
 }
 
 #[test]

@@ -126,7 +126,7 @@ async fn applying_again_or_deploying_code_restarts_nothing() {
     let plane = fixture.open();
     let release = |generation, version: &str| {
         let mut environment = fixture.environment(generation);
-        environment.release.dag_version = Some(version.into());
+        environment.spec.release.dag_version = Some(version.into());
         environment
     };
     fixture.bring_up(&plane, &release(1, "v1")).await;
@@ -152,7 +152,7 @@ async fn a_change_restarts_only_the_components_that_it_affects() {
         change(&mut changed);
         changed
     };
-    environment.worker_queues = vec![queue("default", 1)];
+    environment.spec.worker_queues = vec![queue("default", 1)];
     fixture.bring_up(&plane, &environment).await;
     let before = fixture.processes();
     let environment = change(&environment, &|wanted| {
@@ -167,7 +167,7 @@ async fn a_change_restarts_only_the_components_that_it_affects() {
     );
     assert!(!before["scheduler"].is_alive());
     let before = fixture.processes();
-    let environment = change(&environment, &|wanted| wanted.worker_queues[0].concurrency = 2);
+    let environment = change(&environment, &|wanted| wanted.spec.worker_queues[0].concurrency = 2);
     fixture.bring_up(&plane, &environment).await;
     assert_eq!(restarted(&fixture, &before), BTreeSet::from(["scheduler".to_owned()]));
     let limits: Vec<String> =
@@ -217,7 +217,7 @@ async fn an_environment_of_the_2_x_line_reports_its_limitations() {
     let fixture = Fixture::new().with_runtime("2.11.2");
     let plane = fixture.open();
     let mut environment = fixture.environment(1);
-    environment.runtime_version = "2.11.2".into();
+    environment.spec.runtime_version = "2.11.2".into();
     let seen = fixture.bring_up(&plane, &environment).await;
     let names: Vec<&str> = seen.components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, ["webserver", "scheduler", "triggerer"]);

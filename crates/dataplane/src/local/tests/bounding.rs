@@ -133,7 +133,7 @@ async fn code_is_not_unpacked_onto_a_full_disk() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open_with(|options, _| options.disk_reserve = u64::MAX);
     let mut environment = fixture.environment(1);
-    environment.release.dag_version = Some("first".into());
+    environment.spec.release.dag_version = Some("first".into());
     plane.apply(&environment).await.unwrap();
     let seen = fixture.until(&plane, |seen| trouble(seen, "code").is_some()).await;
     let why = trouble(&seen, "code").unwrap();

@@ -93,7 +93,7 @@ async fn exited_processes_are_restarted_even_while_the_next_state_cannot_be_prep
     let in_the_way = fixture.place().code().join("dags/current.draft");
     fs::create_dir(&in_the_way).unwrap();
     let mut environment = fixture.environment(2);
-    environment.release.dag_version = Some("second".into());
+    environment.spec.release.dag_version = Some("second".into());
     plane.apply(&environment).await.unwrap();
     fixture.until(&plane, |seen| trouble(seen, "code").is_some()).await;
     for times in 2..4 {

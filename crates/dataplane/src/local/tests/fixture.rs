@@ -20,15 +20,16 @@ use tempfile::TempDir;
 use super::services::{ArchiveFixture, KeptLines, NoClaims, key};
 use crate::blocking::allow_blocking;
 use crate::local::cgroups::Cgroups;
+use crate::local::host::Python;
 use crate::local::identity::Identity;
 use crate::local::layout::Place;
 use crate::local::orphans::OrphanProcesses;
 use crate::local::process::{group_of, pids};
-use crate::local::python::Python;
-use crate::local::runtimes::{READY, TEMPLATE, seal};
+use crate::local::runtimes::{READY, TEMPLATE, lock_of, seal};
 use crate::local::state::State;
 use crate::local::timing::Timing;
-use crate::local::{Local, Options, locks, metrics};
+use crate::local::view::metrics_of;
+use crate::local::{Local, Options};
 use crate::{DataPlane as _, Environment, EnvironmentMetrics, Location, Logs, Objects, Secret, Services};
 
 /// Long enough that only a hang exceeds it.
@@ -113,7 +114,7 @@ impl Fixture {
         program(&self.airflow(version), &script);
         program(&self.airflow(version).with_file_name("python"), &script);
         let python = Python { path: self.python(), version: (3, 12), home: self.path("") };
-        fs::write(runtime.join(READY), seal(locks::of(version).unwrap(), &python)).unwrap();
+        fs::write(runtime.join(READY), seal(lock_of(version).unwrap(), &python)).unwrap();
         self
     }
 
@@ -203,7 +204,7 @@ while True: listener.accept()[0].close()
     pub(crate) fn environment(&self, generation: i64) -> Environment {
         let mut spec = Spec::new(DeploymentType::Standard, "3.3.2");
         spec.release.image_tag = "image".into();
-        let identity = crate::Identity {
+        Environment {
             id: self.id,
             organization_id: OrganizationId::from_raw(Id::from_parts(1, 1, 1)),
             workspace_id: WorkspaceId::from_raw(Id::from_parts(1, 1, 2)),
@@ -211,8 +212,11 @@ while True: listener.accept()[0].close()
             name: "Reports".into(),
             namespace: "calm-river-1234".into(),
             generation,
-        };
-        Environment::new(identity, &spec, false, Vec::new(), Objects::default())
+            is_hibernating: false,
+            spec,
+            variables: Vec::new(),
+            objects: Objects::default(),
+        }
     }
 
     /// All starts of a program, in order, by its first argument.
@@ -331,7 +335,7 @@ fn reason(seen: &Observed, component: &str) -> Option<Reason> {
 
 /// The metrics of a plane.
 pub(crate) fn metrics(plane: &Local) -> Vec<EnvironmentMetrics> {
-    allow_blocking(|| metrics::of(&plane.plane))
+    allow_blocking(|| metrics_of(&plane.plane))
 }
 
 /// Polls until a condition holds.

@@ -42,7 +42,7 @@ fn with_endless_workers(fixture: &Fixture) -> Local {
 
 fn with_workers(fixture: &Fixture, generation: i64, city: &str) -> Environment {
     let mut environment = with_variable(fixture, generation, "CITY", city);
-    environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
+    environment.spec.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
     environment
 }
 

@@ -8,7 +8,7 @@ use podium_domain::deployments::rollout::RolloutStep;
 use super::fixture::{Fixture, eventually, trouble};
 use crate::DataPlane as _;
 use crate::local::identity::Identity;
-use crate::local::stops::{Stop, StoppableEnvironment, stoppable_environments};
+use crate::local::state::{Stop, StoppableEnvironment, stoppable_environments};
 
 const WHY: &str =
     "the operator of its machine stopped it with `podium stop`. Run `podium start` to start it again";

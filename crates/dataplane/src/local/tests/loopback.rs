@@ -13,8 +13,8 @@ use super::services::key;
 use crate::DataPlane as _;
 use crate::blocking::allow_blocking;
 use crate::local::options::Broker;
-use crate::local::ports;
 use crate::local::process::{group_of, pids};
+use crate::local::sockets;
 use crate::local::tasks::tests::queue;
 
 /// The sockets on which any process of a group listens, by inode number.
@@ -43,7 +43,7 @@ async fn a_broker_listens_on_no_port_and_requires_its_password() {
     let fixture = Fixture::new().with_runtime("3.3.2");
     let plane = fixture.open_with(|options, _| options.broker = Broker::Own(redis));
     let mut environment = fixture.environment(1);
-    environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
+    environment.spec.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
     plane.apply(&environment).await.unwrap();
     let is_up = |health: &Health| *health == Health::Up;
     fixture
@@ -81,7 +81,7 @@ async fn a_web_servers_port_is_outside_the_ephemeral_range() {
     let plane = fixture.open();
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     let web_server = plane.web_server(&fixture.at()).await.unwrap().unwrap();
-    assert!(ports::is_in_our_range(web_server.upstream.port), "{}", web_server.upstream);
+    assert!(sockets::is_in_our_range(web_server.upstream.port), "{}", web_server.upstream);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::{DataPlane as _, Environment, Secret};
 
 fn wanted(fixture: &Fixture, generation: i64, version: &str) -> Environment {
     let mut environment = fixture.environment(generation);
-    environment.runtime_version = version.into();
+    environment.spec.runtime_version = version.into();
     environment
 }
 

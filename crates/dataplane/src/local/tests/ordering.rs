@@ -89,9 +89,10 @@ async fn so_does_waking_up() {
 async fn so_does_another_runtime() {
     let fixture = Fixture::new().with_runtime("3.3.1").with_runtime("3.3.2");
     let plane = fixture.open();
-    let with_runtime = |generation, version: &str| Environment {
-        runtime_version: version.into(),
-        ..fixture.environment(generation)
+    let with_runtime = |generation, version: &str| {
+        let mut environment = fixture.environment(generation);
+        environment.spec.runtime_version = version.into();
+        environment
     };
     fixture.bring_up(&plane, &with_runtime(1, "3.3.1")).await;
     hold_web_server(&fixture);
@@ -158,7 +159,7 @@ async fn a_scheduler_waits_for_the_web_server_even_while_the_next_state_cannot_b
     let in_the_way = fixture.place().code().join("dags/current.draft");
     fs::create_dir(&in_the_way).unwrap();
     let mut environment = fixture.environment(2);
-    environment.release.dag_version = Some("second".into());
+    environment.spec.release.dag_version = Some("second".into());
     plane.apply(&environment).await.unwrap();
     fixture.until(&plane, |seen| trouble(seen, "code").is_some()).await;
     hold_web_server(&fixture);
@@ -177,8 +178,10 @@ async fn a_scheduler_waits_for_the_web_server_even_while_the_next_state_cannot_b
 }
 
 fn with_queues(fixture: &Fixture, version: &str) -> Environment {
-    let worker_queues = vec![queue("default", 1), queue("heavy", 1)];
-    Environment { worker_queues, runtime_version: version.into(), ..fixture.environment(1) }
+    let mut environment = fixture.environment(1);
+    environment.spec.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
+    environment.spec.runtime_version = version.into();
+    environment
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ fn asked(fixture: &Fixture) -> Vec<String> {
 
 pub(super) fn at(fixture: &Fixture, generation: i64, version: &str) -> Environment {
     let mut environment = fixture.environment(generation);
-    environment.release.dag_version = Some(version.into());
+    environment.spec.release.dag_version = Some(version.into());
     environment
 }
 

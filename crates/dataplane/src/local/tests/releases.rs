@@ -24,7 +24,7 @@ fn current(fixture: &Fixture) -> String {
 
 /// Applies a release and waits until it is live, but its rollout does not end.
 async fn go_live(fixture: &Fixture, plane: &Local, environment: &Environment) {
-    let version = environment.release.dag_version.clone().unwrap();
+    let version = environment.spec.release.dag_version.clone().unwrap();
     fixture.set_script("scheduler", "exit 1");
     plane.apply(environment).await.unwrap();
     eventually(|| current(fixture) == version).await;
@@ -112,7 +112,7 @@ async fn a_bundle_is_there_before_the_dags_that_come_with_it_are_live() {
     let plane = fixture.open();
     fixture.bring_up(&plane, &at(&fixture, 1, "first")).await;
     let mut second = at(&fixture, 2, "second");
-    second.release.bundles = vec![Bundle {
+    second.spec.release.bundles = vec![Bundle {
         mount_path: "dbt".into(),
         bundle_type: "dbt".into(),
         version: "missing".into(),
@@ -123,7 +123,7 @@ async fn a_bundle_is_there_before_the_dags_that_come_with_it_are_live() {
     assert_eq!(trouble(&seen, "code").unwrap(), "the code of version missing is not in the object store");
     assert_eq!(current(&fixture), "first");
     second.generation = 3;
-    second.release.bundles[0].version = "there".into();
+    second.spec.release.bundles[0].version = "there".into();
     fixture.bring_up(&plane, &second).await;
     assert_eq!(fs::read_to_string(fixture.place().home().join("dbt/dag.py")).unwrap(), "there");
 }

@@ -5,7 +5,6 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use podium_api::enums::Executor;
 use podium_domain::deployments::plan::{Observed, Rollout};
@@ -95,7 +94,7 @@ async fn tasks_that_outlast_the_grace_are_not_waited_for() {
     fixture.bring_up(&plane, &fixture.environment(1)).await;
     fs::write(fixture.path("told").join("busy"), "").unwrap();
     let mut changed = with_variable(&fixture, 2, "CITY", "Oslo");
-    changed.drain_grace = Some(Duration::from_millis(10));
+    changed.spec.drain_grace_seconds = Some(1);
     fixture.bring_up(&plane, &changed).await;
     assert_eq!(fixture.starts("scheduler").len(), 2);
 }
@@ -143,7 +142,7 @@ async fn tasks_are_accepted_again_while_the_next_state_cannot_be_prepared() {
     plane.apply(&with_variable(&fixture, 2, "CITY", "Oslo")).await.unwrap();
     until_it_drains(&fixture, &plane).await;
     let mut unknown = with_variable(&fixture, 3, "CITY", "Oslo");
-    unknown.runtime_version = "9.9.9".into();
+    unknown.spec.runtime_version = "9.9.9".into();
     plane.apply(&unknown).await.unwrap();
     fixture.until(&plane, |seen| trouble(seen, "runtime").is_some()).await;
     eventually(|| !fixture.place().drain().exists()).await;
@@ -156,7 +155,7 @@ async fn discarded_workers_finish_before_another_executor_runs_their_tasks() {
         options.broker = Broker::Given(Secret::new("redis://127.0.0.1:1/0".into()));
     });
     let mut environment = fixture.environment(1);
-    environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
+    environment.spec.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
     fs::write(fixture.path("told").join("working"), "").unwrap();
     fixture.set_script(
         "celery",
@@ -167,7 +166,7 @@ async fn discarded_workers_finish_before_another_executor_runs_their_tasks() {
     let before = fixture.processes();
     assert!(before.contains_key("worker-heavy"), "{before:?}");
     let mut changed = fixture.environment(2);
-    changed.executor = Executor::Kubernetes;
+    changed.spec.executor = Executor::Kubernetes;
     plane.apply(&changed).await.unwrap();
     fixture
         .until(&plane, |seen| trouble(seen, "scheduler").is_some_and(|why| why.contains("workers to finish")))
@@ -188,7 +187,7 @@ async fn a_broker_is_replaced_once_all_its_workers_have_ended() {
     };
     let wanted = |generation, city| {
         let mut environment = with_variable(&fixture, generation, "CITY", city);
-        environment.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
+        environment.spec.worker_queues = vec![queue("default", 1), queue("heavy", 1)];
         environment
     };
     for worker in ["worker-default", "worker-heavy"] {
@@ -235,7 +234,7 @@ async fn hibernating_and_changing_the_runtime_wait_for_tasks_too() {
     let plane = fixture.open();
     let wanted = |generation, version: &str, is_hibernating| {
         let mut environment = fixture.environment(generation);
-        environment.runtime_version = version.into();
+        environment.spec.runtime_version = version.into();
         environment.is_hibernating = is_hibernating;
         environment
     };

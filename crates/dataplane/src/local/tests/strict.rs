@@ -10,7 +10,7 @@ use crate::{DataPlane as _, Environment};
 
 fn strict(fixture: &Fixture, generation: i64, version: &str) -> Environment {
     let mut environment = at(fixture, generation, version);
-    environment.release.is_strict = true;
+    environment.spec.release.is_strict = true;
     environment
 }
 

@@ -2,15 +2,16 @@
 //! nothing is ever more than two levels down.
 
 use std::ffi::CStr;
-use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, FileType, RawDir, SeekFrom, renameat, seek, unlinkat};
 use rustix::io::Errno;
 
 use super::{NAMES, is_dots, make_accessible, open_directory};
 use crate::blocking::assert_may_block;
+use crate::local::layout::missing_is_none;
 
 /// What a bounded removal left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +25,12 @@ pub(in super::super) enum Remaining {
 /// Removes a file, or a directory and everything in it; it may be missing.
 pub(in super::super) fn remove(path: &Path) -> io::Result<()> {
     assert_may_block();
-    let none_is_fine = |error: io::Error| match error.kind() {
-        ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    };
-    match std::fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {
-            clear(path, None, u64::MAX)?;
-            std::fs::remove_dir(path).or_else(none_is_fine)
-        }
-        Ok(_) => std::fs::remove_file(path).or_else(none_is_fine),
-        Err(error) => none_is_fine(error),
+    let Some(metadata) = missing_is_none(fs::symlink_metadata(path))? else { return Ok(()) };
+    if metadata.is_dir() {
+        clear(path, None, u64::MAX)?;
+        missing_is_none(fs::remove_dir(path)).map(drop)
+    } else {
+        missing_is_none(fs::remove_file(path)).map(drop)
     }
 }
 

@@ -18,7 +18,7 @@ pub(in super::super) struct Walk {
     /// The directories from the top to where the walk is.
     levels: Vec<Level>,
     /// Directories that were moved away during the walk, and inaccessible entries.
-    lost: u64,
+    pub(in super::super) lost: u64,
 }
 
 /// A directory entry.
@@ -55,11 +55,6 @@ impl Walk {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Self { levels: Vec::new(), lost: 0 }),
             opened => Ok(Self { levels: vec![Level::new(opened?)?], lost: 0 }),
         }
-    }
-
-    /// How many directories and entries were missed.
-    pub(in super::super) fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// Continues over at most this many entries; returns whether the walk is complete.
@@ -128,6 +123,14 @@ impl Walk {
             }
         }
     }
+}
+
+/// Walks a directory to its end.
+pub(in super::super) fn each(
+    directory: &Path,
+    visit: impl FnMut(&Entry<'_>) -> Result<()>,
+) -> std::io::Result<()> {
+    Ok(Walk::new(directory)?.advance(usize::MAX, visit).map(drop)?)
 }
 
 impl Level {

@@ -58,7 +58,7 @@ impl Planted {
         let others = Self::others(app, id, workspace_id).await;
         script.set_health(id, "scheduler", Health::Down(WHY.into()));
         app.settle().await;
-        script.rollouts_take(std::time::Duration::from_mins(1));
+        script.lock().rollout = std::time::Duration::from_mins(1);
         deployed(app, id, "right").await;
         app.settle().await;
         let (step, waits_for) =

@@ -103,7 +103,7 @@ on_both_engines! {
     async fn the_overview_forgets_a_failure_once_the_same_has_succeeded_or_is_gone(app) {
         let person = Person::new(&app, &app.owner).await;
         deployment(&app, "nightly").await;
-        app.plane.script().refuse_clusters("There are no clusters here.");
+        app.plane.script().lock().no_clusters = Some("There are no clusters here.".into());
         let id = app.new_cluster("East", json!({})).await;
         app.settle().await;
         let page = person.page("").await;

@@ -23,7 +23,7 @@ on_one_engine! {
             component("triggerer", None, Some("it has <b>not</b> sent a heartbeat yet")),
             component("worker-default", Some(100 << 20), None),
         ];
-        app.plane.script().set_metrics(vec![EnvironmentMetrics { id, components, disk: Some(5 << 30) }]);
+        app.plane.script().lock().metrics = vec![EnvironmentMetrics { id, components, disk: Some(5 << 30) }];
         let owner = Person::new(&app, &app.owner).await;
         let page = owner.page(&format!("/deployments/{id}")).await;
         assert!(page.contains(&format!("/deployments/{id}/processes\"")) && !page.contains("scheduler</th>"), "{page}");
@@ -36,7 +36,7 @@ on_one_engine! {
         }
         let waiting = owner.page(&format!("/deployments/{id}?now=1")).await;
         assert!(waiting.contains("<th scope=\"row\">worker-default</th>"), "without scripts: {waiting}");
-        app.plane.script().set_metrics(Vec::new());
+        app.plane.script().lock().metrics = Vec::new();
         assert!(owner.page(&format!("/deployments/{id}/processes")).await.contains("No process is running."));
     }
 }

@@ -315,13 +315,13 @@ impl<'a> Made<'a> {
     /// Lets a deployment wait for running tasks.
     async fn drain(&self, id: DeploymentId) {
         let script = self.app.plane.script();
-        script.rollouts_take(std::time::Duration::from_mins(1));
+        script.lock().rollout = std::time::Duration::from_mins(1);
         self.app.settle().await;
         let step = RolloutStep::Drain;
         let progress = RolloutProgress { step, done: None, message: None, waits_for: Vec::new() };
         script.set_progress(id, Some(progress));
         self.app.settle().await;
-        script.rollouts_take(std::time::Duration::ZERO);
+        script.lock().rollout = std::time::Duration::ZERO;
     }
 
     /// The rights behind the gate of an operation: to see the thing, and to do to it what the operation does.

@@ -53,7 +53,7 @@ on_both_engines! {
         app.settle().await;
         assert_eq!(shown().await, [json!("HEALTHY"), first.clone(), first.clone()]);
         let minute = Duration::from_secs(60);
-        app.plane.script().rollouts_take(minute);
+        app.plane.script().lock().rollout = minute;
         let second = place.deploy("DAG_ONLY").await["dagTarballVersion"].clone();
         assert_ne!(second, first);
         assert_eq!(shown().await, [json!("DEPLOYING"), first.clone(), second.clone()]);

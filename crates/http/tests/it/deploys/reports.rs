@@ -20,7 +20,7 @@ on_both_engines! {
         let place = Place::new(&app).await;
         let waiting = place.create("DAG_ONLY").await;
         assert_eq!(place.report(&waiting).await["state"], "WAITING");
-        app.plane.script().rollouts_take(Duration::from_secs(60));
+        app.plane.script().lock().rollout = Duration::from_secs(60);
         let first = place.deploy("DAG_ONLY").await;
         app.settle().await;
         let report = place.report(&first).await;
@@ -75,7 +75,7 @@ on_both_engines! {
         place.deploy("DAG_ONLY").await;
         app.settle().await;
         place.change(|row| row.spec.is_development_mode = true).await;
-        app.plane.script().rollouts_take(Duration::from_secs(60));
+        app.plane.script().lock().rollout = Duration::from_secs(60);
         let second = place.deploy("DAG_ONLY").await;
         app.settle().await;
         let path = app.path(&format!("/deployments/{}/hibernation-override", place.id));

@@ -47,7 +47,7 @@ fn put(app: &TestApp, behind: &Behind, port: u16, server_name: &str, authorities
     let tls = UpstreamTls { server_name: server_name.into(), authorities: authorities.into() };
     let upstream = Upstream { host: "localhost".into(), port, tls: Some(tls) };
     let door = WebServer { upstream, line: Line::Three, key: Secret::new(KEY.into()) };
-    app.plane.script().set_web_server(behind.id, door);
+    app.plane.script().lock().web_servers.insert(behind.id, door);
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Environment {
     pub(crate) async fn behind(app: &TestApp, id: DeploymentId, line: Line) -> Self {
         let environment = Self::start().await;
         let (address, key) = (environment.address, Secret::new("what the environment believes".into()));
-        app.plane.script().set_web_server(id, WebServer { upstream: address.into(), line, key });
+        app.plane.script().lock().web_servers.insert(id, WebServer { upstream: address.into(), line, key });
         environment
     }
 

@@ -149,7 +149,7 @@ on_both_engines! {
         let door = podium_dataplane::WebServer {
             upstream: nobody.into(), line: Line::Three, key: podium_dataplane::Secret::new("k".into()),
         };
-        app.plane.script().set_web_server(behind.id, door);
+        app.plane.script().lock().web_servers.insert(behind.id, door);
         let away = app.get(&app.owner, &behind.at("/api/v2/dags")).await;
         assert!(away.refused(502).contains("does not respond"));
         assert_eq!(away.header("retry-after"), "5");

@@ -47,7 +47,7 @@ impl Behind {
         let namespace = read(app, id).await["namespace"].as_str().unwrap().to_owned();
         let environment = Environment::start().await;
         let door = WebServer { upstream: environment.address.into(), line, key: Secret::new(KEY.into()) };
-        app.plane.script().set_web_server(id, door);
+        app.plane.script().lock().web_servers.insert(id, door);
         Self { id, workspace, namespace, environment }
     }
 

@@ -95,11 +95,11 @@ fn a_process_of_an_environment_cannot_use_a_browsers_cookies() {
         let inside = || format!("GET {} HTTP/1.1\r\ncookie: {pass}", behind.at("/api/v2/dags"));
         let own = std::fs::metadata("/proc/self").unwrap().uid();
         // Other users' processes are environments', and this one's is not.
-        app.plane.script().set_users(own + 1..own + 4096);
+        app.plane.script().lock().users = Some(own + 1..own + 4096);
         assert!(ask(address, way_in()).await.starts_with("HTTP/1.1 303"));
         assert!(ask(there, inside()).await.starts_with("HTTP/1.1 200"));
         // This process is one of an environment.
-        app.plane.script().set_users(own..own + 1);
+        app.plane.script().lock().users = Some(own..own + 1);
         for (to, head) in [
             (address, way_in()),
             (there, inside()),

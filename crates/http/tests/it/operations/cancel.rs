@@ -23,7 +23,7 @@ async fn undone(app: &TestApp, operation: &str) -> Value {
     assert_eq!(answer.ok()["state"], "CANCELLED");
     assert_eq!(read(app, operation).await, answer.ok());
     let undoing = started(&answer);
-    app.plane.script().rollouts_take(std::time::Duration::ZERO);
+    app.plane.script().lock().rollout = std::time::Duration::ZERO;
     app.settle().await;
     app.advance(10 * MINUTE);
     app.settle().await;
@@ -43,7 +43,7 @@ on_both_engines! {
         let operation = change(&app, id, json!({
             "name": "Renamed", "description": "New", "environmentVariables": variables, "schedulerSize": "MEDIUM",
         })).await;
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         app.settle().await;
         reports(&app, id, RolloutStep::Drain).await;
         assert_eq!(undone(&app, &operation).await["kind"], "UPDATE");
@@ -56,7 +56,7 @@ on_both_engines! {
 
     async fn an_update_cannot_be_cancelled_once_components_start(app) {
         let id = made(&app, app.workspace("Data").await, json!({})).await;
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let operation = change(&app, id, json!({ "description": "New" })).await;
         app.settle().await;
         reports(&app, id, RolloutStep::Start).await;
@@ -75,7 +75,7 @@ on_both_engines! {
         let (first, _) = deploy(&app, id, json!({})).await;
         app.settle().await;
         let before = read_deployment(&app, id).await["imageTag"].clone();
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let (second, operation) = deploy(&app, id, json!({})).await;
         app.settle().await;
         assert_ne!(read_deployment(&app, id).await["imageTag"], before);
@@ -87,7 +87,7 @@ on_both_engines! {
         assert_eq!(told, "The deploy was cancelled: create another one.");
         let path = format!("{}/deploys/{second}/rollback", deployment_path(&app, id));
         app.post(&app.owner, &path, json!({})).await.refused(400);
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let (third, operation) = deploy(&app, id, json!({})).await;
         app.settle().await;
         reports(&app, id, RolloutStep::Parse).await;
@@ -99,7 +99,7 @@ on_both_engines! {
         let id = made(&app, app.workspace("Data").await, json!({ "platformRuntimeVersion": "3.3.1" })).await;
         let (first, _) = deploy(&app, id, json!({})).await;
         app.settle().await;
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let (_, operation) = deploy(&app, id, json!({ "platformRuntimeVersion": "3.3.2" })).await;
         assert_eq!(read(&app, &operation).await["kind"], "RUNTIME_UPGRADE");
         app.settle().await;
@@ -108,7 +108,7 @@ on_both_engines! {
         reports(&app, id, RolloutStep::Runtime).await;
         undone(&app, &operation).await;
         assert_eq!(read_deployment(&app, id).await["runtimeVersion"], "3.3.1");
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let (_, operation) = deploy(&app, id, json!({ "platformRuntimeVersion": "3.3.2" })).await;
         app.settle().await;
         reports(&app, id, RolloutStep::Database).await;
@@ -119,7 +119,7 @@ on_both_engines! {
         undone(&app, &operation).await;
         assert_eq!(deploy_status(&app, id, &copy).await, "FAILED");
         assert_eq!(read_deployment(&app, id).await["runtimeVersion"], "3.3.2");
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let (_, operation) = roll_back(&app, id, &first).await;
         app.settle().await;
         reports(&app, id, RolloutStep::Unpack).await;
@@ -128,7 +128,7 @@ on_both_engines! {
 
     async fn a_cancelled_creation_deletes_the_deployment(app) {
         let workspace = app.workspace("Data").await;
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let (id, operation) = create(&app, workspace, json!({})).await;
         app.settle().await;
         reports(&app, id, RolloutStep::Start).await;
@@ -146,7 +146,7 @@ on_both_engines! {
 
     async fn a_cancelled_override_returns_to_what_it_was(app) {
         let id = made(&app, app.workspace("Data").await, json!({ "isDevelopmentMode": true })).await;
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let operation = override_hibernation(&app, id, true).await;
         app.settle().await;
         reports(&app, id, RolloutStep::Start).await;
@@ -155,7 +155,7 @@ on_both_engines! {
         assert_eq!((&after["status"], &after["scalingSpec"]), (&json!("HEALTHY"), &Value::Null));
         override_hibernation(&app, id, true).await;
         app.settle().await;
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let operation = override_hibernation(&app, id, false).await;
         app.settle().await;
         assert_eq!(undone(&app, &operation).await["kind"], "HIBERNATE");

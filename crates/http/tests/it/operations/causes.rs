@@ -27,7 +27,7 @@ on_both_engines! {
             "isDevelopmentMode": true, "scalingSpec": { "hibernationSpec": { "schedules": [nightly] } },
         });
         let id = made(&app, app.workspace("Data").await, others).await;
-        app.plane.script().rollouts_take(HOUR);
+        app.plane.script().lock().rollout = HOUR;
         app.advance(12 * HOUR);
         app.settle().await;
         let asleep = newest(&app, id).await;

@@ -53,7 +53,7 @@ on_both_engines! {
         let expected = (json!("SUCCEEDED"), json!("SCHEDULE"), json!(id), json!("12 DAG runs were removed."));
         assert_eq!(all.iter().map(brief).collect::<Vec<_>>(), [expected.clone(), expected], "and none of {other}");
         assert_eq!((all[0].get("subject"), &all[0]["isCancellable"]), (None, &json!(false)));
-        let times = app.plane.script().clean_ups();
+        let times = app.plane.script().lock().cleaned_up.clone();
         for (of, clean_up) in &times {
             let begun = all.iter().find(|one| one["id"] == json!(clean_up.id)).expect("it is an operation");
             let begun = Timestamp::parse(begun["createdAt"].as_str().unwrap()).unwrap();

@@ -22,7 +22,7 @@ fn event(text: &str) -> (u64, Value) {
 on_both_engines! {
     async fn every_change_is_an_event_and_the_final_state_is_the_last(app) {
         let id = made(&app, app.workspace("Data").await, json!({})).await;
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let operation = change(&app, id, json!({ "description": "More" })).await;
         let mut stream = follow(&app, &app.owner, &operation, "").open().await;
         assert_eq!(stream.headers["content-type"], "text/event-stream");

@@ -20,7 +20,7 @@ async fn force(app: &TestApp, actor: &Actor, id: &str) -> Answer {
 /// A deployment with an update that waits for a task.
 async fn draining(app: &TestApp) -> (DeploymentId, String) {
     let id = made(app, app.workspace("Data").await, json!({ "isDevelopmentMode": true })).await;
-    app.plane.script().rollouts_take(10 * MINUTE);
+    app.plane.script().lock().rollout = 10 * MINUTE;
     let operation = change(app, id, json!({ "description": "New" })).await;
     app.settle().await;
     waits(app, id).await;
@@ -119,7 +119,7 @@ on_both_engines! {
 
     async fn a_removal_drains_where_that_is_asked_for(app) {
         let id = made(&app, app.workspace("Data").await, json!({ "drainGraceSeconds": 90 })).await;
-        app.plane.script().removals_take(10 * MINUTE);
+        app.plane.script().lock().removal = 10 * MINUTE;
         let path = format!("{}?drain=true", deployment_path(&app, id));
         let wrong = app.delete(&app.owner, &format!("{}?drain=soon", deployment_path(&app, id))).await;
         assert_eq!(wrong.code(), 400, "{}", wrong.text());
@@ -129,7 +129,7 @@ on_both_engines! {
         let removing = read(&app, &operation).await;
         let steps: Vec<&Value> = removing["steps"].as_array().unwrap().iter().map(|step| &step["name"]).collect();
         assert_eq!((&removing["kind"], steps.last()), (&json!("DELETE"), Some(&&json!("DRAIN"))), "{removing}");
-        assert_eq!(app.plane.script().drained_removals(), [(id, Some(Duration::from_secs(90)))]);
+        assert_eq!(app.plane.script().lock().drained_removals, [(id, Some(Duration::from_secs(90)))]);
         let reader = app.member("reader").await;
         force(&app, &reader, &operation).await.refused(404);
         force(&app, &app.owner, &operation).await.ok();
@@ -141,10 +141,10 @@ on_both_engines! {
     async fn a_removal_drains_also_where_the_server_stops_before_it_began(app) {
         let app = app.on_node("alpha").await;
         let id = made(&app, app.workspace("Data").await, json!({ "drainGraceSeconds": 90 })).await;
-        app.plane.script().removals_take(10 * MINUTE);
+        app.plane.script().lock().removal = 10 * MINUTE;
         let path = format!("{}?drain=true", deployment_path(&app, id));
         started(&app.delete(&app.owner, &path).await);
         app.loops.start().drain(MINUTE).await;
-        assert_eq!(app.plane.script().drained_removals(), [(id, Some(Duration::from_secs(90)))]);
+        assert_eq!(app.plane.script().lock().drained_removals, [(id, Some(Duration::from_secs(90)))]);
     }
 }

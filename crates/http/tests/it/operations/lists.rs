@@ -131,7 +131,7 @@ on_both_engines! {
         let workspace = app.workspace("Data").await;
         let (id, ended) = create(&app, workspace, json!({})).await;
         app.settle().await;
-        app.plane.script().rollouts_take(365 * DAY);
+        app.plane.script().lock().rollout = 365 * DAY;
         let running = change(&app, id, json!({ "description": "x" })).await;
         app.settle().await;
         app.advance(90 * DAY);

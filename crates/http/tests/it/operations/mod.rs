@@ -174,7 +174,7 @@ on_both_engines! {
     async fn an_operation_shows_its_steps_and_what_it_waits_for(app) {
         let workspace = app.workspace("Data").await;
         let id = made(&app, workspace, json!({})).await;
-        app.plane.script().rollouts_take(10 * MINUTE);
+        app.plane.script().lock().rollout = 10 * MINUTE;
         let operation = change(&app, id, json!({ "description": "More" })).await;
         app.settle().await;
         app.advance(MINUTE);
@@ -252,7 +252,7 @@ on_both_engines! {
 
     async fn a_newer_change_takes_the_place_of_the_one_under_way(app) {
         let id = made(&app, app.workspace("Data").await, json!({})).await;
-        app.plane.script().rollouts_take(MINUTE);
+        app.plane.script().lock().rollout = MINUTE;
         let first = change(&app, id, json!({ "description": "One" })).await;
         app.settle().await;
         let second = change(&app, id, json!({ "description": "Two" })).await;
@@ -269,7 +269,7 @@ on_both_engines! {
 
     async fn a_removal_shows_that_it_takes_its_time(app) {
         let id = made(&app, app.workspace("Data").await, json!({})).await;
-        app.plane.script().removals_take(MINUTE);
+        app.plane.script().lock().removal = MINUTE;
         let operation = started(&app.delete(&app.owner, &deployment_path(&app, id)).await);
         app.settle().await;
         let shown = read(&app, &operation).await;

@@ -22,7 +22,7 @@ async fn deployment(app: &TestApp, name: &str, workspace_id: podium_api::Workspa
 fn runs(app: &TestApp, id: DeploymentId, names: &[&str]) {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let count = names.len() as u64;
-    app.plane.script().set_running_tasks(id, Ok(RunningTasks { names, count }));
+    app.plane.script().lock().running_tasks.insert(id, Ok(RunningTasks { names, count }));
 }
 
 async fn effects(app: &TestApp, method: &str, path: &str, body: impl Into<Value>) -> Value {
@@ -54,7 +54,7 @@ on_both_engines! {
         runs(&app, id, &[]);
         let idle = effects(&app, "POST", &path, body.clone()).await;
         assert_eq!(idle[1], json!({ "type": "DRAIN", "message": "No task of nightly is running.", "names": [], "count": 0, "observedAt": now }));
-        app.plane.script().set_running_tasks(id, Err(Fault::Failed("its API returned status 500".into())));
+        app.plane.script().lock().running_tasks.insert(id, Err(Fault::Failed("its API returned status 500".into())));
         let unknown = effects(&app, "POST", &path, body).await;
         assert_eq!(unknown[1]["message"], "Which tasks of nightly are running is not known: its API returned status 500.");
         assert_eq!(unknown[1]["count"], Value::Null);

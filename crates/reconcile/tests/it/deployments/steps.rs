@@ -126,10 +126,10 @@ on_both_engines! {
             let length = scenario.length(&app, workspace).await;
             for call in 0..length {
                 let id = scenario.begin(&app, workspace).await;
-                let before = app.plane.script().hung();
+                let before = app.plane.script().lock().hung;
                 app.plane.script().inject_after(id.id(), call, InjectedFault::Hang);
                 let died = async {
-                    while app.plane.script().hung() == before {
+                    while app.plane.script().lock().hung == before {
                         tokio::task::yield_now().await;
                     }
                 };

@@ -70,7 +70,7 @@ struct Attacked {
 impl Attacked {
     async fn start(id: DeploymentId) -> Self {
         let (directory, _) = host();
-        let metadata = Metadata::open(&options(directory.path()), services()).await.unwrap();
+        let metadata = Metadata::open(&options(directory.path()), keys()).await.unwrap();
         remember(&metadata, id, &state());
         fs::create_dir_all(metadata.layout.environment(id).temporary()).unwrap();
         let Location::Server { admin, .. } = metadata.databases.of(&state()).await.unwrap() else { panic!() };
@@ -83,7 +83,7 @@ impl Attacked {
     }
 
     fn password(&self) -> Secret {
-        (self.metadata.services.keys)(self.id, "database")
+        (self.metadata.keys)(self.id, "database")
     }
 
     /// What a statement answers, or why there is no answer.

@@ -1,12 +1,16 @@
-//! Environments that another machine now runs: stopped here and moved to where no start finds them.
-//!
-//! Nothing is deleted, and a database on a server is left alone: the other machine may be using it.
+//! What a plane does besides supervising: it finds where the web servers of environments on this machine listen and
+//! asks what they report, and it sets environments aside that another machine now runs. These are stopped here and
+//! moved to where no start finds them. Nothing is deleted, and a database on a server is left alone: the other machine
+//! may be using it.
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use podium_airflow::api::AirflowApi;
+use podium_airflow::settings::{self, EnvironmentKeys};
 use podium_api::DeploymentId;
 use podium_domain::Reason;
 
@@ -15,13 +19,44 @@ use super::layout::rename;
 use super::orphans::OrphanProcesses;
 use super::process::Process;
 use super::state::State;
-use crate::Fault;
 use crate::blocking::blocking;
+use crate::{Fault, Line, RunningTasks, WebServer};
 
 /// How long a component may take to exit on SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
 
 impl Local {
+    /// The web server of an environment, if it is up.
+    pub(super) fn find_web_server(&self, id: DeploymentId) -> Option<WebServer> {
+        let supervisors = self.plane.supervisors();
+        let view = &supervisors.get(&id)?.view;
+        let version = view.observed().running.runtime_version.unwrap_or_default();
+        let keys = EnvironmentKeys::new(|purpose| self.plane.key(id, purpose));
+        Some(WebServer {
+            upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, view.web_port()?)).into(),
+            line: if version.starts_with("2.") { Line::Two } else { Line::Three },
+            key: keys.token_signing,
+        })
+    }
+
+    /// The task instances that an environment runs, as its web server reports them.
+    pub(super) async fn find_running_tasks(&self, id: DeploymentId) -> Result<Option<RunningTasks>, Fault> {
+        let Some(server) = self.find_web_server(id) else { return Ok(None) };
+        let path = self.plane.layout.environment(id).state();
+        let state = blocking(move || State::read(&path)).await;
+        let state = state.map_err(|error| Reason::of_io("its state cannot be read", &error))?;
+        let Some(State { namespace, .. }) = state else { return Ok(None) };
+        let base = format!("http://{}{}", server.upstream, settings::base_path(&namespace));
+        let api = AirflowApi {
+            client: &self.plane.web_client,
+            base: &base,
+            line: server.line,
+            key: &server.key,
+            now: (self.plane.services.clock)(),
+        };
+        Ok(Some(api.running_tasks().await?))
+    }
+
     /// Stops the processes of an environment and moves its directory to `set-aside`.
     pub(super) async fn move_aside(&self, id: DeploymentId) -> Result<(), Fault> {
         // Its supervisor first, which would restart the processes.
