@@ -38,7 +38,8 @@ fn each_role_contains_the_weaker_ones() {
 #[test]
 fn the_ends_of_the_hierarchies_are_whole() {
     let everything = PermissionSet::everything();
-    let of_workspaces = everything.of_scope(RoleScope::Workspace).union(everything.of_scope(RoleScope::Deployment));
+    let of_workspaces =
+        everything.of_scope(RoleScope::Workspace).union(everything.of_scope(RoleScope::Deployment));
     for (role, expected) in [
         ("ORGANIZATION_OWNER", everything),
         ("WORKSPACE_OWNER", of_workspaces),
