@@ -79,9 +79,7 @@ fn run_tests(tests: &[&[&str]], variable: Option<(&str, &str)>) -> Outcome<Ran> 
         }
     }
     network();
-    if system::directory_of("redis-server", &[]).is_none() {
-        system::install("a broker for workers", &["redis-server"])?;
-    }
+    system::need("redis-server", "a broker for workers", &["redis-server"])?;
     let browser = browser();
     if let Err(failure) = &browser {
         println!("SKIPPED: the part of the test that uses a browser: {failure}");
@@ -132,11 +130,10 @@ pub(crate) fn network() {
 
 /// Chromium and its driver; installs them if they are not there.
 pub(crate) fn browser() -> Outcome {
-    let is_there = |program| system::directory_of(program, &[]).is_some();
-    if is_there("chromium") && is_there("chromedriver") {
-        return Ok(());
-    }
-    system::install("Chromium with its driver", &["chromium", "chromium-driver"])
+    let packages = ["chromium", "chromium-driver"];
+    ["chromium", "chromedriver"]
+        .iter()
+        .try_for_each(|name| system::need(name, "Chromium with its driver", &packages))
 }
 
 /// Python with pip; installs it if it is not there.

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::outcome::{Outcome, While};
 use crate::probe::{get, status};
 use crate::server_process::{self, ServerProcess};
-use crate::system::{directory_of, free_port, install};
+use crate::system::{free_port, need};
 use crate::workspace::{cargo, must, scratch, target};
 
 const SECONDS: &str = "5s";
@@ -57,9 +57,7 @@ pub(crate) enum What {
 
 /// Sees to it that there is a load tool, and something to measure.
 fn build(is_release: bool) -> Outcome {
-    if directory_of("wrk", &[]).is_none() {
-        install("the load tool wrk", &["wrk"])?;
-    }
+    need("wrk", "the load tool wrk", &["wrk"])?;
     let mode: &[&str] = if is_release { &["--release"] } else { &[] };
     must(&mut cargo(&[&["build", "--package", "podium-cli"], mode].concat()))
 }

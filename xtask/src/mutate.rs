@@ -1,9 +1,7 @@
 //! `cargo xtask mutate`: rules broken on purpose, one at a time; the tests that guard a rule must fail when it is broken.
 //!
-//! Each mutation is made in a copy of the workspace. It must compile, and the tests named beside it must fail. The quick
+//! They are listed in `mutations.txt`. Each mutation is made in a copy of the workspace. It must compile, and the tests named beside it must fail. The quick
 //! part, which `cargo xtask test` runs, breaks all rules of `podium-domain` at once, so that it compiles one crate once.
-
-mod mutations;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +9,6 @@ use std::process::{Command, Stdio};
 
 use crate::outcome::{Outcome, While};
 use crate::workspace::{cargo, root, scratch, target};
-use mutations::MUTATIONS;
 
 /// A rule broken on purpose.
 struct Mutation {
@@ -57,13 +54,36 @@ impl Tests {
     }
 }
 
+impl Mutation {
+    /// All that are listed, which stand apart from each other and from the comment above them.
+    fn all() -> Outcome<Vec<Self>> {
+        let listed = include_str!("../mutations.txt").split("\n\n").skip(1);
+        listed.map(|text| Self::read(text).ok_or_else(|| format!("this is no mutation:\n{text}"))).collect()
+    }
+
+    fn read(text: &'static str) -> Option<Self> {
+        let lines: Vec<&str> = text.lines().collect();
+        let [what, place, from, to] = lines[..] else { return None };
+        let place: Vec<&str> = place.split(' ').collect();
+        let (guarded_by, file) = match place[..] {
+            ["domain", tests, file] => (Tests::Domain(tests), file),
+            ["http", tests, file] => (Tests::Http(tests), file),
+            _ => return None,
+        };
+        let (from, to) =
+            (from.strip_prefix("- ")?, to.strip_prefix('+')?.strip_prefix(' ').unwrap_or_default());
+        Some(Self { what, file, from, to, guarded_by })
+    }
+}
+
 /// Breaks each rule by itself, or only those in files whose paths contain one of these texts, and reports what no test
 /// noticed.
 pub(crate) fn run(only: &[&str]) -> Outcome {
     let copy = Copy::new()?;
     let is_chosen =
         |mutation: &&Mutation| only.is_empty() || only.iter().any(|text| mutation.file.contains(text));
-    let chosen: Vec<&Mutation> = MUTATIONS.iter().filter(is_chosen).collect();
+    let all = Mutation::all()?;
+    let chosen: Vec<&Mutation> = all.iter().filter(is_chosen).collect();
     for mutation in &chosen {
         if let Some(failed) = copy.test(mutation.guarded_by)?.first() {
             return Err(format!("{failed} fails before anything is broken"));
@@ -86,15 +106,15 @@ pub(crate) fn run(only: &[&str]) -> Outcome {
 /// Breaks all rules of `podium-domain` at once; the tests of each broken rule must fail. The other mutations must still
 /// fit the source, so that the full run does not rot.
 pub(crate) fn quick() -> Outcome {
-    let copy = Copy::new()?;
-    for mutation in MUTATIONS {
+    let (copy, all) = (Copy::new()?, Mutation::all()?);
+    for mutation in &all {
         copy.break_rule(mutation)?;
         if !mutation.guarded_by.is_quick() {
             copy.restore(mutation)?;
         }
     }
     let failed = copy.test(Tests::Domain(""))?;
-    let broken: Vec<&Mutation> = MUTATIONS.iter().filter(|mutation| mutation.guarded_by.is_quick()).collect();
+    let broken: Vec<&Mutation> = all.iter().filter(|mutation| mutation.guarded_by.is_quick()).collect();
     let is_noticed =
         |mutation: &&&Mutation| failed.iter().any(|name| name.starts_with(mutation.guarded_by.prefix()));
     let unnoticed: Vec<&str> =

@@ -94,12 +94,8 @@ fn find() -> Option<PathBuf> {
     };
     let mut places = children("/usr/lib/postgresql");
     places.extend(["/usr/local/bin".into(), "/usr/local/pgsql/bin".into()]);
-    places.extend(
-        children("/opt/homebrew/opt").into_iter().filter(|p| p.to_string_lossy().contains("postgresql")),
-    );
-    places.extend(
-        children("/usr/local/opt").into_iter().filter(|p| p.to_string_lossy().contains("postgresql")),
-    );
+    let others = ["/opt/homebrew/opt", "/usr/local/opt"].into_iter().flat_map(children);
+    places.extend(others.filter(|place| place.to_string_lossy().contains("postgresql")));
     system::directory_of("initdb", &places)
 }
 

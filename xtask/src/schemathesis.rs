@@ -6,14 +6,12 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use crate::outcome::{Outcome, While};
 use crate::probe::status;
 use crate::python;
-use crate::server_process::{self, ServerProcess};
-use crate::system::free_port;
-use crate::workspace::{cargo, must, root, scratch, target};
+use crate::server_process::Served;
+use crate::workspace::{cargo, must, root, scratch};
 
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
@@ -38,35 +36,18 @@ pub(crate) fn validate(tools: &Path) -> Outcome {
 
 /// Serves the debug program and runs Schemathesis against it; its output goes to a file if one is given.
 pub(crate) fn run(tools: &Path, scratch: &Path, log: Option<&Path>) -> Outcome {
-    let program = target()?.join("debug/podium").display().to_string();
-    let directory = server_process::directory("serve", None)?;
-    let data = directory.join("data").display().to_string();
-    let port = free_port()?;
-    let listen = format!("127.0.0.1:{port}");
-    let mut line = vec![program.as_str(), "serve", "--listen", &listen, "--data-dir", &data];
-    if offers(&program, "--data-plane")? {
-        line.extend(["--data-plane", "simulated"]);
-    }
-    let mut server = ServerProcess::start(&line, &directory, None, scratch.join("serve.log"), "TERM")?;
-    server.wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
-    let token =
-        fs::read_to_string(Path::new(&data).join("owner-token")).doing("reading the owner's token")?;
-
+    let server = Served::start("serve", scratch, "")?;
     fs::write(scratch.join("schemathesis.toml"), CONFIGURATION).doing("configuring Schemathesis")?;
-    let mut calls = calls(tools, scratch, port, token.trim());
+    let mut calls = calls(tools, scratch, server.port, &server.token);
     if let Some(log) = log {
         let file = File::create(log).doing(&format!("making {}", log.display()))?;
         calls.stderr(file.try_clone().doing("sharing a file")?).stdout(file);
     }
-    must(&mut calls).map_err(|e| format!("{e}\n{}", server.log_tail()))?;
-    match status(port, "/v1/users/self", token.trim()) {
-        Ok(200) => {}
-        other => {
-            return Err(format!("the owner's token died on the way ({other:?}): later calls proved nothing"));
-        }
+    server.must(&mut calls)?;
+    match status(server.port, "/v1/users/self", &server.token) {
+        Ok(200) => server.stop(),
+        other => Err(format!("the owner's token died on the way ({other:?}): later calls proved nothing")),
     }
-    let ended = server.stop()?;
-    if ended.success() { Ok(()) } else { Err(format!("the server did not stop cleanly on SIGTERM: {ended}")) }
 }
 
 /// Rules guessed from the words of our refusals contradict the document's in the end, and then nothing can be made up.
@@ -92,10 +73,4 @@ fn calls(tools: &Path, scratch: &Path, port: u16, token: &str) -> Command {
         command.env_remove(proxy);
     }
     command
-}
-
-/// Whether `serve` knows an option.
-fn offers(program: &str, option: &str) -> Outcome<bool> {
-    let help = Command::new(program).args(["serve", "--help"]).output().doing(program)?;
-    Ok(String::from_utf8_lossy(&help.stdout).contains(option))
 }

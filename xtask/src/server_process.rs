@@ -16,7 +16,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::outcome::{Outcome, While};
+use crate::probe::status;
 use crate::processes;
+use crate::system::free_port;
+use crate::workspace::{must, target};
 
 /// The directory for servers. Short, because a Unix socket's path may have about a hundred characters.
 const BASE: &str = "/tmp";
@@ -61,7 +64,46 @@ pub(crate) fn directory(name: &str, owner: Option<Account>) -> Outcome<PathBuf> 
 /// The command line of a server with a simulated data plane, and more that it is told.
 pub(crate) fn podium(program: &str, port: u16, more: &str) -> Vec<String> {
     let told = format!("serve --listen 127.0.0.1:{port} --data-plane simulated {more}");
-    [program].into_iter().chain(told.split(' ')).map(str::to_owned).collect()
+    [program].into_iter().chain(told.split_whitespace()).map(str::to_owned).collect()
+}
+
+/// The program that was built for developers, served with an empty data directory.
+pub(crate) struct Served {
+    process: ServerProcess,
+    pub(crate) port: u16,
+    /// The owner's token.
+    pub(crate) token: String,
+}
+
+impl Served {
+    /// Starts it, with more that it is told, and waits until it is ready.
+    pub(crate) fn start(name: &str, scratch: &Path, more: &str) -> Outcome<Self> {
+        let program = target()?.join("debug/podium").display().to_string();
+        let (directory, port) = (directory(name, None)?, free_port()?);
+        let data = directory.join("data");
+        let line = podium(&program, port, &format!("--data-dir {} {more}", data.display()));
+        let log = scratch.join(format!("{name}.log"));
+        let mut process = ServerProcess::start(&line, &directory, None, log, "TERM")?;
+        process
+            .wait_until(Duration::from_secs(30), || status(port, "/readyz", "").is_ok_and(|s| s == 200))?;
+        let token = fs::read_to_string(data.join("owner-token")).doing("reading the owner's token")?;
+        Ok(Self { process, port, token: token.trim().to_owned() })
+    }
+
+    /// Runs something against it; a failure shows the end of its log.
+    pub(crate) fn must(&self, command: &mut Command) -> Outcome {
+        must(command).map_err(|failure| format!("{failure}\n{}", self.process.log_tail()))
+    }
+
+    /// Stops it, which it has to do in good order.
+    pub(crate) fn stop(self) -> Outcome {
+        let ended = self.process.stop()?;
+        if ended.success() {
+            Ok(())
+        } else {
+            Err(format!("the server did not stop cleanly on SIGTERM: {ended}"))
+        }
+    }
 }
 
 /// Removes the remains of earlier runs that were killed together with their shells.

@@ -40,6 +40,11 @@ pub(crate) fn free_port() -> Outcome<u16> {
     Ok(listener.local_addr().doing("looking for a free port")?.port())
 }
 
+/// Sees to it that there is a program.
+pub(crate) fn need(program: &str, what: &str, packages: &[&str]) -> Outcome {
+    if directory_of(program, &[]).is_some() { Ok(()) } else { install(what, packages) }
+}
+
 /// Installs Debian packages by name, or says what a person has to install.
 pub(crate) fn install(what: &str, packages: &[&str]) -> Outcome {
     static UPDATED: Once = Once::new();

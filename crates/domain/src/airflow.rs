@@ -1,7 +1,7 @@
 //! The rules of the front door: which permission a request to Apache Airflow requires, and whether the caller holds
 //! it.
 //!
-//! The tables ([`three`], [`two`]) are an allowlist: requests that they do not name are refused. A path is checked in
+//! The tables ([`rules`]) are an allowlist: requests that they do not name are refused. A path is checked in
 //! one canonical form ([`path`]) and forwarded in that form, so what was checked is what Airflow sees. Airflow's own
 //! roles ([`roles`]) are a second line of defence. Responses are not inspected: a list that Airflow cannot narrow to
 //! the caller's DAGs is refused instead.
@@ -10,13 +10,11 @@ mod judge;
 mod path;
 pub mod roles;
 mod rules;
-mod three;
-mod two;
 
 pub use judge::{Decision, Rights, Tagged, judge};
 pub use path::AirflowPath;
 pub use roles::AirflowRole;
-pub use rules::{Line, Rule, closed, find};
+pub use rules::{Line, Rule, closed, find, load};
 
 #[cfg(test)]
 mod pins;

@@ -9,6 +9,7 @@ use podium_api::enums::{AlertKind, AlertSubjectType, EventType};
 use podium_api::events::{EventAlertFiring, EventData};
 use podium_api::{DeploymentId, FieldError, Timestamp, WorkspaceId};
 
+use crate::allowance::Allowance;
 use crate::authorize::Target;
 use crate::emails;
 use crate::refusal::Fields;
@@ -135,14 +136,8 @@ pub fn events(kind: AlertKind) -> Vec<EventType> {
     use EventType as E;
     match kind {
         AlertKind::TokenExpiring => {
-            vec![
-                E::TokenCreated,
-                E::TokenUpdated,
-                E::TokenRotated,
-                E::TokenDeleted,
-                E::DeploymentDeleted,
-                E::WorkspaceDeleted,
-            ]
+            let of_tokens = vec![E::TokenCreated, E::TokenUpdated, E::TokenRotated, E::TokenDeleted];
+            [of_tokens, vec![E::DeploymentDeleted, E::WorkspaceDeleted]].concat()
         }
         kind => EventType::ALL.iter().copied().filter(|event| turn(kind, *event).is_some()).collect(),
     }
@@ -233,45 +228,20 @@ pub fn by_place(firings: Vec<EventAlertFiring>) -> Vec<(Target, Vec<EventAlertFi
 
 /// How many notices an alert may still send. Environments can make DAG runs fail and succeed as fast as they like: then
 /// notices become rarer and tell of more at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Notices {
-    /// How many may be sent now.
-    pub left: i64,
-    /// Since when the next one is earned.
-    pub since: Timestamp,
-}
+pub type Notices = Allowance<10, NOTICE_EARNED_IN>;
+
+/// How long it takes until one more notice may be sent, in milliseconds.
+const NOTICE_EARNED_IN: i64 = 5 * 60 * 1000;
 
 impl Notices {
-    const MOST: i64 = 10;
-    const EARNED_IN: Duration = Duration::from_mins(5);
-
-    /// Those of a new alert.
-    pub const fn full(now: Timestamp) -> Self {
-        Self { left: Self::MOST, since: now }
-    }
-
-    /// The same at a later time.
-    #[must_use]
-    pub fn at(self, now: Timestamp) -> Self {
-        let each = i64::try_from(Self::EARNED_IN.as_millis()).unwrap_or(i64::MAX);
-        let earned = (now.millis().saturating_sub(self.since.millis()) / each).max(0);
-        if self.left.saturating_add(earned) >= Self::MOST {
-            return Self::full(now);
-        }
-        let since = Timestamp::from_millis(self.since.millis() + earned * each);
-        Self { left: self.left + earned, since: since.min(now) }
-    }
-
-    /// The same after one was sent.
-    #[must_use]
-    pub const fn less_one(self) -> Self {
-        Self { left: self.left - 1, ..self }
-    }
-
     /// When a notice may be sent of what has been waiting since a time.
     pub fn due(self, untold_since: Timestamp) -> Timestamp {
         let collected = untold_since + GROUP_WINDOW;
-        if self.left > 0 { collected } else { collected.max(self.since + Self::EARNED_IN) }
+        if self.left > 0 {
+            collected
+        } else {
+            collected.max(self.since + Duration::from_millis(NOTICE_EARNED_IN as u64))
+        }
     }
 }
 

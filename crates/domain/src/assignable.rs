@@ -8,7 +8,7 @@ use std::fmt::Display;
 use podium_api::enums::{CustomRoleScope, OrganizationRole, WorkspaceRoleName};
 use podium_api::{DeploymentId, FieldError, RoleId, WorkspaceId};
 
-use crate::grants::{Grants, Held};
+use crate::grants::{Grants, Held, On};
 use crate::permissions::PermissionSet;
 use crate::roles::{DagRoleName, DeploymentRoleName, is_built_in};
 
@@ -111,31 +111,19 @@ impl RoleError {
     }
 }
 
-/// The organization role of this name.
-pub fn organization_role(name: &str) -> Result<OrganizationRole, RoleError> {
-    let choices = || listed(OrganizationRole::ALL, OrganizationRole::as_str);
-    name.parse().map_err(|_| RoleError::new("enum", format!("must be one of {}; it is `{name}`", choices())))
-}
-
-/// The workspace role of this name.
-pub fn workspace_role(name: &str) -> Result<WorkspaceRoleName, RoleError> {
-    let choices = || listed(WorkspaceRoleName::ALL, WorkspaceRoleName::as_str);
-    name.parse().map_err(|_| RoleError::new("enum", format!("must be one of {}; it is `{name}`", choices())))
-}
-
-/// The role of this name, to be held on a deployment of that workspace.
-pub fn deployment_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, RoleError> {
-    match name.parse() {
-        Ok(role) => Ok(Held::Deployment(role)),
-        Err(_) => facts.custom_role(name, CustomRoleScope::Deployment, workspace_id),
-    }
-}
-
-/// The role of this name, to be held on a DAG or tag in that workspace.
-pub fn dag_role(name: &str, workspace_id: WorkspaceId, facts: &Facts) -> Result<Held, RoleError> {
-    match name.parse() {
-        Ok(role) => Ok(Held::Dag(role)),
-        Err(_) => facts.custom_role(name, CustomRoleScope::Dag, workspace_id),
+/// The role of this name, to be held on this.
+pub fn role(name: &str, on: &On, facts: &Facts) -> Result<Held, RoleError> {
+    let none = |choices: String| RoleError::new("enum", format!("must be one of {choices}; it is `{name}`"));
+    match (Held::built_in(on, name), on) {
+        (Some(held), _) => Ok(held),
+        (None, On::Organization) => Err(none(listed(OrganizationRole::ALL, OrganizationRole::as_str))),
+        (None, On::Workspace(_)) => Err(none(listed(WorkspaceRoleName::ALL, WorkspaceRoleName::as_str))),
+        (None, On::Deployment { workspace_id, .. }) => {
+            facts.custom_role(name, CustomRoleScope::Deployment, *workspace_id)
+        }
+        (None, On::Dag { workspace_id, .. } | On::DagTag { workspace_id, .. }) => {
+            facts.custom_role(name, CustomRoleScope::Dag, *workspace_id)
+        }
     }
 }
 

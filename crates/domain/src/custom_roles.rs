@@ -60,11 +60,8 @@ fn define(
     let mut fields = Fields::new();
     let checked = fields.take(name("name", role_name, MAX_NAME));
     if checked.as_ref().is_some_and(|name| is_built_in(&name.text)) {
-        fields.push(
-            "name",
-            "reserved",
-            format!("must not be the name of a built-in role; `{role_name}` is one"),
-        );
+        let message = format!("must not be the name of a built-in role; `{role_name}` is one");
+        fields.push("name", "reserved", message);
     }
     let permissions = permission_set(scope, permissions, &mut fields);
     for (index, id) in restricted.unwrap_or_default().iter().enumerate() {
@@ -92,22 +89,15 @@ fn permission_set(scope: CustomRoleScope, names: &[String], fields: &mut Fields)
     }
     let mut set = PermissionSet::EMPTY;
     for (index, name) in names.iter().enumerate() {
-        let path = format!("permissions[{index}]");
-        match Permission::named(name) {
-            Some(permission) if scope_of(name) == role_scope => set = set.with(permission),
-            Some(_) => fields.push(
-                path,
-                "scope",
-                format!("must begin with `{prefix}`, because the role is of scope {scope}; it is `{name}`"),
-            ),
-            None => fields.push(
-                path,
-                "unknown",
-                format!(
-                    "must be a permission that ListPermissionGroups lists for scope {scope}; it is `{name}`"
-                ),
-            ),
-        }
+        let (code, rule) = match Permission::named(name) {
+            Some(permission) if scope_of(name) == role_scope => {
+                set = set.with(permission);
+                continue;
+            }
+            Some(_) => ("scope", format!("begin with `{prefix}`, because the role is of scope {scope}")),
+            None => ("unknown", format!("be a permission that ListPermissionGroups lists for scope {scope}")),
+        };
+        fields.push(format!("permissions[{index}]"), code, format!("must {rule}; it is `{name}`"));
     }
     set
 }

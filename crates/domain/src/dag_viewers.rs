@@ -65,12 +65,8 @@ fn withhold(reason: &mut Option<String>) {
 
 #[cfg(test)]
 mod tests {
-    use podium_api::deployment_processes::DeploymentProcess;
-    use podium_api::enums::{
-        OperationCause, OperationKind, OperationState, OperationStepName, OperationTargetType,
-    };
-    use podium_api::operations::{OperationProgress, OperationStep, OperationTarget};
-    use podium_api::{Id, OperationId, Timestamp};
+    use podium_api::{Id, Timestamp};
+    use serde_json::json;
 
     use super::*;
     use crate::fixtures::{d1, d2, in_workspace, on_dag, on_tag, w1};
@@ -83,58 +79,23 @@ mod tests {
 
     fn operation() -> Operation {
         let at = Timestamp::from_millis(1);
-        let step = OperationStep { name: OperationStepName::Drain, started_at: at, ended_at: None };
-        let target = OperationTarget {
-            target_type: OperationTargetType::Deployment,
-            id: d1().id(),
-            name: "Nightly".into(),
-            workspace_id: Some(w1()),
-            deployment_id: Some(d1()),
-        };
-        let progress = OperationProgress {
-            done: Some(1),
-            total: Some(2),
-            message: Some(SECRET.into()),
-            waits_for: ["etl/r/t", "etl2/r/t", "payroll/r/t", "etl"].map(str::to_owned).into(),
-        };
-        Operation {
-            id: OperationId::from_raw(Id::from_parts(1, 2, 3)),
-            kind: OperationKind::Deploy,
-            target,
-            subject: None,
-            cause: OperationCause::Call,
-            state: OperationState::Failed,
-            steps: vec![step],
-            progress: Some(progress),
-            failure: Some(OperationFailure { reason: SECRET.into(), hint: SECRET.into() }),
-            summary: Some(SECRET.into()),
-            forced_at: None,
-            is_cancellable: false,
-            point_of_no_return: String::new(),
-            superseded_by_id: None,
-            created_at: at,
-            started_at: None,
-            ended_at: None,
-        }
+        let operation = json!({
+            "id": Id::from_parts(1, 2, 3), "kind": "DEPLOY", "cause": "CALL", "state": "FAILED", "summary": SECRET,
+            "target": { "type": "DEPLOYMENT", "id": d1(), "name": "Nightly", "workspaceId": w1(), "deploymentId": d1() },
+            "steps": [{ "name": "DRAIN", "startedAt": at }], "failure": { "reason": SECRET, "hint": SECRET },
+            "progress": {
+                "done": 1, "total": 2, "message": SECRET,
+                "waitsFor": ["etl/r/t", "etl2/r/t", "payroll/r/t", "etl"],
+            },
+            "isCancellable": false, "pointOfNoReturn": "", "createdAt": at,
+        });
+        serde_json::from_value(operation).expect("an operation")
     }
 
     fn processes() -> DeploymentProcesses {
-        let process = DeploymentProcess {
-            name: "scheduler".into(),
-            is_up: false,
-            reason: Some(SECRET.into()),
-            restarts: 3,
-            memory_bytes: None,
-            started_at: None,
-            heartbeat_at: None,
-        };
-        DeploymentProcesses {
-            deployment_id: d1(),
-            processes: vec![process],
-            memory_bytes: None,
-            disk_bytes: None,
-            reason: None,
-        }
+        let process = json!({ "name": "scheduler", "isUp": false, "reason": SECRET, "restarts": 3 });
+        let processes = json!({ "deploymentId": d1(), "processes": [process] });
+        serde_json::from_value(processes).expect("processes")
     }
 
     #[test]

@@ -58,11 +58,8 @@ pub fn of_agent(lines: &[AgentLogLine], now: Timestamp, kept_for: Duration) -> R
     for (index, line) in lines.iter().enumerate() {
         let field = || format!("lines[{index}].timestamp");
         if line.timestamp < now - kept_for {
-            fields.push(
-                field(),
-                "min",
-                format!("must not be older than {}", counted(kept_for.as_secs() / 86_400, "day")),
-            );
+            let message = format!("must not be older than {}", counted(kept_for.as_secs() / 86_400, "day"));
+            fields.push(field(), "min", message);
         } else if line.timestamp > now + AHEAD {
             fields.push(field(), "max", "must not be in the future: check the agent's clock");
         }
@@ -94,6 +91,8 @@ pub fn present(requested: &[LogSource], runtime_version: &str) -> Vec<LogSource>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::fixtures::told;
 
@@ -102,17 +101,11 @@ mod tests {
     }
 
     fn query(start: Option<i64>, end: Option<i64>, range: u64) -> GetDeploymentLogs {
-        GetDeploymentLogs {
-            sources: vec![LogSource::Scheduler],
-            limit: 500,
-            offset: 0,
-            range,
-            max_num_results: 10_000,
-            search_id: None,
-            search_text: None,
-            start_date: start.map(at),
-            end_date: end.map(at),
-        }
+        let asked = json!({
+            "sources": ["scheduler"], "limit": 500, "offset": 0, "range": range, "maxNumResults": 10_000,
+            "startDate": start.map(at), "endDate": end.map(at),
+        });
+        serde_json::from_value(asked).unwrap()
     }
 
     #[test]

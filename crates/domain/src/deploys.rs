@@ -18,7 +18,7 @@ use podium_api::enums::{DeployReportState, DeployStatus, DeployType, UploadKind}
 use podium_api::{DeployId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::deployments::Bundle;
+use crate::deployments::{Bundle, Release, Spec};
 use crate::refusal::{Refusal, Result};
 
 pub use create::{DeployConditions, may_deploy, new};
@@ -32,7 +32,7 @@ pub const LIFETIME: Duration = Duration::from_hours(24);
 pub const MOST_UPLOADS: usize = 20;
 
 /// The remaining fields of a deploy, stored as one document. Fields are added with `#[serde(default)]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Details {
     /// What it is for.
@@ -90,6 +90,16 @@ pub struct Outcome {
     pub bundles: Vec<Bundle>,
     /// Whether DAGs are deployed apart from images.
     pub is_dag_deploy_enabled: bool,
+}
+
+impl Outcome {
+    /// What a deployment wants.
+    fn of(spec: &Spec) -> Self {
+        let Release { image_tag, dag_version, bundles, .. } = spec.release.clone();
+        let (runtime_version, is_dag_deploy_enabled) =
+            (spec.runtime_version.clone(), spec.is_dag_deploy_enabled);
+        Self { image_tag, runtime_version, dag_version, bundles, is_dag_deploy_enabled }
+    }
 }
 
 /// What is uploaded for a deploy, if anything is.

@@ -99,22 +99,21 @@ pub(crate) fn in_workspace(id: WorkspaceId, role: &str) -> Grant {
     Grant { on: On::Workspace(id), held: Held::Workspace(role.parse().unwrap()) }
 }
 
+fn on(on: On, role: &str) -> Grant {
+    let held = assignable::role(role, &on, &facts()).unwrap();
+    Grant { on, held }
+}
+
 pub(crate) fn on_deployment(id: DeploymentId, role: &str) -> Grant {
-    let workspace_id = workspace_of(id);
-    let held = assignable::deployment_role(role, workspace_id, &facts()).unwrap();
-    Grant { on: On::Deployment { id, workspace_id }, held }
+    on(deployment(id).into(), role)
 }
 
 pub(crate) fn on_dag(deployment_id: DeploymentId, dag_id: &str, role: &str) -> Grant {
-    let workspace_id = workspace_of(deployment_id);
-    let held = assignable::dag_role(role, workspace_id, &facts()).unwrap();
-    Grant { on: On::Dag { deployment_id, workspace_id, dag_id: dag_id.into() }, held }
+    on(On::Dag { deployment_id, workspace_id: workspace_of(deployment_id), dag_id: dag_id.into() }, role)
 }
 
 pub(crate) fn on_tag(deployment_id: DeploymentId, tag: &str, role: &str) -> Grant {
-    let workspace_id = workspace_of(deployment_id);
-    let held = assignable::dag_role(role, workspace_id, &facts()).unwrap();
-    Grant { on: On::DagTag { deployment_id, workspace_id, tag: tag.into() }, held }
+    on(On::DagTag { deployment_id, workspace_id: workspace_of(deployment_id), tag: tag.into() }, role)
 }
 
 /// This one role, in the first workspace, on its first deployment or on the DAG `etl` there.
@@ -175,10 +174,11 @@ pub(crate) fn with(mut body: Value, changes: Value) -> Value {
     body
 }
 
-/// `field: code` of each wrong field; the status where it is another refusal than that.
+/// `field: code` of each wrong field; the message where no field is named, the status where it is another refusal.
 pub(crate) fn wrong<T>(result: Result<T>) -> Vec<String> {
     match result {
         Ok(_) => Vec::new(),
+        Err(Refusal::Invalid { fields, message }) if fields.is_empty() => vec![message],
         Err(Refusal::Invalid { fields, .. }) => {
             fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect()
         }

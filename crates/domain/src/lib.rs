@@ -6,6 +6,7 @@
 
 pub mod airflow;
 pub mod alerts;
+pub mod allowance;
 pub mod allowed_ip_address_ranges;
 pub mod assignable;
 pub mod authorize;

@@ -6,9 +6,9 @@
 use crate::permissions::{Permission, PermissionSet};
 
 /// The permissions that any of the patterns names; each pattern must name some.
-pub(crate) fn matching(patterns: &[&str]) -> PermissionSet {
+pub(crate) fn matching(patterns: &[impl AsRef<str>]) -> PermissionSet {
     let mut set = PermissionSet::EMPTY;
-    for pattern in patterns.iter().flat_map(|pattern| alternatives(pattern)) {
+    for pattern in patterns.iter().flat_map(|pattern| alternatives(pattern.as_ref())) {
         let found: PermissionSet = Permission::all().filter(|p| matches(&pattern, p.name())).collect();
         debug_assert!(!found.is_empty(), "{pattern} names no permission");
         set = set.union(found);

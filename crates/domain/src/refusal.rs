@@ -132,6 +132,18 @@ impl Fields {
         self.0.push(FieldError::new(field, code, message));
     }
 
+    /// Notes those of these fields that are wrong, all in the same way.
+    pub fn push_each<'f>(
+        &mut self,
+        fields: impl IntoIterator<Item = (&'f str, bool)>,
+        code: &str,
+        message: impl AsRef<str>,
+    ) {
+        for (field, _) in fields.into_iter().filter(|(_, is_wrong)| *is_wrong) {
+            self.push(field, code, message.as_ref());
+        }
+    }
+
     /// The value, or `None` after recording the error.
     pub fn take<T>(&mut self, checked: std::result::Result<T, FieldError>) -> Option<T> {
         checked.map_err(|error| self.0.push(error)).ok()

@@ -1,6 +1,6 @@
 //! The built-in roles, as data, and templates to copy into custom roles.
 //!
-//! Each role contains the one above it in its hierarchy and adds some permissions, written as in the documentation.
+//! The roles are in `data/built-in-roles.json`. Each contains the one above it in its hierarchy and adds some permissions, written as in the documentation.
 //! [`crate::grants`] derives what a role gives on the resources below it.
 
 use std::fmt::Write;
@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use podium_api::enums::{DefaultRoleScope, OrganizationRole, RoleScope, WorkspaceRoleName};
 use podium_api::roles::{DefaultRole, RoleTemplate};
+use serde::Deserialize;
 
 use crate::patterns::matching;
 use crate::permissions::{Permission, PermissionSet};
@@ -15,7 +16,7 @@ use crate::permissions::{Permission, PermissionSet};
 pub use podium_api::enums::{DagRoleName, DeploymentRoleName};
 
 /// A built-in role.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub struct BuiltIn {
     /// Its name.
     pub name: &'static str,
@@ -23,108 +24,14 @@ pub struct BuiltIn {
     pub scope: RoleScope,
     /// What it is for.
     pub description: &'static str,
-    adds: &'static [&'static str],
-}
-
-use RoleScope::{Dag, Deployment, Organization, Workspace};
-
-const fn role(
-    name: &'static str,
-    scope: RoleScope,
-    description: &'static str,
-    adds: &'static [&'static str],
-) -> BuiltIn {
-    BuiltIn { name, scope, description, adds }
+    adds: Vec<String>,
 }
 
 /// The built-in roles by hierarchy, the weakest first: each holds what the one before it in its scope holds, and more.
-pub const BUILT_IN: &[BuiltIn] = &[
-    role(
-        "ORGANIZATION_MEMBER",
-        Organization,
-        "Belongs to the organization and sees its members and resources.",
-        &[
-            "organization.get",
-            "organization.{clusters,users,teams,workspaces,deployments,customRoles,deploymentConfigurations}.get",
-            "organization.{apiTokens,envObjects,userRoles,teamRoles}.access",
-        ],
-    ),
-    role("ORGANIZATION_OBSERVE_MEMBER", Organization, "A member; kept for data observability.", &[]),
-    role("ORGANIZATION_OBSERVE_ADMIN", Organization, "A member; kept for data observability.", &[]),
-    role(
-        "ORGANIZATION_BILLING_ADMIN",
-        Organization,
-        "Changes the organization's settings.",
-        &["organization.settings.update"],
-    ),
-    role(
-        "ORGANIZATION_OWNER",
-        Organization,
-        "Full access, in every workspace and on every deployment.",
-        &["*"],
-    ),
-    role(
-        "WORKSPACE_ACCESSOR",
-        Workspace,
-        "Sees the workspace; this role alone shows no deployment.",
-        &["workspace.get"],
-    ),
-    role(
-        "WORKSPACE_MEMBER",
-        Workspace,
-        "Sees the workspace's deployments, their DAGs and their logs.",
-        &[
-            "deployment.get",
-            "deployment.{deploys,logs,metrics,agents,alerts,users,teams}.get",
-            "deployment.airflow.{auditLog,browseMenu,clusterActivity,customMenu,dag,dagCode,dagDependencies}.get",
-            "deployment.airflow.{dagRun,datasets,docs,importError,job,slaMiss,taskInstance,taskLog}.get",
-            "deployment.airflow.{taskReschedule,trigger,website,xcom}.get",
-        ],
-    ),
-    role(
-        "WORKSPACE_AUTHOR",
-        Workspace,
-        "Deploys code and works with DAGs, runs and tasks.",
-        &[
-            "deployment.deploys.{create,update}",
-            "deployment.alerts.*",
-            "deployment.airflow.{dag,dagRun,taskInstance}.*",
-            "deployment.airflow.{connection,variable,pool,plugin,provider,config}.get",
-            "{workspace,deployment}.envObjects.get",
-        ],
-    ),
-    role(
-        "WORKSPACE_OPERATOR",
-        Workspace,
-        "Creates, changes and deletes deployments, tokens and environment objects.",
-        &[
-            "workspace.deployments.create",
-            "workspace.{apiTokens,envObjects}.*",
-            "deployment.{update,delete}",
-            "deployment.{hibernation,agents,agentTokens,apiTokens,envObjects,airflow}.*",
-        ],
-    ),
-    role(
-        "WORKSPACE_OWNER",
-        Workspace,
-        "Full access to the workspace, including its members.",
-        &[
-            "workspace.settings.update",
-            "workspace.delete",
-            "{workspace,deployment}.users.*",
-            "{workspace,deployment}.teams.*",
-        ],
-    ),
-    role("DEPLOYMENT_ACCESSOR", Deployment, "Sees the deployment.", &["deployment.get"]),
-    role("DEPLOYMENT_ADMIN", Deployment, "Does everything on the deployment.", &["deployment.*"]),
-    role(
-        "DAG_VIEWER",
-        Dag,
-        "Reads the DAG, its runs and its logs, and sees the deployment.",
-        &["dag.airflow.*.get"],
-    ),
-    role("DAG_AUTHOR", Dag, "Does everything on the DAG, and sees the deployment.", &["dag.*"]),
-];
+pub static BUILT_IN: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../data/built-in-roles.json"))
+        .expect("built-in-roles.json is a list of roles")
+});
 
 static PERMISSIONS: LazyLock<Vec<PermissionSet>> = LazyLock::new(|| {
     let mut sets: Vec<PermissionSet> = Vec::new();
@@ -133,7 +40,7 @@ static PERMISSIONS: LazyLock<Vec<PermissionSet>> = LazyLock::new(|| {
             Some(above) if BUILT_IN[above].scope == role.scope => sets[above],
             _ => PermissionSet::EMPTY,
         };
-        sets.push(weaker.union(matching(role.adds)));
+        sets.push(weaker.union(matching(&role.adds)));
     }
     sets
 });
@@ -181,10 +88,10 @@ pub fn default_roles() -> Vec<DefaultRole> {
         name: role.name.into(),
         description: Some(role.description.into()),
         scope_type: match role.scope {
-            Organization => DefaultRoleScope::Organization,
-            Workspace => DefaultRoleScope::Workspace,
-            Deployment => DefaultRoleScope::Deployment,
-            Dag => DefaultRoleScope::Dag,
+            RoleScope::Organization => DefaultRoleScope::Organization,
+            RoleScope::Workspace => DefaultRoleScope::Workspace,
+            RoleScope::Deployment => DefaultRoleScope::Deployment,
+            RoleScope::Dag => DefaultRoleScope::Dag,
         },
         permissions: role.permissions().names(),
     };
@@ -193,35 +100,25 @@ pub fn default_roles() -> Vec<DefaultRole> {
 
 /// Starting points for custom roles, as on the wire: what workspace roles give on deployments.
 pub fn templates() -> Vec<RoleTemplate> {
+    use WorkspaceRoleName::{Author, Member, Operator};
     let template = |name: &str, description: &str, role| RoleTemplate {
         name: name.into(),
         description: Some(description.into()),
         scope_type: DefaultRoleScope::Deployment,
-        permissions: of_workspace(role).of_scope(Deployment).names(),
+        permissions: of_workspace(role).of_scope(RoleScope::Deployment).names(),
     };
+    let operator = "Changes and deletes the deployment and what it uses.";
     vec![
-        template(
-            "Deployment_Viewer",
-            "Sees the deployment, its DAGs and its logs.",
-            WorkspaceRoleName::Member,
-        ),
-        template(
-            "Deployment_Author",
-            "Deploys code and works with DAGs, runs and tasks.",
-            WorkspaceRoleName::Author,
-        ),
-        template(
-            "Deployment_Operator",
-            "Changes and deletes the deployment and what it uses.",
-            WorkspaceRoleName::Operator,
-        ),
+        template("Deployment_Viewer", "Sees the deployment, its DAGs and its logs.", Member),
+        template("Deployment_Author", "Deploys code and works with DAGs, runs and tasks.", Author),
+        template("Deployment_Operator", operator, Operator),
     ]
 }
 
 /// Which built-in role gives which permission: a line for each permission, a column for each role.
 pub fn matrix() -> String {
     let width = Permission::all().map(|permission| permission.name().len()).max().unwrap_or_default();
-    let letters = || ('a'..='z').zip(BUILT_IN);
+    let letters = || ('a'..='z').zip(&*BUILT_IN);
     let mut text = String::from("# The built-in roles, and the permissions that each of them gives.\n\n");
     for (letter, role) in letters() {
         let _ = writeln!(text, "{letter}  {}", role.name);

@@ -118,6 +118,22 @@ mod tests {
             .collect()
     }
 
+    type Shown<'a> = &'a [(WorkspaceId, &'a str)];
+
+    /// What holders of a role are shown: roles in workspaces, and how many on deployments and on DAGs.
+    fn are_shown(
+        shown: fn(&Grants, SubjectKind, &[Grant]) -> SubjectRoles,
+        table: &[(&str, Shown<'_>, usize, usize)],
+    ) {
+        for (viewer, in_workspaces, on_deployments, on_dags) in table {
+            let roles = shown(&holder(viewer), SubjectKind::User, &held());
+            assert_eq!(roles.organization_role.as_deref(), Some("ORGANIZATION_MEMBER"), "{viewer}");
+            assert_eq!(workspaces(&roles), *in_workspaces, "{viewer}");
+            assert_eq!(roles.deployment_roles.iter().flatten().count(), *on_deployments, "{viewer}");
+            assert_eq!(roles.dag_roles.iter().flatten().count(), *on_dags, "{viewer}");
+        }
+    }
+
     #[test]
     fn everything_is_shown_with_the_computed_accessor() {
         let roles = all(&held());
@@ -131,7 +147,6 @@ mod tests {
 
     #[test]
     fn members_see_what_they_could_see_anyway() {
-        type Shown<'a> = &'a [(WorkspaceId, &'a str)];
         let both: Shown = &[(w1(), "WORKSPACE_MEMBER"), (w2(), "WORKSPACE_ACCESSOR")];
         let table: [(&str, Shown, usize, usize); 7] = [
             ("ORGANIZATION_OWNER", both, 1, 2),
@@ -142,31 +157,18 @@ mod tests {
             ("DEPLOYMENT_ACCESSOR", &[(w1(), "WORKSPACE_MEMBER")], 1, 0),
             ("DAG_VIEWER", &[(w1(), "WORKSPACE_MEMBER")], 1, 1),
         ];
-        for (viewer, in_workspaces, on_deployments, on_dags) in table {
-            let roles = visible_to(&holder(viewer), SubjectKind::User, &held());
-            assert_eq!(roles.organization_role.as_deref(), Some("ORGANIZATION_MEMBER"), "{viewer}");
-            assert_eq!(workspaces(&roles), in_workspaces, "{viewer}");
-            assert_eq!(roles.deployment_roles.iter().flatten().count(), on_deployments, "{viewer}");
-            assert_eq!(roles.dag_roles.iter().flatten().count(), on_dags, "{viewer}");
-        }
+        are_shown(visible_to, &table);
     }
 
     #[test]
     fn others_see_what_they_manage() {
-        type Shown<'a> = &'a [(WorkspaceId, &'a str)];
         let table: [(&str, Shown, usize, usize); 4] = [
             ("ORGANIZATION_OWNER", &[(w1(), "WORKSPACE_MEMBER"), (w2(), "WORKSPACE_ACCESSOR")], 1, 2),
             ("WORKSPACE_OWNER", &[(w1(), "WORKSPACE_MEMBER")], 1, 1),
             ("DEPLOYMENT_ADMIN", &[], 1, 1),
             ("WORKSPACE_MEMBER", &[], 0, 0),
         ];
-        for (viewer, in_workspaces, on_deployments, on_dags) in table {
-            let roles = managed_by(&holder(viewer), SubjectKind::User, &held());
-            assert_eq!(roles.organization_role.as_deref(), Some("ORGANIZATION_MEMBER"), "{viewer}");
-            assert_eq!(workspaces(&roles), in_workspaces, "{viewer}");
-            assert_eq!(roles.deployment_roles.iter().flatten().count(), on_deployments, "{viewer}");
-            assert_eq!(roles.dag_roles.iter().flatten().count(), on_dags, "{viewer}");
-        }
+        are_shown(managed_by, &table);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use podium_api::{DeploymentId, EntityId, FieldError, OrganizationId, WorkspaceId
 
 use crate::assignable::{self, Facts, MAX_DAG_ID, MAX_DAG_TAG, Mentions, dag_name, no_such};
 use crate::authorize::Target;
-use crate::grants::{Grant, Grants, Held, On};
+use crate::grants::{Grant, Grants, On};
 use crate::no_escalation::may_give;
 use crate::refusal::{Fields, Result};
 use crate::tokens::{Verb, may};
@@ -104,16 +104,7 @@ impl Reader<'_> {
     fn grant(&self, entry: &ApiTokenRole) -> Read<Grant> {
         let on = self.on(entry)?;
         self.fits(&on)?;
-        let held = match &on {
-            On::Organization => assignable::organization_role(&entry.role).map(Held::Organization),
-            On::Workspace(_) => assignable::workspace_role(&entry.role).map(Held::Workspace),
-            On::Deployment { workspace_id, .. } => {
-                assignable::deployment_role(&entry.role, *workspace_id, self.facts)
-            }
-            On::Dag { workspace_id, .. } | On::DagTag { workspace_id, .. } => {
-                assignable::dag_role(&entry.role, *workspace_id, self.facts)
-            }
-        };
+        let held = assignable::role(&entry.role, &on, self.facts);
         Ok(Grant { on, held: held.map_err(|unfit| unfit.at("role"))? })
     }
 

@@ -6,11 +6,11 @@
 
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::tokens::CreateApiTokenRequest;
-use podium_api::{EntityId, OrganizationId};
+use podium_api::{EntityId, Id, OrganizationId, WorkspaceId};
 
 use crate::assignable::{self, Facts, Mentions, no_such};
 use crate::authorize::{Target, require};
-use crate::grants::{Grant, Grants, Held};
+use crate::grants::{Grant, Grants, Held, On};
 use crate::names::{Name, name};
 use crate::no_escalation::{may_give, only_owners};
 use crate::refusal::{Fields, Result};
@@ -108,11 +108,8 @@ fn belongs_to(
         }
         (scope, None) => {
             let thing = if scope == TokenScope::Workspace { "workspace" } else { "deployment" };
-            fields.push(
-                "entityId",
-                "required",
-                format!("must be the id of a {thing} for a token of scope {scope}"),
-            );
+            let message = format!("must be the id of a {thing} for a token of scope {scope}");
+            fields.push("entityId", "required", message);
             return None;
         }
         (TokenScope::Workspace, Some(id)) => {
@@ -137,17 +134,15 @@ fn role(
     facts: &Facts,
     fields: &mut Fields,
 ) -> Option<Held> {
-    let name = &request.role;
-    let resolved = match (request.scope, belongs_to) {
-        (TokenScope::Organization, _) => assignable::organization_role(name).map(Held::Organization),
-        (TokenScope::Workspace, _) => assignable::workspace_role(name).map(Held::Workspace),
-        (TokenScope::Deployment, Some(Target::Deployment { workspace_id, .. })) => {
-            assignable::deployment_role(name, workspace_id, facts)
-        }
+    let on = match (request.scope, belongs_to) {
+        (_, Some(target)) => On::from(target),
+        (TokenScope::Organization, None) => On::Organization,
+        // The same roles are held in every workspace.
+        (TokenScope::Workspace, None) => On::Workspace(WorkspaceId::from_raw(Id::from_parts(0, 0, 0))),
         // Without the deployment its role cannot be checked.
-        (TokenScope::Deployment, _) => return None,
+        (TokenScope::Deployment, None) => return None,
     };
-    fields.take(resolved.map_err(|unfit| unfit.at("role")))
+    fields.take(assignable::role(&request.role, &on, facts).map_err(|unfit| unfit.at("role")))
 }
 
 #[cfg(test)]

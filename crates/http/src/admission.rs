@@ -31,9 +31,13 @@ pub(crate) trait Guarded: Sized + 'static {
     type Required: Send + Sync + 'static;
     fn required(endpoint: &'static Description) -> Self::Required;
     /// The organization of the request, from the ids in the path.
-    fn organization(ids: &[Id]) -> Option<OrganizationId>;
+    fn organization(ids: &[Id]) -> Option<OrganizationId> {
+        ids.first().copied().map(OrganizationId::from_raw)
+    }
     /// Whether the caller is a member and its address is allowed.
-    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error>;
+    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
+        member(authority)?.admit_address(address)
+    }
     /// Whether the caller may do this; `named` is the target where the body names it.
     fn admit(
         caller: Caller<'_>,
@@ -83,14 +87,6 @@ impl Guarded for MembersOnly {
 
     fn required(_: &'static Description) {}
 
-    fn organization(ids: &[Id]) -> Option<OrganizationId> {
-        ids.first().copied().map(OrganizationId::from_raw)
-    }
-
-    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
-        member(authority)?.admit_address(address)
-    }
-
     async fn admit(caller: Caller<'_>, (): &(), _: &[Id], _: Option<EntityId>) -> Result<Scope, Error> {
         Ok(member(caller.authority)?.membership.scope())
     }
@@ -107,14 +103,6 @@ impl Guarded for Permitted {
 
     fn required(endpoint: &'static Description) -> Requirement {
         Requirement::of(endpoint).unwrap_or_else(|| panic!("{} has no permission", endpoint.id))
-    }
-
-    fn organization(ids: &[Id]) -> Option<OrganizationId> {
-        ids.first().copied().map(OrganizationId::from_raw)
-    }
-
-    fn enter(authority: &Authority, address: IpAddr) -> Result<(), Error> {
-        member(authority)?.admit_address(address)
     }
 
     async fn admit(

@@ -6,18 +6,18 @@
 //! checked against the tables of `podium_domain::airflow` before anything is forwarded, and what belongs to the
 //! control plane (tokens, cookies, forwarding headers) never reaches the environment.
 
-pub(crate) mod console;
+mod console;
 mod console_airflow;
-pub(crate) mod console_pages;
+mod console_pages;
 mod cookies;
-pub(crate) mod device;
+mod device;
 mod forward;
 mod headers;
 mod isolation;
 mod notice;
 mod own_origin;
-pub(crate) mod sign_in;
-pub(crate) mod sign_out;
+mod sign_in;
+mod sign_out;
 mod tags;
 mod upstream;
 
@@ -31,6 +31,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use podium_api::{Description, Timestamp};
 use podium_app::front_door::PresentedCredential;
 use podium_app::{App, Error, Request, Unauthenticated};
+use podium_console::door::SignOut;
 
 pub(crate) use own_origin::OwnOrigin;
 
@@ -65,6 +66,31 @@ pub(crate) enum ListenerKind {
     Main,
     /// An environment's own port.
     Port(u16),
+}
+
+/// A page that the front door has at the control plane's own URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DoorPage {
+    SignIn,
+    SignOut,
+    /// Where a person approves the sign-in of a terminal.
+    Device,
+    Console,
+    /// Leads to a deployment in the console.
+    Deployment,
+}
+
+impl DoorPage {
+    /// The page at a path.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        match path {
+            sign_in::PATH => Some(Self::SignIn),
+            sign_out::PATH => Some(Self::SignOut),
+            device::PATH => Some(Self::Device),
+            path if console_pages::is_of_console(path) => Some(Self::Console),
+            path => path.starts_with(console::DEPLOYMENTS).then_some(Self::Deployment),
+        }
+    }
 }
 
 /// A request at the front door, without its body.
@@ -140,6 +166,7 @@ impl FrontDoor {
         endpoints: Arc<InProcessCalls>,
         settings: &Settings,
     ) -> Self {
+        podium_domain::airflow::load();
         let (upstreams, tags) = (upstream::Upstreams::new(), tags::Tags::default());
         let (form_timeout, airflow_timeout) =
             (settings.public_body_timeout, settings.console_airflow_timeout);
@@ -154,6 +181,30 @@ impl FrontDoor {
     /// Resource usage of this machine's environments.
     pub(crate) async fn vitals(&self) -> Vec<podium_dataplane::EnvironmentMetrics> {
         self.planes.vitals().await
+    }
+
+    /// Answers at one of its own pages at the control plane's URL.
+    pub(crate) async fn page(
+        &self,
+        page: DoorPage,
+        inbound: InboundRequest,
+        body: RequestBody,
+    ) -> Response<Body> {
+        // All but one are for people only.
+        let wants_page = page != DoorPage::Deployment || inbound.wants_page();
+        let (request_id, method) = (inbound.request_id.clone(), inbound.parts.method.clone());
+        let answer = match (page, method) {
+            (DoorPage::Console, _) => self.show_console(inbound, body).await,
+            (DoorPage::Deployment, _) => self.show_deployment(&inbound).await,
+            (DoorPage::SignIn, Method::GET | Method::HEAD) => self.offer(&inbound).await,
+            (DoorPage::SignIn, Method::POST) => self.receive(inbound, body).await,
+            (DoorPage::SignOut, Method::GET | Method::HEAD) => Ok(notice::form(&SignOut, "'self'")),
+            (DoorPage::SignOut, Method::POST) => self.end_session(&inbound).await,
+            (DoorPage::Device, Method::GET | Method::HEAD) => self.ask_for_decision(&inbound).await,
+            (DoorPage::Device, Method::POST) => self.take_decision(&inbound, body).await,
+            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET and POST only.")),
+        };
+        answer.unwrap_or_else(|failure| notice::refusal(failure, wants_page, &request_id))
     }
 
     /// Handles a request below `/airflow/` at the control plane's own URL.

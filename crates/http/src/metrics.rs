@@ -128,12 +128,8 @@ pub(crate) fn deployments(shown: &[Status], vitals: &[EnvironmentMetrics], now: 
     };
     let labels = |row: &Status| format!("deployment=\"{}\",namespace=\"{}\"", row.id, row.namespace);
     let status = |row: &Status| format!("{{{},status=\"{}\"}} 1", labels(row), row.status.as_str());
-    begin(
-        "podium_deployment_status",
-        "The status of a deployment, as a label.",
-        "gauge",
-        shown.iter().map(status).collect(),
-    );
+    let statuses = shown.iter().map(status).collect();
+    begin("podium_deployment_status", "The status of a deployment, as a label.", "gauge", statuses);
     let rows: HashMap<DeploymentId, &Status> = shown.iter().map(|row| (row.id, row)).collect();
     let each = |number: &dyn Fn(&ComponentMetrics) -> Option<f64>| -> Vec<String> {
         let of = |vitals: &EnvironmentMetrics| {
@@ -147,30 +143,19 @@ pub(crate) fn deployments(shown: &[Status], vitals: &[EnvironmentMetrics], now: 
     };
     let disk =
         |vitals: &EnvironmentMetrics| Some(format!("{{{}}} {}", labels(rows.get(&vitals.id)?), vitals.disk?));
-    begin(
-        "podium_deployment_disk_bytes",
-        "Disk space that a deployment uses on its machine, as last measured.",
-        "gauge",
-        vitals.iter().filter_map(disk).collect(),
-    );
+    let disks = vitals.iter().filter_map(disk).collect();
+    let about = "Disk space that a deployment uses on its machine, as last measured.";
+    begin("podium_deployment_disk_bytes", about, "gauge", disks);
     let up = each(&|vital| Some(f64::from(u8::from(vital.is_up))));
     begin("podium_component_up", "Whether a component works.", "gauge", up);
     let restarts = each(&|vital| vital.restarts.map(|count| count as f64));
-    begin(
-        "podium_component_restarts_total",
-        "How often a component was restarted since this server has supervised it.",
-        "counter",
-        restarts,
-    );
+    let about = "How often a component was restarted since this server has supervised it.";
+    begin("podium_component_restarts_total", about, "counter", restarts);
     let memory = each(&|vital| vital.memory.map(|bytes| bytes as f64));
     begin("podium_component_memory_bytes", "Memory that a component and its children use.", "gauge", memory);
     let age = each(&|vital| vital.heartbeat_at.map(|at| (now.millis() - at.millis()).max(0) as f64 / 1000.0));
-    begin(
-        "podium_component_heartbeat_age_seconds",
-        "How long ago a component last sent a heartbeat.",
-        "gauge",
-        age,
-    );
+    let about = "How long ago a component last sent a heartbeat.";
+    begin("podium_component_heartbeat_age_seconds", about, "gauge", age);
     out
 }
 

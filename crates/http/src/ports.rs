@@ -24,23 +24,21 @@ pub(crate) struct Arrived {
     pub(crate) peer: SocketAddr,
 }
 
-/// Listens on the ports of environments at an address, until it is dropped.
-pub(crate) struct Ports(JoinHandle<()>);
-
-impl Drop for Ports {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// Listens on the ports of environments at an address, as long as the first is kept; connections come out of the channel.
+pub(crate) fn listen(app: App, address: IpAddr) -> (AbortOnDrop, mpsc::Receiver<Arrived>) {
+    let (arrivals, arrived) = mpsc::channel(1);
+    let (asking, asked) = mpsc::channel(16);
+    app.listeners.attach(asking);
+    let open = Open { app, address, arrivals, listeners: HashMap::new() };
+    (AbortOnDrop(tokio::spawn(open.run(asked))), arrived)
 }
 
-impl Ports {
-    /// Begins to listen; connections come out of the channel.
-    pub(crate) fn listen(app: App, address: IpAddr) -> (Self, mpsc::Receiver<Arrived>) {
-        let (arrivals, arrived) = mpsc::channel(1);
-        let (asking, asked) = mpsc::channel(16);
-        app.listeners.attach(asking);
-        let open = Open { app, address, arrivals, listeners: HashMap::new() };
-        (Self(tokio::spawn(open.run(asked))), arrived)
+/// A task that ends with its owner.
+pub(crate) struct AbortOnDrop(pub(crate) JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -48,16 +46,7 @@ struct Open {
     app: App,
     address: IpAddr,
     arrivals: mpsc::Sender<Arrived>,
-    listeners: HashMap<u16, Listening>,
-}
-
-/// A listener; it closes when it is dropped.
-struct Listening(JoinHandle<()>);
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    listeners: HashMap<u16, AbortOnDrop>,
 }
 
 impl Open {
@@ -98,7 +87,7 @@ impl Open {
         let listener = TcpListener::bind((self.address, port)).await?;
         bound_send_buffer(&listener);
         let accepting = tokio::spawn(accept(listener, port, self.arrivals.clone()));
-        self.listeners.insert(port, Listening(accepting));
+        self.listeners.insert(port, AbortOnDrop(accepting));
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ use crate::connections::{CloseReason, Connection, Connections, PendingRequest, W
 use crate::front_door::ListenerKind;
 use crate::outgoing::{Outgoing, RequestInfo, send};
 use crate::peer::Peer;
-use crate::ports::{Arrived, Ports};
+use crate::ports::{self, AbortOnDrop, Arrived};
 use crate::server::Server;
 use crate::settings::Settings;
 use crate::tls::{self, Certificate, TlsError, blocking};
@@ -123,7 +123,7 @@ async fn serve_until(
     bound_send_buffer(&listener);
     let address = listener.local_addr()?.ip();
     let address = server.app().environments_address(address);
-    let (ports, mut arrived) = Ports::listen(server.app().clone(), address);
+    let (ports, mut arrived) = ports::listen(server.app().clone(), address);
     loop {
         let accepted = tokio::select! {
             () = &mut stop => break,
@@ -185,15 +185,6 @@ async fn room(permits: &Arc<Semaphore>, connections: &Connections) -> Option<Own
     tokio::select! {
         permit = Arc::clone(permits).acquire_owned() => permit.ok(),
         () = connections.make_room() => None,
-    }
-}
-
-/// A task that ends with its owner.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -31,9 +31,7 @@ use crate::body::{self, Body, RequestBody};
 use crate::connections::Connections;
 use crate::cors;
 use crate::errors::Failure;
-use crate::front_door::{
-    FrontDoor, InboundRequest, ListenerKind, console, console_pages, device, sign_in, sign_out,
-};
+use crate::front_door::{DoorPage, FrontDoor, InboundRequest, ListenerKind};
 use crate::in_process::InProcessCalls;
 use crate::incoming::Incoming;
 use crate::metrics::Meter;
@@ -279,28 +277,9 @@ impl Server {
                 self.counted(&shared.forwarded, passing, request_id, started).await,
             );
         }
-        match parts.uri.path() {
-            sign_in::PATH => {
-                let signing_in = shared.front_door.sign_in(self.inbound(parts, from, request_id), body);
-                return ("", Box::pin(signing_in).await);
-            }
-            device::PATH => {
-                let deciding = shared.front_door.device(self.inbound(parts, from, request_id), body);
-                return ("", Box::pin(deciding).await);
-            }
-            sign_out::PATH => {
-                let signing_out = shared.front_door.sign_out(self.inbound(parts, from, request_id));
-                return ("", Box::pin(signing_out).await);
-            }
-            path if console_pages::is_of_console(path) => {
-                let page = shared.front_door.console_page(self.inbound(parts, from, request_id), body);
-                return ("", Box::pin(page).await);
-            }
-            path if path.starts_with(console::DEPLOYMENTS) => {
-                let page = shared.front_door.deployment_page(self.inbound(parts, from, request_id));
-                return ("", Box::pin(page).await);
-            }
-            _ => {}
+        if let Some(page) = DoorPage::at(parts.uri.path()) {
+            let answering = shared.front_door.page(page, self.inbound(parts, from, request_id), body);
+            return ("", Box::pin(answering).await);
         }
         let (address, peer) = from;
         // HEAD gets the head of the same response as GET.

@@ -145,7 +145,7 @@ impl Alerts {
             if untold_since.is_none_or(|since| notices.due(since) > now) {
                 return Ok(());
             }
-            notices = notices.less_one();
+            notices = notices.less(1);
             alerts::hold(tx, &system, &alert, notices)?;
             let told = firings::tell(tx, &system, &alert, now, TOLD_AT_ONCE)?;
             let mail = rules::compose((id, &alert.name), alert.kind, &told);

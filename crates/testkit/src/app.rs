@@ -126,12 +126,18 @@ impl TestApp {
             App::start(self.database.target(), config, secrets, Arc::clone(&world)).await.expect("it starts");
         assert!(started.owner_token.is_none(), "only the very first start makes an owner");
         let server = Server::new(started.app.clone(), planes(&self.plane), Settings::default());
+        let loops = loops(&started.app, started.system, &self.plane);
+        Self { server, loops, app: started.app, system: started.system, world, ..self.again() }
+    }
+
+    /// The same application with loops of its own.
+    fn again(&self) -> Self {
         Self {
-            server,
-            loops: loops(&started.app, started.system, &self.plane),
-            app: started.app,
-            system: started.system,
-            world,
+            server: self.server.clone(),
+            loops: loops(&self.app, self.system, &self.plane),
+            app: self.app.clone(),
+            system: self.system,
+            world: Arc::clone(&self.world),
             database: Arc::clone(&self.database),
             files: Arc::clone(&self.files),
             plane: Arc::clone(&self.plane),
@@ -152,19 +158,7 @@ impl TestApp {
         let owner = self.stranger().await;
         let listed = self.get(&owner, "/v1/organizations").await.ok();
         let id = listed["organizations"][0]["id"].as_str().expect("the stranger has an organization");
-        Self {
-            server: self.server.clone(),
-            loops: loops(&self.app, self.system, &self.plane),
-            app: self.app.clone(),
-            system: self.system,
-            world: Arc::clone(&self.world),
-            database: Arc::clone(&self.database),
-            files: Arc::clone(&self.files),
-            plane: Arc::clone(&self.plane),
-            said: Arc::clone(&self.said),
-            organization_id: id.parse().expect("an id"),
-            owner,
-        }
+        Self { organization_id: id.parse().expect("an id"), owner, ..self.again() }
     }
 
     /// The same application as a node with its own machine.

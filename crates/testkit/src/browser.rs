@@ -75,21 +75,12 @@ impl Browser {
             std::thread::sleep(PAUSE);
         }
         let directory = format!("--user-data-dir={}", browser._profile.path().display());
-        let arguments = [
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--window-size=1400,1000",
-            &directory,
-        ];
+        let arguments = "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run \
+            --disable-background-networking --disable-component-update --disable-sync --window-size=1400,1000";
+        let arguments: Vec<&str> = arguments.split(' ').chain([directory.as_str()]).collect();
         let options = json!({ "args": arguments, "binary": find(BROWSER) });
         let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
-        let begun = browser.ask("POST", "", Some(&wanted)).expect("the browser starts");
+        let begun = browser.post("", &wanted).expect("the browser starts");
         browser.session = format!("/{}", begun["sessionId"].as_str().expect("a session"));
         browser
     }
@@ -114,14 +105,18 @@ impl Browser {
         }
     }
 
+    fn post(&self, path: &str, body: &Value) -> Result<Value, DriverError> {
+        self.ask("POST", path, Some(body))
+    }
+
     /// Opens a page, and waits until it is loaded.
     pub fn open(&self, url: &str) {
-        self.ask("POST", "/url", Some(&json!({ "url": url }))).expect("the page is opened");
+        self.post("/url", &json!({ "url": url })).expect("the page is opened");
     }
 
     /// Goes back to the page before.
     pub fn back(&self) {
-        self.ask("POST", "/back", Some(&json!({}))).expect("it goes back");
+        self.post("/back", &json!({})).expect("it goes back");
     }
 
     /// The address of the page.
@@ -131,19 +126,18 @@ impl Browser {
 
     /// Runs a script in the page, and returns what it returns; null if it fails.
     pub fn run(&self, script: &str) -> Value {
-        let body = json!({ "script": script, "args": [] });
-        self.ask("POST", "/execute/sync", Some(&body)).unwrap_or_default()
+        self.run_to_end(script).unwrap_or_default()
     }
 
     /// Runs a script in the page, and waits for what its promise resolves to.
     pub fn run_to_end(&self, script: &str) -> Result<Value, DriverError> {
-        self.ask("POST", "/execute/sync", Some(&json!({ "script": script, "args": [] })))
+        self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     /// Sends a command of the browser's own protocol.
     fn command(&self, name: &str, parameters: &Value) {
         let body = json!({ "cmd": name, "params": parameters });
-        self.ask("POST", "/goog/cdp/execute", Some(&body)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        self.post("/goog/cdp/execute", &body).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
     /// Lets pages that are opened from now on run scripts, or not.
@@ -189,7 +183,7 @@ impl Browser {
             chord.into_iter().for_each(|chord| push("keyUp", chord));
         }
         let source = json!({ "type": "key", "id": "keyboard", "actions": actions });
-        self.ask("POST", "/actions", Some(&json!({ "actions": [source] }))).expect("keys are pressed");
+        self.post("/actions", &json!({ "actions": [source] })).expect("keys are pressed");
     }
 
     /// Presses a mouse button over something, moves to the right and lets go: from so many pixels of its middle to so many.
@@ -205,7 +199,7 @@ impl Browser {
             json!({ "type": "pointerUp", "button": 0 }),
         ];
         let source = json!({ "type": "pointer", "id": "mouse", "actions": actions });
-        self.ask("POST", "/actions", Some(&json!({ "actions": [source] }))).expect("it is drawn over");
+        self.post("/actions", &json!({ "actions": [source] })).expect("it is drawn over");
     }
 
     /// Types a text, wherever the focus is.
@@ -246,46 +240,37 @@ impl Browser {
     }
 
     fn find(&self, xpath: &str) -> Result<String, DriverError> {
-        let found = self.ask("POST", "/element", Some(&json!({ "using": "xpath", "value": xpath })))?;
+        let found = self.post("/element", &json!({ "using": "xpath", "value": xpath }))?;
         let id = found.as_object().and_then(|found| found.values().next()).and_then(Value::as_str);
         Ok(id.unwrap_or_default().to_owned())
     }
 
+    /// Does something with an element once it is there and takes it.
+    fn act(&self, xpath: &str, what: &str, body: &Value) {
+        let act = |browser: &Self| browser.post(&format!("/element/{}/{what}", browser.find(xpath)?), body);
+        self.wait(xpath, |browser| act(browser).is_ok());
+    }
+
     /// Clicks on something once it is there and can be clicked.
     pub fn click(&self, xpath: &str) {
-        self.wait(xpath, |browser| {
-            let clicked = browser
-                .find(xpath)
-                .and_then(|id| browser.ask("POST", &format!("/element/{id}/click"), Some(&json!({}))));
-            clicked.is_ok()
-        });
+        self.act(xpath, "click", &json!({}));
     }
 
     /// How many elements there are.
     pub fn count(&self, xpath: &str) -> usize {
-        let found = self.ask("POST", "/elements", Some(&json!({ "using": "xpath", "value": xpath })));
+        let found = self.post("/elements", &json!({ "using": "xpath", "value": xpath }));
         found.ok().and_then(|found| found.as_array().map(Vec::len)).unwrap_or_default()
     }
 
     /// Writes something else into a field once it is there.
     pub fn fill(&self, xpath: &str, text: &str) {
-        self.wait(xpath, |browser| {
-            let cleared = browser
-                .find(xpath)
-                .and_then(|id| browser.ask("POST", &format!("/element/{id}/clear"), Some(&json!({}))));
-            cleared.is_ok()
-        });
+        self.act(xpath, "clear", &json!({}));
         self.type_into(xpath, text);
     }
 
     /// Types into a field once it is there.
     pub fn type_into(&self, xpath: &str, text: &str) {
-        self.wait(xpath, |browser| {
-            let typed = browser.find(xpath).and_then(|id| {
-                browser.ask("POST", &format!("/element/{id}/value"), Some(&json!({ "text": text })))
-            });
-            typed.is_ok()
-        });
+        self.act(xpath, "value", &json!({ "text": text }));
     }
 }
 

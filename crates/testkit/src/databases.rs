@@ -31,7 +31,7 @@ impl Database {
             Engine::Postgres => {
                 let (server, name) = on_server();
                 templates::create_on_server(&server, &name).await;
-                Self { target: target_on(&server, &name), _directory: None }
+                target_on(&server, &name)
             }
         }
     }
@@ -49,7 +49,7 @@ impl Database {
             Engine::Postgres => {
                 let (server, name) = on_server();
                 templates::copy_on_server(&server, &name).await;
-                Self { target: target_on(&server, &name), _directory: None }
+                target_on(&server, &name)
             }
         }
     }
@@ -86,7 +86,7 @@ fn on_server() -> (String, String) {
     (server, format!("test_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)))
 }
 
-fn target_on(server: &str, database: &str) -> Target {
+fn target_on(server: &str, database: &str) -> Database {
     let (base, _) = server.rsplit_once('/').expect("the URL names a database");
-    Target::Postgres(format!("{base}/{database}"))
+    Database { target: Target::Postgres(format!("{base}/{database}")), _directory: None }
 }

@@ -27,9 +27,7 @@ pub(crate) async fn copy_to_file(path: &Path) {
 pub(crate) async fn copy_on_server(server: &str, database: &str) {
     let (base, _) = server.rsplit_once('/').expect("the URL names a database");
     let (template, draft) = (name(), format!("{database}_draft"));
-    let mut options = Options::new(Target::Postgres(server.to_owned()));
-    options.connections = 1;
-    let admin = Db::open(options).await.expect("the private PostgreSQL answers");
+    let admin = administer(server).await;
     let known = format!("SELECT 1 FROM pg_database WHERE datname = '{template}'");
     if run(&admin, &known).await.expect("databases can be listed") == 0 {
         create(&admin, &draft, "template1").await;
@@ -46,11 +44,14 @@ pub(crate) async fn copy_on_server(server: &str, database: &str) {
 
 /// Creates an empty database on a server.
 pub(crate) async fn create_on_server(server: &str, database: &str) {
-    let mut options = Options::new(Target::Postgres(server.to_owned()));
-    options.connections = 1;
-    let admin = Db::open(options).await.expect("the private PostgreSQL answers");
+    let admin = administer(server).await;
     create(&admin, database, "template1").await;
     admin.close().await;
+}
+
+async fn administer(server: &str) -> Db {
+    let options = Options { connections: 1, ..Options::new(Target::Postgres(server.to_owned())) };
+    Db::open(options).await.expect("the private PostgreSQL answers")
 }
 
 async fn create(admin: &Db, database: &str, template: &str) {

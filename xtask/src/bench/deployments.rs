@@ -125,7 +125,7 @@ impl Bench {
     }
 
     /// Milliseconds of CPU time that the server uses while idle.
-    fn processor_time_of(&self, time: Duration) -> Outcome<u64> {
+    pub(super) fn processor_time_of(&self, time: Duration) -> Outcome<u64> {
         let before = self.processor_time()?;
         thread::sleep(time);
         Ok(self.processor_time()? - before)

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::client::Client;
 use super::{Bench, WRITERS, wrk};
 use crate::outcome::{Outcome, While};
-use crate::system::{directory_of, install};
+use crate::system::need;
 
 const FOLLOWERS: usize = 1000;
 const FOLLOWERS_OF_ONE: usize = 100;
@@ -32,9 +32,7 @@ const WITH: &str = "DROP TRIGGER IF EXISTS bench_events; DROP TRIGGER IF EXISTS 
 impl Bench {
     /// Operations and events.
     pub(super) fn events(&self) -> Outcome {
-        if directory_of("sqlite3", &[]).is_none() {
-            install("the shell of SQLite", &["sqlite3"])?;
-        }
+        need("sqlite3", "the shell of SQLite", &["sqlite3"])?;
         let workspace = self.first("workspaces")?;
         for (kind, fields) in [
             ("workspaces", r#","description":"made by the benchmark""#.to_owned()),
@@ -139,9 +137,7 @@ impl Bench {
     /// Processor time of the server while nothing happens, in milliseconds.
     fn idle(&self) -> Outcome<u64> {
         self.settled()?;
-        let before = self.processor_time()?;
-        thread::sleep(IDLE);
-        Ok(self.processor_time()? - before)
+        self.processor_time_of(IDLE)
     }
 
     /// Follows the events of the organization; the stream is open once its head has come.

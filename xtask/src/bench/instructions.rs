@@ -10,7 +10,7 @@ use super::{Bench, serve, unlike};
 use crate::outcome::{Outcome, While};
 use crate::probe::get;
 use crate::server_process::ServerProcess;
-use crate::system::{directory_of, install};
+use crate::system::need;
 use crate::workspace::{must, scratch};
 
 const ROWS: usize = 500;
@@ -20,9 +20,7 @@ const COUNTED: usize = 500;
 
 /// Prints the table.
 pub(super) fn run() -> Outcome {
-    if directory_of("valgrind", &[]).is_none() {
-        install("the instruction counter valgrind", &["valgrind"])?;
-    }
+    need("valgrind", "the instruction counter valgrind", &["valgrind"])?;
     let directory = scratch()?.join("callgrind");
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).doing("making a directory")?;

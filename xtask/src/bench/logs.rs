@@ -14,7 +14,7 @@ use std::time::Instant;
 use against::{Program, Running};
 
 use crate::outcome::{Outcome, While};
-use crate::system::{directory_of, install};
+use crate::system::need;
 use crate::workspace::{cargo, must, scratch, target};
 
 const LINES: u64 = 10_000_000;
@@ -73,9 +73,7 @@ pub(crate) fn run(arguments: &[&str]) -> Outcome {
         text(&many, "open_files", 0)?,
     );
     println!("search: peak memory {} MB", text(&found, "peak_memory_mb", 0)?);
-    if directory_of("rg", &[]).is_none()
-        && let Err(advice) = install("ripgrep", &["ripgrep"])
-    {
+    if let Err(advice) = need("rg", "ripgrep", &["ripgrep"]) {
         println!("no comparison with plain files: {advice}");
         return searches(&found, None, None);
     }

@@ -1,65 +1,45 @@
 //! Errors have types that say who may read them, never bare text.
 
 use super::Report;
-use super::source::{Source, word_at};
+use super::source::{line_of, word_at};
 use super::tree::Tree;
 
 /// Reports bare text errors: nobody knows who may read them.
 pub(super) fn errors_have_types(tree: &Tree, report: &mut Report) {
-    for (path, source) in sources(tree) {
-        for line in bare_errors(&source.code) {
-            let message = "an error is a bare `String`: give it a type (an enum with thiserror, or \
-                           `podium_domain::Reason` where users are told one half of it)";
-            report.violation(path, line, message);
-        }
+    for (path, source) in tree.sources() {
+        let message = "an error is a bare `String`: give it a type (an enum with thiserror, or \
+                       `podium_domain::Reason` where users are told one half of it)";
+        report.violations(path, bare_errors(&source.code), message);
     }
 }
 
 /// Reports texts for users that are not made of vetted parts; only the store may read them back.
 pub(super) fn texts_for_users_are_made_of_vetted_parts(tree: &Tree, report: &mut Report) {
-    for (path, source) in sources(tree) {
+    for (path, source) in tree.sources() {
         if path.starts_with("crates/store/src/") || path == "crates/domain/src/reason.rs" {
             continue;
         }
-        for line in source.lines_with("from_stored") {
-            let message =
-                "`UserText::from_stored` is for the store alone: make the text of literals and vetted values";
-            report.violation(path, line, message);
-        }
+        let message =
+            "`UserText::from_stored` is for the store alone: make the text of literals and vetted values";
+        report.violations(path, source.lines_with("from_stored"), message);
     }
 }
 
 /// Leaked text is `'static`, so it would be accepted as a literal in texts for users and in statements.
 pub(super) fn nothing_is_leaked(tree: &Tree, report: &mut Report) {
-    for (path, source) in sources(tree).filter(|(path, _)| *path != "crates/store/src/lib.rs") {
-        for line in source.lines_with("leak") {
-            let message =
-                "`leak` makes a literal of anything: keep the text, or make it of literals and vetted values";
-            report.violation(path, line, message);
-        }
+    for (path, source) in tree.sources().filter(|(path, _)| *path != "crates/store/src/lib.rs") {
+        let message =
+            "`leak` makes a literal of anything: keep the text, or make it of literals and vetted values";
+        report.violations(path, source.lines_with("leak"), message);
     }
-}
-
-/// Sources of the crates, without those of their tests.
-fn sources(tree: &Tree) -> impl Iterator<Item = (&str, Source)> {
-    let is_source = |path: &str| path.starts_with("crates/") && path.contains("/src/");
-    let is_test = |path: &str| path.ends_with("/tests.rs") || path.contains("/tests/");
-    let files = tree.rust().filter(move |file| is_source(&file.path) && !is_test(&file.path));
-    files.map(|file| (file.path.as_str(), Source::read(untested(&file.text))))
-}
-
-/// A file without the tests at its end.
-fn untested(text: &str) -> &str {
-    text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at])
 }
 
 /// The lines on which a `Result` or a `FromStr` has text for its error.
 fn bare_errors(code: &str) -> Vec<usize> {
-    let line_of = |at: usize| code[..at].matches('\n').count() + 1;
     let results = code.match_indices("Result<").filter(|(at, word)| {
         arguments(&code[at + word.len()..]).get(1).is_some_and(|error| *error == "String")
     });
-    let results = results.map(|(at, _)| line_of(at));
+    let results = results.map(|(at, _)| line_of(code, at));
     let parsers = code.lines().enumerate().filter(|(_, line)| word_at(line, "type Err = String"));
     results.chain(parsers.map(|(index, _)| index + 1)).collect()
 }

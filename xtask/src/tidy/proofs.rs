@@ -4,7 +4,7 @@
 
 use super::Report;
 use super::signatures::{functions, words};
-use super::source::Source;
+use super::source::{Source, line_of};
 use super::tree::Tree;
 
 /// Where every statement is.
@@ -25,12 +25,11 @@ pub(super) fn scopes_are_used(tree: &Tree, report: &mut Report) {
                 pattern.trim_start().starts_with('_') && words(kind).any(|word| word == "Scope")
             };
             if parameters.trim_start_matches('(').split(',').any(is_ignored) {
-                let line = code[..at].matches('\n').count() + 1;
                 let message = format!(
                     "`{name}` ignores its scope, so it reaches every organization; use it in the statement, or \
                      take a `&System`"
                 );
-                report.violation(&file.path, line, message);
+                report.violation(&file.path, line_of(&code, at), message);
             }
         }
     }
@@ -59,12 +58,11 @@ pub(super) fn statements_take_proof(tree: &Tree, report: &mut Report) {
             let before = code[..at].rsplit('\n').next().unwrap_or_default();
             let takes = |wanted: &[&str]| words(parameters).any(|word| wanted.contains(&word));
             if before.trim_start().starts_with("pub ") && takes(&["Conn", "Tx"]) && !takes(PROOFS) {
-                let line = code[..at].matches('\n').count() + 1;
                 let message = format!(
                     "`{name}` touches rows without proof; take a `&Scope` where it stays in one organization, \
                      or a `&System` where only the server itself may call it"
                 );
-                report.violation(&file.path, line, message);
+                report.violation(&file.path, line_of(&code, at), message);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::signatures::functions;
-use super::source::Source;
+use super::source::{Source, line_of};
 use super::tree::Tree;
 
 /// Exempt: log segments, which only have to survive the end of the process, and the simulated data plane.
@@ -10,21 +10,14 @@ const EXEMPT: &[&str] = &["crates/logs/src/segment/", "crates/dataplane/src/simu
 
 /// Reports renames in functions that do not sync a directory afterwards.
 pub(super) fn renames_are_synced(tree: &Tree, report: &mut Report) {
-    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
-    let files = tree.rust().filter(|file| file.krate().is_some() && file.path.contains("/src/"));
-    for file in files.filter(|file| !is_test(&file.path)) {
-        if EXEMPT.iter().any(|exempt| file.path.starts_with(exempt)) {
-            continue;
-        }
-        let text = file.text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        let code = Source::read(text).code;
+    let is_exempt = |path: &str| EXEMPT.iter().any(|exempt| path.starts_with(exempt));
+    for (path, Source { code }) in tree.sources().filter(|(path, _)| !is_exempt(path)) {
         let starts: Vec<usize> = functions(&code).map(|(at, ..)| at).collect();
         for (at, _) in code.match_indices("fs::rename(") {
             let end = starts.iter().copied().find(|start| *start > at).unwrap_or(code.len());
             if !code[at..end].contains("sync") {
-                let line = code[..at].matches('\n').count() + 1;
                 let message = "a power cut may undo this rename: sync the directory after it";
-                report.violation(&file.path, line, message);
+                report.violation(path, line_of(&code, at), message);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Function signatures with typed ids.
 
 use super::Report;
-use super::source::Source;
+use super::source::{Source, closing, is_word, line_of};
 use super::tree::Tree;
 
 /// Where the bare id is defined.
@@ -13,11 +13,10 @@ pub(super) fn ids_have_kinds(tree: &Tree, report: &mut Report) {
         let code = Source::read(&file.text).code;
         for (at, name, parameters) in functions(&code) {
             if words(parameters).filter(|word| *word == "Id").count() >= 2 {
-                let line = code[..at].matches('\n').count() + 1;
                 let message = format!(
                     "`{name}` takes several bare `Id`s, so a swap compiles; give each its kind, as in `TeamId`"
                 );
-                report.violation(&file.path, line, message);
+                report.violation(&file.path, line_of(&code, at), message);
             }
         }
     }
@@ -32,37 +31,16 @@ pub(super) fn functions(code: &str) -> impl Iterator<Item = (usize, &str, &str)>
         let rest = &code[at + keyword.len()..];
         let name = &rest[..rest.find(|c| !is_word(c))?];
         let rest = &rest[name.len()..];
-        let rest = if rest.starts_with('<') { &rest[closing(rest, '<', '>')? + 1..] } else { rest };
+        let rest = if rest.starts_with('<') { &rest[closing(rest)? + 1..] } else { rest };
         let rest = rest.trim_start();
         (!name.is_empty() && rest.starts_with('(')).then_some(())?;
-        Some((at, name, &rest[..closing(rest, '(', ')')?]))
+        Some((at, name, &rest[..closing(rest)?]))
     })
-}
-
-/// Where what begins with `open` is closed; the `>` of an arrow closes nothing.
-fn closing(text: &str, open: char, close: char) -> Option<usize> {
-    let (mut depth, mut before) = (0, ' ');
-    for (at, c) in text.char_indices() {
-        if c == open {
-            depth += 1;
-        } else if c == close && !(c == '>' && before == '-') {
-            depth -= 1;
-            if depth == 0 {
-                return Some(at);
-            }
-        }
-        before = c;
-    }
-    None
 }
 
 /// The words of a source.
 pub(super) fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c| !is_word(c))
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
 }
 
 #[cfg(test)]

@@ -1,23 +1,20 @@
-//! A Rust source, split into code, comments and string literals.
+//! A Rust source without its comments and literals.
 //!
 //! It is not a parser: rules that need more than words and literals do not belong in tidy.
 
-/// Code with comments and literals blanked out, line by line as in the file, and the string literals.
+/// Code with comments and literals blanked out, line by line as in the file.
 pub(super) struct Source {
     pub(super) code: String,
-    /// Line and content, escapes left as written.
-    pub(super) strings: Vec<(usize, String)>,
 }
 
 impl Source {
     /// Splits a source.
     pub(super) fn read(text: &str) -> Self {
-        let mut reader =
-            Reader { rest: text, line: 1, out: Self { code: String::new(), strings: Vec::new() } };
+        let mut reader = Reader { rest: text, code: String::new() };
         while !reader.rest.is_empty() {
             reader.step();
         }
-        reader.out
+        Self { code: reader.code }
     }
 
     /// Lines whose code holds this text, not as part of a longer word.
@@ -27,9 +24,41 @@ impl Source {
     }
 }
 
+/// A file without the tests at its end.
+pub(super) fn untested(text: &str) -> &str {
+    text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at])
+}
+
+/// The line that a place in a text is on.
+pub(super) fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+pub(super) fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// What a bracket at the beginning of a text is closed by; the `>` of an arrow closes nothing.
+pub(super) fn closing(text: &str) -> Option<usize> {
+    let open = text.chars().next()?;
+    let close = [('<', '>'), ('(', ')'), ('{', '}')].into_iter().find(|pair| pair.0 == open)?.1;
+    let (mut depth, mut before) = (0, ' ');
+    for (at, c) in text.char_indices() {
+        if c == open {
+            depth += 1;
+        } else if c == close && !(c == '>' && before == '-') {
+            depth -= 1;
+            if depth == 0 {
+                return Some(at);
+            }
+        }
+        before = c;
+    }
+    None
+}
+
 /// Whether a line holds a text that no letter, digit or `_` continues on either side.
 pub(super) fn word_at(line: &str, text: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(text).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = line[at + text.len()..].chars().next();
@@ -41,8 +70,7 @@ pub(super) fn word_at(line: &str, text: &str) -> bool {
 
 struct Reader<'t> {
     rest: &'t str,
-    line: usize,
-    out: Source,
+    code: String,
 }
 
 impl Reader<'_> {
@@ -57,17 +85,15 @@ impl Reader<'_> {
         } else if let Some((open, hashes)) = raw_string(self.rest) {
             let close = format!("\"{}", "#".repeat(hashes));
             let end = self.rest[open..].find(&close).map_or(self.rest.len(), |at| open + at);
-            self.string(open, end, close.len());
+            self.blank((end + close.len()).min(self.rest.len()));
         } else if self.rest.starts_with('"') {
-            let end = quoted_end(self.rest, '"');
-            self.string(1, end, 1);
+            self.blank((quoted_end(self.rest, '"') + 1).min(self.rest.len()));
         } else if self.rest.starts_with('\'') {
             match char_end(self.rest) {
                 Some(end) => self.blank(end),
                 None => self.keep(1),
             }
         } else {
-            let is_word = |c: char| c.is_alphanumeric() || c == '_';
             let word = self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len());
             self.keep(if word == 0 { self.rest.chars().next().map_or(1, char::len_utf8) } else { word });
         }
@@ -75,23 +101,15 @@ impl Reader<'_> {
 
     fn keep(&mut self, length: usize) {
         let (text, rest) = self.rest.split_at(length);
-        self.line += text.matches('\n').count();
-        self.out.code.push_str(text);
+        self.code.push_str(text);
         self.rest = rest;
     }
 
     fn blank(&mut self, length: usize) {
         let (text, rest) = self.rest.split_at(length);
-        let breaks = text.matches('\n').count();
-        self.line += breaks;
-        self.out.code.push(' ');
-        self.out.code.push_str(&"\n".repeat(breaks));
+        self.code.push(' ');
+        self.code.push_str(&"\n".repeat(text.matches('\n').count()));
         self.rest = rest;
-    }
-
-    fn string(&mut self, open: usize, end: usize, close: usize) {
-        self.out.strings.push((self.line, self.rest[open..end].to_owned()));
-        self.blank((end + close).min(self.rest.len()));
     }
 }
 
@@ -153,14 +171,12 @@ mod tests {
             "a // x\n/* y /* z */ */ b\nlet c: &'static str = \"d\\\"e\";\nlet f = ('\"', '\\'', r#\"g\"h\"#);\nend",
         );
         assert_eq!(source.code, "a  \n  b\nlet c: &'static str =  ;\nlet f = ( ,  ,  );\nend");
-        assert_eq!(source.strings, [(3, "d\\\"e".to_owned()), (4, "g\"h".to_owned())]);
     }
 
     #[test]
     fn keeps_line_numbers() {
         let source = Source::read("\"one\ntwo\"\n/* three\n */\nfour");
         assert_eq!(source.lines_with("four"), [5]);
-        assert_eq!(source.strings[0].0, 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::source::{Source, untested};
 use crate::outcome::{Outcome, While};
 
 /// One file; only text that a rule reads is loaded.
@@ -54,6 +55,14 @@ impl Tree {
     /// Rust sources of the crates and of the tools.
     pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.is_rust())
+    }
+
+    /// Rust sources of the crates by their paths, without those of tests.
+    pub(super) fn sources(&self) -> impl Iterator<Item = (&str, Source)> {
+        let is_source = |path: &str| path.starts_with("crates/") && path.contains("/src/");
+        let is_test = |path: &str| path.ends_with("/tests.rs") || path.contains("/tests/");
+        let files = self.rust().filter(move |file| is_source(&file.path) && !is_test(&file.path));
+        files.map(|file| (file.path.as_str(), Source::read(untested(&file.text))))
     }
 
     /// Manifests of the crates.

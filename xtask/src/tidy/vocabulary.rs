@@ -16,9 +16,6 @@ const HOMES: &[(&[&str], &[&str], &str)] = &[
     (&["kube", "k8s_openapi"], &["kubernetes"], "go through podium-kubernetes"),
 ];
 
-/// Crates that may contain SQL. The database driver crate queries the engines' catalogues, but none of our tables.
-const SQL: &[&str] = &["store", "db", "testkit"];
-
 /// Crates that hold rules and are given what they judge.
 const RULES: &[&str] = &["airflow", "api", "domain"];
 /// What reaches for the machine.
@@ -55,39 +52,11 @@ pub(super) fn rules_touch_no_machine(tree: &Tree, report: &mut Report) {
     for file in tree.rust().filter(|file| file.krate().is_some_and(|krate| RULES.contains(&krate))) {
         let source = Source::read(&file.text);
         for part in MACHINE {
-            for line in source.lines_with(part) {
-                let message =
-                    format!("names `{part}`; let a plane reach for the machine, and pass what it found");
-                report.violation(&file.path, line, message);
-            }
+            let message =
+                format!("names `{part}`; let a plane reach for the machine, and pass what it found");
+            report.violations(&file.path, source.lines_with(part), &message);
         }
     }
-}
-
-/// Reports statements outside the store.
-pub(super) fn sql_stays_in_the_store(tree: &Tree, report: &mut Report) {
-    for file in tree.rust().filter(|file| file.krate().is_some_and(|krate| !SQL.contains(&krate))) {
-        for (line, _) in Source::read(&file.text).strings.iter().filter(|(_, text)| is_sql(text)) {
-            report.violation(&file.path, *line, "holds SQL; move the statement to crates/store");
-        }
-    }
-}
-
-/// Whether a literal looks like an SQL statement.
-fn is_sql(text: &str) -> bool {
-    let mut words = text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty());
-    let then = match words.next().unwrap_or_default() {
-        "SELECT" | "DELETE" => "FROM",
-        "select" | "delete" => "from",
-        "INSERT" => "INTO",
-        "insert" => "into",
-        "UPDATE" => "SET",
-        "update" => "set",
-        "WITH" => "AS",
-        "with" => "as",
-        _ => return false,
-    };
-    words.any(|word| word == then)
 }
 
 /// Reports what was left unfinished.
@@ -132,27 +101,6 @@ mod tests {
         let found = violations(rules_touch_no_machine, &files);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("crates/airflow/src/check.rs:2: names `std::fs`"), "{found:?}");
-    }
-
-    #[test]
-    fn refuses_sql_outside_the_store() {
-        let statement =
-            "const A: &str = \"SELECT id\n FROM teams\";\nconst B: &str = \"UPDATE your mind\";\n";
-        let files = [("crates/app/src/teams.rs", statement), ("crates/store/src/teams.rs", statement)];
-        let found = violations(sql_stays_in_the_store, &files);
-        assert_eq!(found, ["crates/app/src/teams.rs:1: holds SQL; move the statement to crates/store"]);
-    }
-
-    #[test]
-    fn recognises_statements() {
-        assert!(
-            is_sql("WITH a AS (SELECT 1) SELECT")
-                && is_sql("  DELETE FROM x")
-                && is_sql("INSERT INTO x")
-                && is_sql("delete from grants")
-                && is_sql("select id\nfrom teams")
-        );
-        assert!(!is_sql("DELETE") && !is_sql("Select FROM the menu") && !is_sql("WITH love"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! block check it at run time: `assert_may_block` in `podium-dataplane`.
 
 use super::Report;
-use super::source::Source;
+use super::source::{closing, line_of};
 use super::tree::Tree;
 
 /// The crates whose futures run on the same threads as requests and leases.
@@ -18,17 +18,11 @@ const ELSEWHERE: &[&str] = &["spawn_blocking(", "blocking(", "blocking_exclusive
 
 /// Reports futures that work with files.
 pub(super) fn futures_do_not_wait_for_disks(tree: &Tree, report: &mut Report) {
-    for file in tree.rust() {
-        let is_looked_at = CRATES.iter().any(|name| file.path.starts_with(&format!("crates/{name}/src/")));
-        if !is_looked_at || file.path.contains("/tests") {
-            continue;
-        }
-        let text = file.text.find("\n#[cfg(test)]\nmod tests {").map_or(&*file.text, |at| &file.text[..at]);
-        for line in waits(&Source::read(text).code) {
-            let message =
-                "a future works with files here, and blocks everything else on its thread: use `blocking`";
-            report.violation(&file.path, line, message);
-        }
+    let is_meant = |path: &str| CRATES.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")));
+    for (path, source) in tree.sources().filter(|(path, _)| is_meant(path)) {
+        let message =
+            "a future works with files here, and blocks everything else on its thread: use `blocking`";
+        report.violations(path, waits(&source.code), message);
     }
 }
 
@@ -41,13 +35,13 @@ fn waits(code: &str) -> Vec<usize> {
         if at < seen || !code[open..].starts_with('{') {
             continue;
         }
-        let end = closing(code, open);
+        let end = end_of(code, open);
         seen = end;
         let body = without_elsewhere(&code[open..end]);
         for (number, line) in body.lines().enumerate() {
             let line = FINE.iter().fold(line.to_owned(), |line, fine| line.replace(fine, ""));
             if WAITS.iter().any(|waits| line.contains(waits)) {
-                lines.push(code[..open].matches('\n').count() + number + 1);
+                lines.push(line_of(code, open) + number);
             }
         }
     }
@@ -62,7 +56,7 @@ fn without_elsewhere(code: &str) -> String {
         ELSEWHERE.iter().filter_map(|word| rest.find(word).map(|at| (at, word))).min_by_key(|(at, _)| *at)
     {
         let open = at + word.len() - 1;
-        let end = closing(rest, open);
+        let end = end_of(rest, open);
         left.push_str(&rest[..at]);
         left.push_str(&"\n".repeat(rest[at..end].matches('\n').count()));
         rest = &rest[end..];
@@ -71,19 +65,8 @@ fn without_elsewhere(code: &str) -> String {
 }
 
 /// The end of the bracket that opens here.
-fn closing(code: &str, open: usize) -> usize {
-    let mut depth = 0_i32;
-    for (at, c) in code[open..].char_indices() {
-        match c {
-            '{' | '(' => depth += 1,
-            '}' | ')' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return open + at + c.len_utf8();
-        }
-    }
-    code.len()
+fn end_of(code: &str, open: usize) -> usize {
+    closing(&code[open..]).map_or(code.len(), |at| open + at + 1)
 }
 
 #[cfg(test)]

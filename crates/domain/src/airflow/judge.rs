@@ -99,7 +99,7 @@ pub fn judge(
     if rule.by == By::Shell {
         return Ok(Decision::Unchanged);
     }
-    let Some(needs) = on_one_dag(rule.needs, held) else { return Err(refusal) };
+    let Some(needs) = on_one_dag(&rule.needs, held) else { return Err(refusal) };
     match rule.by {
         By::Path | By::Shell => match dag_in_path {
             Some(dag_id) => on_dag(dag_id, needs, rights, refusal),

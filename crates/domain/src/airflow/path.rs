@@ -135,33 +135,10 @@ mod tests {
 
     #[test]
     fn ambiguous_paths_are_refused() {
-        for path in [
-            "api",
-            "//",
-            "//api",
-            "/api//v2",
-            "/api/..",
-            "/api/../v2",
-            "/./api",
-            "/api/%2e%2e/x",
-            "/api/%2E/x",
-            "/a%2Fb",
-            "/a%2fb",
-            "/a%5Cb",
-            "/a\\b",
-            "/a;b=c",
-            "/a%3Bb",
-            "/%252e%252e/",
-            "/a%",
-            "/a%2",
-            "/a%zz",
-            "/a%00",
-            "/a%0d%0a",
-            "/%ff%fe",
-            "/a%3Fb",
-            "/a%23b",
-            "/%c0%ae%c0%ae/x",
-        ] {
+        let ambiguous = "api // //api /api//v2 /api/.. /api/../v2 /./api /api/%2e%2e/x /api/%2E/x /a%2Fb /a%2fb \
+            /a%5Cb /a\\b /a;b=c /a%3Bb /%252e%252e/ /a% /a%2 /a%zz /a%00 /a%0d%0a /%ff%fe /a%3Fb /a%23b \
+            /%c0%ae%c0%ae/x";
+        for path in ambiguous.split(' ') {
             assert_eq!(AirflowPath::parse(path).map_err(|refusal| refusal.status()), Err(400), "{path}");
         }
         assert!(AirflowPath::parse(&format!("/{}", "a".repeat(MAX_LENGTH))).is_err());

@@ -4,34 +4,24 @@
 use super::tests::LISTS;
 use super::{AirflowPath, Line, Rule, closed, find};
 
-/// Which resource a collection of the API holds.
-const COLLECTIONS: [(&str, &str); 26] = [
-    ("assets", "datasets"),
-    ("backfills", "dagRun"),
-    ("clearDagRuns", "dagRun"),
-    ("clearPartitions", "dagRun"),
-    ("clearTaskInstances", "taskInstance"),
+/// Each resource, and the collections of the API that hold it.
+const COLLECTIONS: [(&str, &str); 16] = [
+    ("datasets", "assets datasets"),
+    ("dagRun", "backfills clearDagRuns clearPartitions dagRuns dagStats"),
+    ("taskInstance", "clearTaskInstances taskGroupInstances taskInstances updateTaskInstancesState"),
     ("config", "config"),
-    ("connections", "connection"),
-    ("dagRuns", "dagRun"),
-    ("dagSources", "dagCode"),
-    ("dagStats", "dagRun"),
-    ("dags", "dag"),
-    ("datasets", "datasets"),
-    ("eventLogs", "auditLog"),
-    ("externalLogUrl", "taskLog"),
-    ("importErrors", "importError"),
-    ("jobs", "job"),
-    ("logs", "taskLog"),
-    ("parseDagFile", "dag"),
-    ("plugins", "plugin"),
-    ("pools", "pool"),
-    ("providers", "provider"),
-    ("taskGroupInstances", "taskInstance"),
-    ("taskInstances", "taskInstance"),
-    ("updateTaskInstancesState", "taskInstance"),
-    ("variables", "variable"),
-    ("xcomEntries", "xcom"),
+    ("connection", "connections"),
+    ("dagCode", "dagSources"),
+    ("dag", "dags parseDagFile"),
+    ("auditLog", "eventLogs"),
+    ("taskLog", "externalLogUrl logs"),
+    ("importError", "importErrors"),
+    ("job", "jobs"),
+    ("plugin", "plugins"),
+    ("pool", "pools"),
+    ("provider", "providers"),
+    ("variable", "variables"),
+    ("xcom", "xcomEntries"),
 ];
 
 /// Paths whose deepest collection is not what they show.
@@ -71,8 +61,9 @@ fn resource_of(path: &str) -> Option<&'static str> {
     if let Some((_, resource)) = OTHERWISE.iter().find(|(part, _)| path.contains(part)) {
         return Some(resource);
     }
-    let known = |segment| COLLECTIONS.iter().find(|(collection, _)| *collection == segment);
-    path.starts_with("/api/").then(|| path.rsplit('/').find_map(known).map(|(_, resource)| *resource))?
+    let holds = |collections: &str, segment| collections.split(' ').any(|collection| collection == segment);
+    let known = |segment| COLLECTIONS.iter().find(|(_, collections)| holds(collections, segment));
+    path.starts_with("/api/").then(|| path.rsplit('/').find_map(known).map(|(resource, _)| *resource))?
 }
 
 fn needs(rule: &Rule, permission: &str) -> bool {

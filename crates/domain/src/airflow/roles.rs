@@ -22,13 +22,8 @@ pub enum AirflowRole {
 
 impl AirflowRole {
     /// Its name in Airflow 3.
-    pub const fn upper(self) -> &'static str {
-        match self {
-            Self::Viewer => "VIEWER",
-            Self::User => "USER",
-            Self::Op => "OP",
-            Self::Admin => "ADMIN",
-        }
+    pub fn upper(self) -> String {
+        self.title().to_ascii_uppercase()
     }
 
     /// Its name in Airflow 2.

@@ -1,9 +1,11 @@
 //! The tables of rules: a method and a path, and the permissions that they require.
+//!
+//! They are `data/rules-of-airflow-2.txt` and `data/rules-of-airflow-3.txt`: a rule on each line, with the permissions inside
+//! Airflow that it takes on the deployment. What follows `by` says how a role on single DAGs can do instead.
 
 use std::sync::LazyLock;
 
 use crate::airflow::path::AirflowPath;
-use crate::airflow::{three, two};
 use crate::permissions::Permission;
 
 /// A line of Apache Airflow: they differ in their paths, and in how a caller is made known to them.
@@ -16,19 +18,28 @@ pub enum Line {
 }
 
 /// What a request of one kind needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The method.
     pub method: &'static str,
     /// The path: `{name}` is any one part, `{dag}` the id of a DAG, `{*}` the rest.
     pub path: &'static str,
     /// The permissions on the deployment that it requires, all of them; none if seeing the deployment is enough.
-    pub needs: &'static [Permission],
+    pub needs: Vec<Permission>,
     /// How a role on single DAGs can do instead.
     pub by: By,
 }
 
 impl Rule {
+    /// Reads a line of a table; `None` if it is not a rule, or takes a permission that there is not.
+    fn read(line: &'static str) -> Option<Self> {
+        let (line, by) = line.split_once(" by ").unwrap_or((line, ""));
+        let mut words = line.split_whitespace();
+        let (method, path) = (words.next()?, words.next()?);
+        let needs = words.map(|need| Permission::named(&format!("deployment.airflow.{need}")));
+        Some(Self { method, path, needs: needs.collect::<Option<_>>()?, by: By::read(by)? })
+    }
+
     /// Whether a request of this kind changes something.
     pub fn is_write(&self) -> bool {
         self.needs.iter().any(|need| !need.name().ends_with(".get"))
@@ -58,24 +69,19 @@ pub enum By {
     Shell,
 }
 
-/// Writes a table. `by` names how a role on single DAGs can do instead; see [`By`].
-macro_rules! rules {
-    (@by) => { $crate::airflow::rules::By::Path };
-    (@by shell) => { $crate::airflow::rules::By::Shell };
-    (@by tags) => { $crate::airflow::rules::By::Filter { ids: None, tags: true } };
-    (@by dag_ids) => { $crate::airflow::rules::By::Filter { ids: Some("dag_ids"), tags: false } };
-    (@by dag_ids_or_tags) => { $crate::airflow::rules::By::Filter { ids: Some("dag_ids"), tags: true } };
-    (@by dag_id) => { $crate::airflow::rules::By::Query("dag_id") };
-    ($($method:ident $path:literal $($need:literal)* $(by $by:ident)?;)*) => {
-        &[$($crate::airflow::rules::Rule {
-            method: stringify!($method),
-            path: $path,
-            needs: &[$($crate::permissions::Permission::known(concat!("deployment.airflow.", $need))),*],
-            by: rules!(@by $($by)?),
-        }),*]
-    };
+impl By {
+    fn read(word: &str) -> Option<Self> {
+        Some(match word {
+            "" => Self::Path,
+            "shell" => Self::Shell,
+            "dag_id" => Self::Query("dag_id"),
+            "tags" => Self::Filter { ids: None, tags: true },
+            "dag_ids" => Self::Filter { ids: Some("dag_ids"), tags: false },
+            "dag_ids_or_tags" => Self::Filter { ids: Some("dag_ids"), tags: true },
+            _ => return None,
+        })
+    }
 }
-pub(super) use rules;
 
 /// Paths refused to everybody: other ways to sign in, and paths that only Airflow's own components call.
 const CLOSED: &[(&str, &str)] = &[
@@ -99,10 +105,25 @@ pub fn closed(path: &AirflowPath) -> Option<&'static str> {
     CLOSED.iter().find(|(prefix, _)| is_below(prefix)).map(|(_, why)| *why)
 }
 
+static THREE: LazyLock<Vec<Pattern>> =
+    LazyLock::new(|| table(include_str!("../../data/rules-of-airflow-3.txt")));
+static TWO: LazyLock<Vec<Pattern>> =
+    LazyLock::new(|| table(include_str!("../../data/rules-of-airflow-2.txt")));
+
+fn table(text: &'static str) -> Vec<Pattern> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let rule = |line| Rule::read(line).unwrap_or_else(|| panic!("this is no rule of the front door: {line}"));
+    lines.map(|line| Pattern::new(rule(line))).collect()
+}
+
+/// Reads the tables. A server that cannot read them does not start.
+pub fn load() {
+    LazyLock::force(&THREE);
+    LazyLock::force(&TWO);
+}
+
 /// The rule for a request, and the DAG that its path names; `HEAD` is judged as `GET`.
 pub fn find<'a>(line: Line, method: &str, path: &'a AirflowPath) -> Option<(&'static Rule, Option<&'a str>)> {
-    static THREE: LazyLock<Vec<Pattern>> = LazyLock::new(|| three::RULES.iter().map(Pattern::new).collect());
-    static TWO: LazyLock<Vec<Pattern>> = LazyLock::new(|| two::RULES.iter().map(Pattern::new).collect());
     let patterns = match line {
         Line::Three => &*THREE,
         Line::Two => &*TWO,
@@ -112,12 +133,12 @@ pub fn find<'a>(line: Line, method: &str, path: &'a AirflowPath) -> Option<(&'st
     // The most literal one counts, as it does behind the door.
     let best = fitting.max_by(|a, b| a.literal.cmp(&b.literal))?;
     let dag = best.dag.and_then(|at| path.segments().get(at)).map(String::as_str);
-    Some((best.rule, dag))
+    Some((&best.rule, dag))
 }
 
 /// A rule with its path taken apart.
 struct Pattern {
-    rule: &'static Rule,
+    rule: Rule,
     parts: Vec<Part>,
     is_folder: bool,
     dag: Option<usize>,
@@ -132,7 +153,7 @@ enum Part {
 }
 
 impl Pattern {
-    fn new(rule: &'static Rule) -> Self {
+    fn new(rule: Rule) -> Self {
         let (path, is_folder) = rule.path.strip_suffix('/').map_or((rule.path, false), |path| (path, true));
         let part = |part: &'static str| match part {
             "{*}" => Part::Rest,

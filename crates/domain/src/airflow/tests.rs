@@ -268,8 +268,8 @@ proptest! {
             let sent = AirflowPath::parse(&path.encoded()).unwrap();
             prop_assert_eq!(closed(&path), closed(&sent));
             for method in ["GET", "POST", "PATCH"] {
-                let judged = find(Line::Three, method, &path).map(|(rule, dag)| (*rule, dag.map(str::to_owned)));
-                let seen = find(Line::Three, method, &sent).map(|(rule, dag)| (*rule, dag.map(str::to_owned)));
+                let judged = find(Line::Three, method, &path).map(|(rule, dag)| (rule, dag.map(str::to_owned)));
+                let seen = find(Line::Three, method, &sent).map(|(rule, dag)| (rule, dag.map(str::to_owned)));
                 prop_assert_eq!(judged, seen);
             }
         }

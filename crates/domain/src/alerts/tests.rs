@@ -135,7 +135,7 @@ fn notices_become_rarer_when_there_are_many() {
     let mut notices = Notices::full(at(0));
     assert_eq!(notices.due(at(0)), at(minute));
     for _ in 0..10 {
-        notices = notices.less_one();
+        notices = notices.less(1);
     }
     assert_eq!(notices.due(at(0)), at(5 * minute));
     assert_eq!(notices.at(at(5 * minute - 1)).left, 0);

@@ -56,15 +56,12 @@ fn networks(fields: &mut Fields, body: &CreateClusterRequest) -> ClusterDetails 
     let service_subnet_range = range("serviceSubnetRange", &body.service_subnet_range);
     let service_peering_range = range("servicePeeringRange", &body.service_peering_range);
     if body.cloud_provider == CloudProvider::Gcp {
-        for (field, range) in [
-            ("podSubnetRange", &pod_subnet_range),
-            ("serviceSubnetRange", &service_subnet_range),
-            ("servicePeeringRange", &service_peering_range),
-        ] {
-            if range.is_none() {
-                fields.push(field, "required", "must not be blank");
-            }
-        }
+        let missing = [
+            ("podSubnetRange", pod_subnet_range.is_none()),
+            ("serviceSubnetRange", service_subnet_range.is_none()),
+            ("servicePeeringRange", service_peering_range.is_none()),
+        ];
+        fields.push_each(missing, "required", "must not be blank");
     }
     let secondary = given(body.secondary_vpc_cidr.as_ref());
     let secondary_vpc_cidr = secondary.map(|text| region.secondary(fields, "secondaryVpcCidr", text));
@@ -82,23 +79,16 @@ fn networks(fields: &mut Fields, body: &CreateClusterRequest) -> ClusterDetails 
 fn hybrid(fields: &mut Fields, body: &CreateClusterRequest) {
     let needs_tenant = body.cloud_provider == CloudProvider::Azure;
     let no_pools = body.node_pools.as_ref().is_none_or(Vec::is_empty);
-    for (is_missing, field) in [
-        (given(body.provider_account.as_ref()).is_none(), "providerAccount"),
-        (needs_tenant && given(body.tenant_id.as_ref()).is_none(), "tenantId"),
-        (given(body.db_instance_type.as_ref()).is_none(), "dbInstanceType"),
-        (no_pools, "nodePools"),
-    ] {
-        if is_missing {
-            fields.push(field, "required", "is required for a HYBRID cluster");
-        }
-    }
-    let excluded = "must be omitted: HYBRID clusters have no disaster recovery";
-    for (field, _) in requested(body).fields().into_iter().filter(|(_, text)| text.is_some()) {
-        fields.push(field, "excluded", excluded);
-    }
-    if body.enable_replication_time_control == Some(true) {
-        fields.push("enableReplicationTimeControl", "excluded", excluded);
-    }
+    let missing = [
+        ("providerAccount", given(body.provider_account.as_ref()).is_none()),
+        ("tenantId", needs_tenant && given(body.tenant_id.as_ref()).is_none()),
+        ("dbInstanceType", given(body.db_instance_type.as_ref()).is_none()),
+        ("nodePools", no_pools),
+    ];
+    fields.push_each(missing, "required", "is required for a HYBRID cluster");
+    let control = ("enableReplicationTimeControl", body.enable_replication_time_control == Some(true));
+    let given = requested(body).given().into_iter().chain([control]);
+    fields.push_each(given, "excluded", "must be omitted: HYBRID clusters have no disaster recovery");
 }
 
 fn dedicated(
@@ -109,7 +99,7 @@ fn dedicated(
     details: &mut ClusterDetails,
 ) {
     let requested = requested(body);
-    let is_asked = requested.fields().iter().any(|(_, text)| text.is_some());
+    let is_asked = requested.given().iter().any(|(_, is_given)| *is_given);
     let replicates = body.enable_replication_time_control.unwrap_or_default();
     if is_asked || replicates {
         recovery::switch_on(fields, provider, region, &requested, details);

@@ -6,7 +6,7 @@ use podium_api::clusters::{
     Cluster, ClusterHealthStatus, ClusterMetadata, CreateClusterRequest, UpdateClusterRequest,
 };
 use podium_api::enums::{ClusterStatus, ClusterType};
-use podium_api::{ClusterId, Id, NodePoolId, Timestamp};
+use podium_api::{ClusterId, Id, NodePoolId, Timestamp, WorkspaceId};
 use serde_json::{Value, json};
 
 use super::{Definition, Facts, create, update};
@@ -62,15 +62,13 @@ pub(super) fn hybrid(provider: &str) -> Value {
 /// What comes of creating a cluster.
 pub(super) fn created(body: Value) -> Result<Definition> {
     let body: CreateClusterRequest = serde_json::from_value(body).unwrap();
-    let (workspaces, in_use_by) = (BTreeSet::from([w1(), w2()]), BTreeSet::new());
-    let facts = Facts {
-        cluster_id: cluster_id(),
-        pool_ids: &pool_ids(),
-        workspaces: &workspaces,
-        in_use_by: &in_use_by,
-        now: at(0),
-    };
-    create(&body, &facts)
+    with_facts(BTreeSet::new(), at(0), |facts| create(&body, facts))
+}
+
+fn with_facts<T>(in_use_by: BTreeSet<WorkspaceId>, now: Timestamp, rule: impl FnOnce(&Facts<'_>) -> T) -> T {
+    let (pool_ids, workspaces) = (pool_ids(), BTreeSet::from([w1(), w2()]));
+    let (pool_ids, workspaces, in_use_by) = (&pool_ids[..], &workspaces, &in_use_by);
+    rule(&Facts { cluster_id: cluster_id(), pool_ids, workspaces, in_use_by, now })
 }
 
 /// The cluster that a request makes, once it is there.
@@ -105,13 +103,5 @@ pub(super) fn updated(stored: &Cluster, changes: Value) -> Result<Definition> {
         ClusterType::Hybrid => changes,
     };
     let body: UpdateClusterRequest = serde_json::from_value(body).unwrap();
-    let (workspaces, in_use_by) = (BTreeSet::from([w1(), w2()]), BTreeSet::from([w1()]));
-    let facts = Facts {
-        cluster_id: cluster_id(),
-        pool_ids: &pool_ids(),
-        workspaces: &workspaces,
-        in_use_by: &in_use_by,
-        now: at(60),
-    };
-    update(stored, &body, &facts)
+    with_facts(BTreeSet::from([w1()]), at(60), |facts| update(stored, &body, facts))
 }

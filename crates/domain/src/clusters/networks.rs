@@ -75,16 +75,7 @@ fn overlap(one: Ipv4Net, other: Ipv4Net) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refusal::Refusal;
-
-    fn codes(fields: Fields) -> Vec<String> {
-        match fields.into_result() {
-            Err(Refusal::Invalid { fields, .. }) => {
-                fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
+    use crate::fixtures::wrong;
 
     #[test]
     fn ranges_are_canonical_and_private() {
@@ -109,7 +100,7 @@ mod tests {
             let mut fields = Fields::new();
             let kept = Region::default().range(&mut fields, "vpcSubnetRange", text);
             let expected = if code.is_empty() { vec![] } else { vec![format!("vpcSubnetRange: {code}")] };
-            assert_eq!(codes(fields), expected, "{text}");
+            assert_eq!(wrong(fields.into_result()), expected, "{text}");
             assert_eq!(kept, if code.is_empty() { text.trim() } else { "" }, "{text}");
         }
     }
@@ -128,7 +119,7 @@ mod tests {
             region.range(&mut fields, "vpcSubnetRange", one);
             region.range(&mut fields, "podSubnetRange", other);
             let expected: &[&str] = if overlaps { &["podSubnetRange: overlap"] } else { &[] };
-            assert_eq!(codes(fields), expected, "{one} {other}");
+            assert_eq!(wrong(fields.into_result()), expected, "{one} {other}");
         }
     }
 
@@ -140,7 +131,7 @@ mod tests {
             let mut fields = Fields::new();
             Region::default().secondary(&mut fields, "secondaryVpcCidr", text);
             let expected: &[&str] = if fits { &[] } else { &["secondaryVpcCidr: range"] };
-            assert_eq!(codes(fields), expected, "{text}");
+            assert_eq!(wrong(fields.into_result()), expected, "{text}");
         }
     }
 }

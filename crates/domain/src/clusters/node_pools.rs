@@ -74,11 +74,8 @@ pub(super) fn node_pools(
         let max_node_count = u32::try_from(pool.max_node_count).ok();
         let max_node_count = max_node_count.filter(|count| (counts.min..=counts.max).contains(count));
         if max_node_count.is_none() {
-            fields.push(
-                at("maxNodeCount"),
-                "range",
-                format!("must be from {} to {}", counts.min, counts.max),
-            );
+            let message = format!("must be from {} to {}", counts.min, counts.max);
+            fields.push(at("maxNodeCount"), "range", message);
         }
         let Some(((name, instance), max_node_count)) = name.zip(instance).zip(max_node_count) else {
             continue;

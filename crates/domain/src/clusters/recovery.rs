@@ -21,6 +21,11 @@ pub(super) struct Requested<'a> {
 }
 
 impl<'a> Requested<'a> {
+    /// Which fields are given, by their names on the wire.
+    pub(super) fn given(&self) -> [(&'static str, bool); 6] {
+        self.fields().map(|(field, text)| (field, text.is_some()))
+    }
+
     /// The fields by their names on the wire.
     pub(super) fn fields(&self) -> [(&'static str, Option<&'a str>); 6] {
         [

@@ -46,11 +46,8 @@ pub(super) fn workspaces(
     facts: &Facts<'_>,
 ) -> Vec<WorkspaceId> {
     for (index, id) in requested.iter().enumerate().filter(|(_, id)| !facts.workspaces.contains(id)) {
-        fields.push(
-            format!("workspaceIds[{index}]"),
-            "notFound",
-            format!("is not a workspace of the organization: {id}"),
-        );
+        let message = format!("is not a workspace of the organization: {id}");
+        fields.push(format!("workspaceIds[{index}]"), "notFound", message);
     }
     let kept: BTreeSet<WorkspaceId> = requested.iter().copied().collect();
     let missing: Vec<&str> = facts.in_use_by.difference(&kept).map(WorkspaceId::as_str).collect();

@@ -61,7 +61,7 @@ pub fn update(stored: &Cluster, body: &UpdateClusterRequest, facts: &Facts<'_>) 
 /// A cluster in the customer's own account is changed there; here it can be given to workspaces.
 fn only_workspaces(fields: &mut Fields, body: &UpdateClusterRequest) {
     let asks = |flag: Option<bool>| flag == Some(true);
-    let mut given_fields = vec![
+    let given_fields = [
         ("name", given(body.name.as_ref()).is_some()),
         ("k8sTags", body.k8s_tags.as_ref().is_some_and(|tags| !tags.is_empty())),
         ("dbInstanceType", given(body.db_instance_type.as_ref()).is_some()),
@@ -71,10 +71,8 @@ fn only_workspaces(fields: &mut Fields, body: &UpdateClusterRequest) {
         ("isPrivateNetworkEgressEnabled", asks(body.is_private_network_egress_enabled)),
         ("nodePools", body.node_pools.as_ref().is_some_and(|pools| !pools.is_empty())),
     ];
-    given_fields.extend(requested(body).fields().map(|(field, text)| (field, text.is_some())));
-    for (field, _) in given_fields.into_iter().filter(|(_, is_given)| *is_given) {
-        fields.push(field, "excluded", "must be omitted: HYBRID does not support it");
-    }
+    let given_fields = given_fields.into_iter().chain(requested(body).given());
+    fields.push_each(given_fields, "excluded", "must be omitted: HYBRID does not support it");
 }
 
 fn dedicated(
@@ -144,11 +142,8 @@ fn standing_by(
     }
     if was_on && !is_on {
         if stored.is_failed_over {
-            fields.push(
-                "enableDr",
-                "failedOver",
-                "must be true while the cluster is failed over: fail back first",
-            );
+            let message = "must be true while the cluster is failed over: fail back first";
+            fields.push("enableDr", "failedOver", message);
         }
         recovery::switch_off(details);
     }
@@ -164,26 +159,19 @@ fn standing_by(
 /// Lists every field that would change in addition to the region of the deployments.
 fn changes_nothing_else(fields: &mut Fields, stored: &Cluster, made: &Definition) {
     let (old, new) = (&stored.details, &made.details);
-    for (field, changes) in [
+    let has_egress = |details: &ClusterDetails| details.is_private_network_egress_enabled;
+    let is_controlled = |details: &ClusterDetails| details.enable_replication_time_control;
+    let changed = [
         ("name", made.name.text != stored.name),
         ("k8sTags", new.tags != old.tags),
         ("dbInstanceType", new.db_instance_type != old.db_instance_type),
         ("nodePools", new.node_pools != old.node_pools),
-        (
-            "isPrivateNetworkEgressEnabled",
-            new.is_private_network_egress_enabled != old.is_private_network_egress_enabled,
-        ),
+        ("isPrivateNetworkEgressEnabled", has_egress(new) != has_egress(old)),
         ("enableDr", new.is_dr_enabled != old.is_dr_enabled),
-        (
-            "enableReplicationTimeControl",
-            new.is_dr_enabled && new.enable_replication_time_control != old.enable_replication_time_control,
-        ),
+        ("enableReplicationTimeControl", new.is_dr_enabled && is_controlled(new) != is_controlled(old)),
         ("workspaceIds", made.workspace_ids != stored.workspace_ids),
-    ] {
-        if changes {
-            fields.push(field, "failover", "must stay unchanged: a failover changes nothing else");
-        }
-    }
+    ];
+    fields.push_each(changed, "failover", "must stay unchanged: a failover changes nothing else");
 }
 
 fn requested(body: &UpdateClusterRequest) -> recovery::Requested<'_> {

@@ -189,18 +189,15 @@ fn check_schedule(path: &str, schedule: &DeploymentHibernationSchedule, now: Tim
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::wrong;
 
     fn at(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()
     }
 
     fn schedule(hibernate: &str, wake: &str) -> DeploymentHibernationSchedule {
-        DeploymentHibernationSchedule {
-            description: None,
-            hibernate_at_cron: hibernate.into(),
-            wake_at_cron: wake.into(),
-            is_enabled: true,
-        }
+        let (hibernate_at_cron, wake_at_cron) = (hibernate.into(), wake.into());
+        DeploymentHibernationSchedule { description: None, hibernate_at_cron, wake_at_cron, is_enabled: true }
     }
 
     fn nightly() -> Hibernation {
@@ -318,24 +315,15 @@ mod tests {
         let now = at("2027-01-15T12:00:00Z");
         let table = [
             (schedule("0 20 * * *", "0 6 * * *"), ""),
-            (schedule("0 20 * * * *", "0 6 * * *"), "hibernateAtCron format"),
-            (schedule("@daily", "often"), "hibernateAtCron format, wakeAtCron format"),
-            (schedule("0 20 30 2 *", "0 6 * * *"), "hibernateAtCron format"),
-            (schedule("0 6  * * *", "0 6 * * *"), "wakeAtCron same"),
+            (schedule("0 20 * * * *", "0 6 * * *"), "s.hibernateAtCron: format"),
+            (schedule("@daily", "often"), "s.hibernateAtCron: format, s.wakeAtCron: format"),
+            (schedule("0 20 30 2 *", "0 6 * * *"), "s.hibernateAtCron: format"),
+            (schedule("0 6  * * *", "0 6 * * *"), "s.wakeAtCron: same"),
         ];
         for (schedule, expected) in table {
             let mut fields = Fields::new();
             check_schedule("s", &schedule, now, &mut fields);
-            let found = match fields.into_result() {
-                Ok(()) => String::new(),
-                Err(crate::Refusal::Invalid { fields, .. }) => {
-                    let found: Vec<_> =
-                        fields.iter().map(|f| format!("{} {}", &f.field[2..], f.code)).collect();
-                    found.join(", ")
-                }
-                Err(other) => panic!("{other:?}"),
-            };
-            assert_eq!(found, expected, "{schedule:?}");
+            assert_eq!(wrong(fields.into_result()).join(", "), expected, "{schedule:?}");
         }
     }
 }

@@ -44,9 +44,7 @@ pub fn choose(body: &CreateDeploymentRequest, context: &PlacementContext<'_>) ->
         (Some(id), None, None) => Place::Cluster(id),
         (Some(id), provider, region) => {
             let given = [("cloudProvider", provider.is_some()), ("region", region.is_some())];
-            for (field, _) in given.iter().filter(|(_, given)| *given) {
-                fields.push(*field, "excluded", "must be omitted when `clusterId` is given");
-            }
+            fields.push_each(given, "excluded", "must be omitted when `clusterId` is given");
             Place::Cluster(id)
         }
         (None, Some(provider), Some(region)) => Place::Region(provider, region.to_owned()),

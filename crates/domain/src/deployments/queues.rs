@@ -40,11 +40,8 @@ pub(super) fn check(
         return Vec::new();
     }
     if requested.is_empty() {
-        fields.push(
-            "workerQueues",
-            "minItems",
-            "must have at least 1 item: the queue `default` always exists",
-        );
+        let message = "must have at least 1 item: the queue `default` always exists";
+        fields.push("workerQueues", "minItems", message);
         return stored.to_vec();
     }
     check_names(requested, fields);
@@ -54,28 +51,19 @@ pub(super) fn check(
         let known = find(queue, requested, stored);
         match known {
             Some(known) if known.name == DEFAULT && queue.name != DEFAULT => {
-                fields.push(
-                    format!("{path}.name"),
-                    "fixed",
-                    "must be `default`: that queue cannot be renamed",
-                );
+                let message = "must be `default`: that queue cannot be renamed";
+                fields.push(format!("{path}.name"), "fixed", message);
             }
             Some(known) if known.name != DEFAULT && queue.name == DEFAULT => {
-                fields.push(
-                    format!("{path}.name"),
-                    "fixed",
-                    "must not be `default`: that queue cannot be replaced by another",
-                );
+                let message = "must not be `default`: that queue cannot be replaced by another";
+                fields.push(format!("{path}.name"), "fixed", message);
             }
             _ => {}
         }
         let taken = known.is_some_and(|known| queues.iter().any(|other| other.id == known.id));
         if taken && queue.id == known.map(|known| known.id) {
-            fields.push(
-                format!("{path}.id"),
-                "duplicate",
-                "names a queue that another entry already changes",
-            );
+            let message = "names a queue that another entry already changes";
+            fields.push(format!("{path}.id"), "duplicate", message);
         }
         let id = known.filter(|_| !taken).map_or_else(&mut *new_id, |known| known.id);
         queues.push(one(&path, queue, (id, known), facts, fields));
@@ -155,11 +143,8 @@ fn one(
     let storage = queue.pod_ephemeral_storage.as_deref().filter(|text| !text.is_empty());
     if hybrid {
         if queue.platform_machine.is_some() {
-            wrong(
-                "platformMachine",
-                "excluded",
-                "must be omitted: HYBRID sizes queues by `nodePoolId`".into(),
-            );
+            let message = "must be omitted: HYBRID sizes queues by `nodePoolId`".into();
+            wrong("platformMachine", "excluded", message);
         }
         match node_pool_id {
             None => wrong("nodePoolId", "required", "is required: HYBRID sizes queues by node pool".into()),
@@ -169,11 +154,8 @@ fn one(
             Some(_) => {}
         }
         if storage.is_some() {
-            wrong(
-                "podEphemeralStorage",
-                "excluded",
-                "must be omitted: HYBRID sizes queues by node pool".into(),
-            );
+            let message = "must be omitted: HYBRID sizes queues by node pool".into();
+            wrong("podEphemeralStorage", "excluded", message);
         }
     } else {
         if queue.node_pool_id.is_some() {
@@ -202,11 +184,8 @@ fn one(
         && let Some(text) = storage
         && Memory::parse(text).is_none_or(|size| size.thousandths() == 0 || size > MAX_STORAGE)
     {
-        wrong(
-            "podEphemeralStorage",
-            "format",
-            format!("must be in Gi, such as 10Gi, and at most {MAX_STORAGE}"),
-        );
+        let message = format!("must be in Gi, such as 10Gi, and at most {MAX_STORAGE}");
+        wrong("podEphemeralStorage", "format", message);
     }
     let storage = storage.or_else(|| known?.ephemeral_storage.as_deref()).unwrap_or(options::DEFAULT_STORAGE);
     Queue {

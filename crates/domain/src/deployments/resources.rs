@@ -16,20 +16,13 @@ pub(super) fn check(
     spec: &mut Spec,
     fields: &mut Fields,
 ) {
-    let names = |cpu, memory| [cpu, memory];
-    let pod_names = names("defaultTaskPodCpu", "defaultTaskPodMemory");
-    let quota_names = names("resourceQuotaCpu", "resourceQuotaMemory");
+    let pod_names = ["defaultTaskPodCpu", "defaultTaskPodMemory"];
+    let quota_names = ["resourceQuotaCpu", "resourceQuotaMemory"];
     if spec.kind == DeploymentType::Hybrid {
-        for (name, text) in [
-            (pod_names[0], pod.0),
-            (pod_names[1], pod.1),
-            (quota_names[0], quota.0),
-            (quota_names[1], quota.1),
-        ] {
-            if text.is_some_and(|text| !text.is_empty()) {
-                fields.push(name, "excluded", "must be omitted: HYBRID deployments do not support it");
-            }
-        }
+        let names = pod_names.into_iter().chain(quota_names);
+        let given = [pod.0, pod.1, quota.0, quota.1].map(|text| text.is_some_and(|text| !text.is_empty()));
+        let message = "must be omitted: HYBRID deployments do not support it";
+        fields.push_each(names.zip(given), "excluded", message);
         return;
     }
     let pod = pair(pod_names, pod, options::POD, fields);

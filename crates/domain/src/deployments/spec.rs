@@ -121,14 +121,7 @@ impl Spec {
             clean_up_since: None,
             remote_execution: None,
             hibernation: Hibernation::default(),
-            release: Release {
-                deploy_id: None,
-                image_tag: runtime_version.clone(),
-                dag_version: None,
-                bundles: Vec::new(),
-                git: None,
-                is_strict: false,
-            },
+            release: Release { image_tag: runtime_version.clone(), ..Release::default() },
             runtime_version,
         }
     }
@@ -216,7 +209,7 @@ impl HibernationOverride {
 }
 
 /// What is deployed: everything that a rollback restores, except for the runtime and the DAG-deploy setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Release {
     /// The deploy that made it; none before the first.

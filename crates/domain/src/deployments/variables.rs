@@ -99,7 +99,12 @@ pub(super) fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deployments::fixtures::Spelled;
+    use crate::deployments::fixtures::{Spelled, wrong};
+
+    fn plain(key: &str, value: &str) -> DeploymentEnvironmentVariableRequest {
+        let (key, value) = (key.to_owned(), Some(value.to_owned()));
+        DeploymentEnvironmentVariableRequest { key, value, is_secret: false }
+    }
 
     #[test]
     fn keys() {
@@ -114,12 +119,7 @@ mod tests {
     #[test]
     fn variables_are_bounded_together() {
         let requested = |count: usize| -> Vec<_> {
-            let one = |number| DeploymentEnvironmentVariableRequest {
-                key: format!("KEY_{number:03}"),
-                value: Some("v".repeat(4089)),
-                is_secret: false,
-            };
-            (0..count).map(one).collect()
+            (0..count).map(|number| plain(&format!("KEY_{number:03}"), &"v".repeat(4089))).collect()
         };
         let check = |count| {
             let mut fields = Fields::new();
@@ -134,18 +134,11 @@ mod tests {
 
     #[test]
     fn every_wrong_variable_is_reported_with_its_index() {
-        let requested = |key: &str| DeploymentEnvironmentVariableRequest {
-            key: key.into(),
-            value: Some("v".into()),
-            is_secret: false,
-        };
-        let keys = ["ok", "9", "AIRFLOW__CORE__FERNET_KEY", "ok", "OK", "a b"].map(requested);
+        let keys = ["ok", "9", "AIRFLOW__CORE__FERNET_KEY", "ok", "OK", "a b"].map(|key| plain(key, "v"));
         let mut fields = Fields::new();
         check(&keys, &[], Timestamp::from_millis(1), &Spelled, &mut fields);
-        let Err(crate::Refusal::Invalid { fields, .. }) = fields.into_result() else { panic!("wrong keys") };
-        let told: Vec<_> = fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect();
         assert_eq!(
-            told,
+            wrong(fields.into_result()),
             [
                 "environmentVariables[1].key: format",
                 "environmentVariables[2].key: reserved",
@@ -157,13 +150,8 @@ mod tests {
 
     #[test]
     fn unlisted_variables_are_removed_and_the_rest_keeps_its_order() {
-        let requested = |key: &str| DeploymentEnvironmentVariableRequest {
-            key: key.into(),
-            value: Some("v".into()),
-            is_secret: false,
-        };
         let list = |keys: &[&str], stored: &[EnvironmentVariable]| {
-            let keys: Vec<_> = keys.iter().map(|key| requested(key)).collect();
+            let keys: Vec<_> = keys.iter().map(|key| plain(key, "v")).collect();
             check(&keys, stored, Timestamp::from_millis(1), &Spelled, &mut Fields::new())
         };
         let stored = list(&["b", "a"], &[]);
@@ -217,16 +205,12 @@ mod tests {
             let stored: Vec<_> = stored.iter().map(|v| (*v).clone()).collect();
             let mut fields = Fields::new();
             let got = check(&[requested], &stored, now, &Spelled, &mut fields);
-            let got = match (fields.into_result(), got.first()) {
-                (Ok(()), Some(EnvironmentVariable { value: Some(value), secret: None, updated_at, .. })) => {
-                    format!("plain {value} at {}", updated_at.millis())
-                }
-                (
-                    Ok(()),
-                    Some(EnvironmentVariable { value: None, secret: Some(Secret(s)), updated_at, .. }),
-                ) => {
-                    format!("secret {s} at {}", updated_at.millis())
-                }
+            let got = match (
+                fields.into_result(),
+                got.first().map(|it| (&it.value, &it.secret, it.updated_at.millis())),
+            ) {
+                (Ok(()), Some((Some(value), None, at))) => format!("plain {value} at {at}"),
+                (Ok(()), Some((None, Some(Secret(sealed)), at))) => format!("secret {sealed} at {at}"),
                 (Err(_), None) => "refused".into(),
                 other => panic!("{other:?}"),
             };

@@ -71,11 +71,8 @@ pub fn new(requested: &CreateDeployRequest, spec: &Spec, runs_images: bool) -> R
         bundle_type,
         bundle_mount_path,
         git,
-        rollback_from_id: None,
-        finalized_with: None,
-        outcome: None,
-        failure: None,
         wakes: requested.wake.unwrap_or_default(),
+        ..Details::default()
     })
 }
 
@@ -111,14 +108,12 @@ fn check_bundle(
 ) {
     let given = [("bundleType", bundle_type), ("bundleMountPath", path)];
     if kind != DeployType::Bundle {
-        for (name, _) in given.iter().filter(|(_, value)| value.is_some()) {
-            fields.push(*name, "notAllowed", format!("is for BUNDLE deploys and must be empty in {kind}"));
-        }
+        let given = given.map(|(name, value)| (name, value.is_some()));
+        fields.push_each(given, "notAllowed", format!("is for BUNDLE deploys and must be empty in {kind}"));
         return;
     }
-    for (name, _) in given.iter().filter(|(_, value)| value.is_none_or(|text| text.trim().is_empty())) {
-        fields.push(*name, "required", "is required in a BUNDLE deploy");
-    }
+    let missing = given.map(|(name, value)| (name, value.is_none_or(|text| text.trim().is_empty())));
+    fields.push_each(missing, "required", "is required in a BUNDLE deploy");
     let Some(path) = path.filter(|path| !path.trim().is_empty()) else { return };
     if let Some(wrong) = bundles::wrong_mount_path(path) {
         fields.push("bundleMountPath", "format", wrong);

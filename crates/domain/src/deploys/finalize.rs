@@ -90,11 +90,8 @@ fn dags(
     let current = &spec.release.dag_version;
     match (waiting.kind, spec.is_dag_deploy_enabled) {
         (DeployType::ImageOnly | DeployType::DagOnly, false) => {
-            fields.push(
-                "type",
-                "notAllowed",
-                format!("is {}, and DAG deploys are off: create another deploy", waiting.kind),
-            );
+            let message = format!("is {}, and DAG deploys are off: create another deploy", waiting.kind);
+            fields.push("type", "notAllowed", message);
             None
         }
         // The DAGs are in the image.
@@ -107,11 +104,8 @@ fn dags(
         }
         (DeployType::ImageOnly, true) => {
             if given.is_some() && given != current.as_deref() {
-                fields.push(
-                    FIELD,
-                    "unknown",
-                    "must be empty: IMAGE_ONLY keeps the DAGs that the deployment has",
-                );
+                let message = "must be empty: IMAGE_ONLY keeps the DAGs that the deployment has";
+                fields.push(FIELD, "unknown", message);
             }
             current.clone()
         }

@@ -29,25 +29,16 @@ pub(super) fn git(fields: &mut Fields, requested: &CreateDeployGitRequest) -> De
     if git.commit_sha.is_empty() {
         fields.push("git.commitSha", "required", "must not be blank");
     }
-    let (named, other) = ([("account", &git.account), ("repo", &git.repo)], [("remoteUrl", &git.remote_url)]);
+    let named = [("git.account", git.account.is_some()), ("git.repo", git.repo.is_some())];
+    let other = [("git.remoteUrl", git.remote_url.is_some())];
     let (required, empty): (&[_], &[_]) = match git.provider {
         GitProvider::Hosted => (&named, &other),
         GitProvider::Generic => (&other, &named),
     };
-    for (name, _) in required.iter().filter(|(_, value)| value.is_none()) {
-        fields.push(
-            format!("git.{name}"),
-            "required",
-            format!("is required when the provider is {}", git.provider),
-        );
-    }
-    for (name, _) in empty.iter().filter(|(_, value)| value.is_some()) {
-        fields.push(
-            format!("git.{name}"),
-            "notAllowed",
-            format!("must be empty when the provider is {}", git.provider),
-        );
-    }
+    let missing = required.iter().map(|(field, is_given)| (*field, !is_given));
+    fields.push_each(missing, "required", format!("is required when the provider is {}", git.provider));
+    let message = format!("must be empty when the provider is {}", git.provider);
+    fields.push_each(empty.iter().copied(), "notAllowed", message);
     for (name, text) in [
         ("commitSha", Some(&git.commit_sha)),
         ("account", git.account.as_ref()),
@@ -74,11 +65,8 @@ pub(super) fn git(fields: &mut Fields, requested: &CreateDeployGitRequest) -> De
             let message = "must be an http or https URL, such as https://git.example.com/a/b";
             fields.push(format!("git.{name}"), "format", message);
         } else if holds_a_password(url) {
-            fields.push(
-                format!("git.{name}"),
-                "secret",
-                "must not contain a password: everybody who can see the deploy can read it",
-            );
+            let message = "must not contain a password: everybody who can see the deploy can read it";
+            fields.push(format!("git.{name}"), "secret", message);
         }
     }
     git
@@ -93,37 +81,23 @@ fn holds_a_password(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::refusal::Refusal;
+    use crate::fixtures;
 
     fn requested(provider: GitProvider, [account, repo, remote_url]: [&str; 3]) -> CreateDeployGitRequest {
-        let some = |text: &str| Some(text.to_owned());
-        CreateDeployGitRequest {
-            provider,
-            commit_sha: "4f1c".into(),
-            account: some(account),
-            repo: some(repo),
-            branch: None,
-            path: some(""),
-            remote_url: some(remote_url),
-            commit_url: None,
-            before_commit_sha: None,
-            author_name: some(" Ada "),
-            author_username: None,
-            author_url: None,
-        }
+        let body = json!({
+            "provider": provider, "commitSha": "4f1c", "account": account, "repo": repo, "remoteUrl": remote_url, "path": "",
+            "authorName": " Ada ",
+        });
+        serde_json::from_value(body).unwrap()
     }
 
     fn wrong(requested: &CreateDeployGitRequest) -> Vec<String> {
         let mut fields = Fields::new();
         git(&mut fields, requested);
-        match fields.into_result() {
-            Ok(()) => Vec::new(),
-            Err(Refusal::Invalid { fields, .. }) => {
-                fields.iter().map(|error| format!("{}: {}", error.field, error.code)).collect()
-            }
-            Err(other) => panic!("{other:?}"),
-        }
+        fixtures::wrong(fields.into_result())
     }
 
     #[test]
@@ -152,20 +126,13 @@ mod tests {
     fn links_lead_to_the_web_and_fields_are_one_line() {
         let some = |text: &str| Some(text.to_owned());
         let base = || requested(GitProvider::Hosted, ["ada", "dags", ""]);
+        let commit = |url| CreateDeployGitRequest { commit_url: some(url), ..base() };
+        let author = |url| CreateDeployGitRequest { author_url: some(url), ..base() };
         let table = [
-            (CreateDeployGitRequest { commit_url: some("https://git.example.com/c/4f1c"), ..base() }, ""),
-            (
-                CreateDeployGitRequest { commit_url: some("javascript:alert(1)"), ..base() },
-                "git.commitUrl: format",
-            ),
-            (
-                CreateDeployGitRequest { author_url: some("data:text/html,x"), ..base() },
-                "git.authorUrl: format",
-            ),
-            (
-                CreateDeployGitRequest { author_url: some("git@example.com:a"), ..base() },
-                "git.authorUrl: format",
-            ),
+            (commit("https://git.example.com/c/4f1c"), ""),
+            (commit("javascript:alert(1)"), "git.commitUrl: format"),
+            (author("data:text/html,x"), "git.authorUrl: format"),
+            (author("git@example.com:a"), "git.authorUrl: format"),
             (CreateDeployGitRequest { commit_sha: "4f\n1c".into(), ..base() }, "git.commitSha: format"),
             (CreateDeployGitRequest { branch: some("ma\u{200b}in"), ..base() }, "git.branch: format"),
             (CreateDeployGitRequest { author_name: some("A\u{202e}da"), ..base() }, "git.authorName: format"),

@@ -27,19 +27,12 @@ pub fn want_what_serves<'a>(
         let is_running = |place: &str, version: &str| {
             running.bundles.iter().any(|bundle| bundle.place() == place && bundle.version == version)
         };
+        let bundles = spec.release.bundles.iter().filter(|b| is_running(b.place(), &b.version));
         restored.release = Release {
-            deploy_id: None,
             image_tag: running.image_tag.clone().unwrap_or_else(|| runtime_version.clone()),
             dag_version: running.dag_version.clone(),
-            bundles: spec
-                .release
-                .bundles
-                .iter()
-                .filter(|b| is_running(b.place(), &b.version))
-                .cloned()
-                .collect(),
-            git: None,
-            is_strict: false,
+            bundles: bundles.cloned().collect(),
+            ..Release::default()
         };
         restored.runtime_version = runtime_version;
     }
@@ -48,14 +41,7 @@ pub fn want_what_serves<'a>(
 
 /// Whether the desired release is what runs.
 pub fn is_running(spec: &Spec, running: &Running) -> bool {
-    let wanted = Outcome {
-        image_tag: spec.release.image_tag.clone(),
-        runtime_version: spec.runtime_version.clone(),
-        dag_version: spec.release.dag_version.clone(),
-        bundles: spec.release.bundles.clone(),
-        is_dag_deploy_enabled: spec.is_dag_deploy_enabled,
-    };
-    runs(&wanted, running)
+    runs(&Outcome::of(spec), running)
 }
 
 /// Whether an outcome is what runs.
@@ -86,31 +72,9 @@ mod tests {
         spec
     }
 
-    fn outcome(spec: &Spec) -> Outcome {
-        Outcome {
-            image_tag: spec.release.image_tag.clone(),
-            runtime_version: spec.runtime_version.clone(),
-            dag_version: spec.release.dag_version.clone(),
-            bundles: spec.release.bundles.clone(),
-            is_dag_deploy_enabled: true,
-        }
-    }
-
-    fn details(outcome: Outcome) -> Details {
-        Details {
-            description: String::new(),
-            asked_runtime: None,
-            runtime_version: outcome.runtime_version.clone(),
-            is_dag_deploy_enabled: true,
-            bundle_type: None,
-            bundle_mount_path: None,
-            git: None,
-            rollback_from_id: None,
-            finalized_with: None,
-            outcome: Some(outcome),
-            failure: None,
-            wakes: false,
-        }
+    fn deploy_of(spec: &Spec) -> Details {
+        let (runtime_version, outcome) = (spec.runtime_version.clone(), Some(Outcome::of(spec)));
+        Details { runtime_version, is_dag_deploy_enabled: true, outcome, ..Details::default() }
     }
 
     fn running(spec: &Spec) -> Running {
@@ -129,8 +93,8 @@ mod tests {
     #[test]
     fn the_newest_deploy_of_what_runs_is_wanted_again() {
         let (bad, good) = (spec(Some("bad")), spec(Some("good")));
-        let never_ran = details(outcome(&spec(Some("between"))));
-        let ran = details(outcome(&good));
+        let never_ran = deploy_of(&spec(Some("between")));
+        let ran = deploy_of(&good);
         let deploys = [(deploy_id(8), &never_ran), (deploy_id(7), &ran), (deploy_id(6), &ran)];
         let restored = want_what_serves(&bad, &running(&good), deploys).unwrap();
         assert_eq!(restored.release.deploy_id, Some(deploy_id(7)));
@@ -141,7 +105,7 @@ mod tests {
     fn the_runtime_goes_back_with_its_release() {
         let (mut bad, good) = (spec(Some("bad")), spec(Some("good")));
         bad.runtime_version = "3.4.0".into();
-        let ran = details(outcome(&good));
+        let ran = deploy_of(&good);
         let restored = want_what_serves(&bad, &running(&good), [(deploy_id(7), &ran)]).unwrap();
         assert_eq!(restored.runtime_version, "3.3.2");
     }
@@ -149,7 +113,7 @@ mod tests {
     #[test]
     fn what_runs_already_is_nothing_to_go_back_to() {
         let good = spec(Some("good"));
-        let ran = details(outcome(&good));
+        let ran = deploy_of(&good);
         assert_eq!(want_what_serves(&good, &running(&good), [(deploy_id(7), &ran)]), None);
     }
 

@@ -181,19 +181,9 @@ mod tests {
         let ids: BTreeSet<&str> = all().iter().map(|known| known.id.as_str()).collect();
         assert_eq!(ids.len(), all().len(), "ids are unique");
         // What the packages of the default runtimes register, and what many use.
-        let usual = ["fs", "ftp", "generic", "http", "imap", "package_index", "postgres", "smtp", "sqlite"];
-        let others = [
-            "aws",
-            "azure",
-            "docker",
-            "google_cloud_platform",
-            "jdbc",
-            "kafka",
-            "kubernetes",
-            "mysql",
-            "ssh",
-        ];
-        for kind in usual.into_iter().chain(others) {
+        let usual = "fs ftp generic http imap package_index postgres smtp sqlite aws azure docker \
+            google_cloud_platform jdbc kafka kubernetes mysql ssh";
+        for kind in usual.split(' ') {
             assert_eq!(by_id(kind).map(|known| known.airflow_type.as_str()), Some(kind));
         }
         for known in all() {
@@ -227,40 +217,21 @@ mod tests {
 
     #[test]
     fn members_are_plain_where_they_are_named_so() {
+        let pairs = |text: &'static str| text.split(' ').filter_map(|pair| pair.split_once(':'));
         let google = by_id("google_cloud_platform").unwrap();
         assert!(shows(google, "project") && !shows(google, "keyfile_dict") && !shows(google, "anything"));
         let postgres = by_id("postgres-password").unwrap();
         assert!(shows(postgres, "sslmode") && !shows(postgres, "host"), "only members of `extra`");
-        let documented = [
-            ("postgres", "sslmode"),
-            ("redshift", "cluster_identifier"),
-            ("mysql", "charset"),
-            ("aws", "region_name"),
-            ("aws-access-key", "role_arn"),
-            ("snowflake", "authenticator"),
-            ("databricks", "http_path"),
-            ("kafka", "bootstrap.servers"),
-            ("ssh", "key_file"),
-            ("trino", "jwt__file"),
-            ("oracle", "service_name"),
-        ];
-        for (id, member) in documented {
+        let documented = "postgres:sslmode redshift:cluster_identifier mysql:charset aws:region_name \
+            aws-access-key:role_arn snowflake:authenticator databricks:http_path kafka:bootstrap.servers \
+            ssh:key_file trino:jwt__file oracle:service_name";
+        for (id, member) in pairs(documented) {
             assert!(shows(by_id(id).unwrap(), member), "{id} {member}");
         }
-        let secret = [
-            ("postgres", "sslkey"),
-            ("postgres", "sslpassword"),
-            ("aws", "aws_secret_access_key"),
-            ("aws", "aws_session_token"),
-            ("kafka", "sasl.password"),
-            ("ssh", "private_key"),
-            ("trino", "jwt__token"),
-            ("databricks", "token"),
-            ("snowflake", "private_key_content"),
-            ("snowflake", "client_secret"),
-            ("http", "Authorization"),
-        ];
-        for (id, member) in secret {
+        let secret = "postgres:sslkey postgres:sslpassword aws:aws_secret_access_key aws:aws_session_token \
+            kafka:sasl.password ssh:private_key trino:jwt__token databricks:token \
+            snowflake:private_key_content snowflake:client_secret http:Authorization";
+        for (id, member) in pairs(secret) {
             assert!(!shows(by_id(id).unwrap(), member), "{id} {member}");
         }
     }

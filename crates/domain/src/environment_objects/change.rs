@@ -16,7 +16,7 @@ use super::keys::{self, Key};
 use super::metrics;
 use super::values::{Given, Hidden, Secrecy, Values};
 use crate::refusal::{Fields, Refusal, Result};
-use requested::Requested;
+pub use requested::Requested;
 
 /// The content of an environment object; its key and owner are stored separately.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,29 +42,8 @@ pub struct Object<S = Value> {
 }
 
 /// The deployments that a request names, to be looked up.
-pub fn mentions<'a>(request: impl Into<Request<'a>>) -> Vec<DeploymentId> {
-    Requested::from(request.into()).deployments()
-}
-
-/// A request that makes or changes an object.
-#[derive(Clone, Copy)]
-pub enum Request<'a> {
-    /// Makes one.
-    Create(&'a CreateEnvironmentObjectRequest),
-    /// Changes one.
-    Update(&'a UpdateEnvironmentObjectRequest),
-}
-
-impl<'a> From<&'a CreateEnvironmentObjectRequest> for Request<'a> {
-    fn from(request: &'a CreateEnvironmentObjectRequest) -> Self {
-        Self::Create(request)
-    }
-}
-
-impl<'a> From<&'a UpdateEnvironmentObjectRequest> for Request<'a> {
-    fn from(request: &'a UpdateEnvironmentObjectRequest) -> Self {
-        Self::Update(request)
-    }
+pub fn mentions(request: impl Into<Requested>) -> Vec<DeploymentId> {
+    request.into().deployments()
 }
 
 /// Checks a new object; `neighbours` are those of the deployments it names that are of its workspace.
@@ -85,7 +64,7 @@ pub fn create(
         links: BTreeMap::new(),
         exclusions: BTreeSet::new(),
     };
-    let requested = Requested::from(Request::Create(request));
+    let requested = Requested::from(request);
     if requested.bodies.of(request.object_type).is_none() {
         let message = format!("is required when `objectType` is {}", request.object_type);
         fields.push(body_name(request.object_type), "required", message);
@@ -101,7 +80,7 @@ pub fn update(
     neighbours: &BTreeSet<DeploymentId>,
 ) -> Result<Object> {
     let mut fields = Fields::new();
-    let object = stored.changed(&Requested::from(Request::Update(request)), neighbours, &mut fields);
+    let object = stored.changed(&Requested::from(request), neighbours, &mut fields);
     fields.finish(Some(object))
 }
 

@@ -177,44 +177,8 @@ impl SpoolBatch {
     }
 }
 
-/// How much an environment may say: it saves up while it says nothing, up to a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowance {
-    /// How many events may be written now.
-    pub left: i64,
-    /// Since when it has been saved up.
-    pub since: Timestamp,
-}
-
-impl Allowance {
-    /// The most events at once, and in an hour of saving up.
-    pub const MOST: i64 = 3600;
-    /// How long it takes until one more event may be written.
-    const MILLIS_PER_EVENT: i64 = 1000;
-
-    /// That of an environment that has said nothing yet.
-    pub fn full(now: Timestamp) -> Self {
-        Self { left: Self::MOST, since: now }
-    }
-
-    /// The same at a later time.
-    #[must_use]
-    pub fn at(self, now: Timestamp) -> Self {
-        let earned = (now.millis().saturating_sub(self.since.millis()) / Self::MILLIS_PER_EVENT).max(0);
-        if self.left.saturating_add(earned) >= Self::MOST {
-            return Self::full(now);
-        }
-        // The rest of a second is saved up further.
-        let since = self.since.millis() + earned * Self::MILLIS_PER_EVENT;
-        Self { left: self.left + earned, since: Timestamp::from_millis(since.min(now.millis())) }
-    }
-
-    /// The same after so many events.
-    #[must_use]
-    pub const fn less(self, count: i64) -> Self {
-        Self { left: self.left - count, ..self }
-    }
-}
+/// How many events an environment may still make: a thousand milliseconds earn one, an hour all of them.
+pub type Allowance = crate::allowance::Allowance<3600, 1000>;
 
 #[cfg(test)]
 mod tests {

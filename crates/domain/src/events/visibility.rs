@@ -1,5 +1,6 @@
 //! Who may read which events: those who may read the resource, where it is.
 
+use podium_api::enums::RoleScope;
 use podium_api::{DeploymentId, WorkspaceId};
 
 use crate::authorize::Target;
@@ -18,50 +19,38 @@ pub enum Audience {
     Owners,
 }
 
-const READ_ORGANIZATION: Permission = Permission::known("organization.get");
-const READ_CLUSTERS: Permission = Permission::known("organization.clusters.get");
-const READ_TEAMS: Permission = Permission::known("organization.teams.get");
-const READ_USERS: Permission = Permission::known("organization.users.get");
-const READ_ROLES: Permission = Permission::known("organization.customRoles.get");
-const READ_RANGES: Permission = Permission::known("organization.allowedIpAddressRanges.get");
-const READ_WEBHOOKS: Permission = Permission::known("organization.webhooks.get");
-const READ_ALERTS: Permission = Permission::known("organization.alerts.get");
-const READ_WORKSPACE: Permission = Permission::known("workspace.get");
-const READ_DEPLOYMENT: Permission = Permission::known("deployment.get");
-const READ_DAG_RUNS: Permission = Permission::known("deployment.airflow.dagRun.get");
-const READ_TASKS: Permission = Permission::known("deployment.airflow.taskInstance.get");
-const READ_DEPLOYS: Permission = Permission::known("deployment.deploys.get");
-const READ_AGENT_TOKENS: Permission = Permission::known("deployment.agentTokens.get");
-
-/// The permissions of audiences that are held in the organization at large.
-const IN_ORGANIZATION: &[Permission] = &[
-    READ_ORGANIZATION,
-    READ_CLUSTERS,
-    READ_TEAMS,
-    READ_USERS,
-    READ_ROLES,
-    READ_RANGES,
-    READ_WEBHOOKS,
-    READ_ALERTS,
+/// The kinds of resources whose events are for the holders of a permission on what they belong to.
+const READERS: &[(&str, Permission)] = &[
+    ("organization", Permission::known("organization.get")),
+    ("cluster", Permission::known("organization.clusters.get")),
+    ("team", Permission::known("organization.teams.get")),
+    ("user", Permission::known("organization.users.get")),
+    ("role", Permission::known("organization.customRoles.get")),
+    ("ip_range", Permission::known("organization.allowedIpAddressRanges.get")),
+    ("webhook", Permission::known("organization.webhooks.get")),
+    ("alert", Permission::known("organization.alerts.get")),
+    ("workspace", Permission::known("workspace.get")),
+    ("deployment", Permission::known("deployment.get")),
+    ("dag_run", Permission::known("deployment.airflow.dagRun.get")),
+    ("task", Permission::known("deployment.airflow.taskInstance.get")),
+    ("deploy", Permission::known("deployment.deploys.get")),
+    ("agent_token", Permission::known("deployment.agentTokens.get")),
+];
+/// The permissions to read what may belong to the organization, a workspace or a deployment.
+const AT_ANY_PLACE: &[Permission] = &[
     Permission::known("organization.apiTokens.get"),
     Permission::known("organization.envObjects.get"),
-];
-/// Those that are held in a workspace.
-const IN_WORKSPACE: &[Permission] = &[
-    READ_WORKSPACE,
     Permission::known("workspace.apiTokens.get"),
     Permission::known("workspace.envObjects.get"),
-];
-/// Those that are held on a deployment, or in its workspace.
-const ON_DEPLOYMENT: &[Permission] = &[
-    READ_DEPLOYMENT,
-    READ_DAG_RUNS,
-    READ_TASKS,
-    READ_DEPLOYS,
-    READ_AGENT_TOKENS,
     Permission::known("deployment.apiTokens.get"),
     Permission::known("deployment.envObjects.get"),
 ];
+
+/// The permissions of audiences that are held in the organization at large, in a workspace, or on a deployment.
+fn held_on(scope: RoleScope) -> impl Iterator<Item = Permission> {
+    let all = READERS.iter().map(|(_, permission)| permission).chain(AT_ANY_PLACE);
+    all.copied().filter(move |permission| permission.scope() == scope)
+}
 
 impl Audience {
     /// The text of [`Audience::ClusterReaders`] in the database.
@@ -69,27 +58,15 @@ impl Audience {
 
     /// Who may read events of a kind of resource; a kind that is not known here is for owners.
     pub(super) fn of(kind: &str, target: Target, is_open_to_members: bool) -> Self {
-        Self::Holders(match kind {
-            "organization" => READ_ORGANIZATION,
-            "cluster" if is_open_to_members => READ_CLUSTERS,
-            "cluster" => return Self::ClusterReaders,
-            "team" => READ_TEAMS,
-            "user" => READ_USERS,
-            "role" => READ_ROLES,
-            "ip_range" => READ_RANGES,
-            "webhook" => READ_WEBHOOKS,
-            "alert" => READ_ALERTS,
-            "workspace" => READ_WORKSPACE,
-            "deployment" => READ_DEPLOYMENT,
-            "dag_run" => READ_DAG_RUNS,
-            "task" => READ_TASKS,
-            "deploy" => READ_DEPLOYS,
-            "agent_token" => READ_AGENT_TOKENS,
-            "operation" if matches!(target, Target::Deployment { .. }) => READ_DEPLOYMENT,
-            "token" => tokens::Verb::Get.permission(target),
-            "environment_object" => environment_objects::Verb::Get.permission(target),
-            _ => return Self::Owners,
-        })
+        let kind = match kind {
+            "cluster" if !is_open_to_members => return Self::ClusterReaders,
+            "token" => return Self::Holders(tokens::Verb::Get.permission(target)),
+            "environment_object" => return Self::Holders(environment_objects::Verb::Get.permission(target)),
+            "operation" if matches!(target, Target::Deployment { .. }) => "deployment",
+            kind => kind,
+        };
+        let readers = READERS.iter().find(|(known, _)| *known == kind);
+        readers.map_or(Self::Owners, |(_, permission)| Self::Holders(*permission))
     }
 
     /// As in the database.
@@ -128,7 +105,7 @@ impl Visible {
     /// Whether it may read anything of a deployment that was in this workspace at last.
     pub fn has_deployment(&self, id: DeploymentId, home: Option<WorkspaceId>) -> bool {
         let is_listed = |list: &[String], id: &str| {
-            ON_DEPLOYMENT.iter().any(|permission| list.contains(&format!("{permission} {id}")))
+            held_on(RoleScope::Deployment).any(|permission| list.contains(&format!("{permission} {id}")))
         };
         is_listed(&self.on_deployments, id.as_str())
             || home.is_some_and(|home| is_listed(&self.in_workspaces, home.as_str()))
@@ -141,15 +118,15 @@ impl Visibility {
         let Reach::Only(workspaces) = grants.visible_workspaces() else { return Self::All };
         let mut visible = Visible { workspaces, ..Visible::default() };
         let held = grants.on_organization();
-        let everywhere = IN_ORGANIZATION.iter().filter(|permission| held.contains(**permission));
+        let everywhere = held_on(RoleScope::Organization).filter(|permission| held.contains(*permission));
         visible.everywhere = everywhere.map(|permission| permission.name().to_owned()).collect();
-        for permission in IN_WORKSPACE {
-            if let Reach::Only(ids) = grants.workspaces_with(*permission) {
+        for permission in held_on(RoleScope::Workspace) {
+            if let Reach::Only(ids) = grants.workspaces_with(permission) {
                 visible.in_workspaces.extend(ids.iter().map(|id| format!("{permission} {id}")));
             }
         }
-        for permission in ON_DEPLOYMENT {
-            if let DeploymentReach::Only { workspaces, deployments } = grants.deployments_with(*permission) {
+        for permission in held_on(RoleScope::Deployment) {
+            if let DeploymentReach::Only { workspaces, deployments } = grants.deployments_with(permission) {
                 visible.in_workspaces.extend(workspaces.iter().map(|id| format!("{permission} {id}")));
                 visible.on_deployments.extend(deployments.iter().map(|id| format!("{permission} {id}")));
             }
@@ -193,19 +170,10 @@ mod tests {
             ("token", deployment(d1())),
             ("environment_object", deployment(d1())),
         ];
-        let roles = [
-            "ORGANIZATION_OWNER",
-            "ORGANIZATION_MEMBER",
-            "WORKSPACE_OWNER",
-            "WORKSPACE_OPERATOR",
-            "WORKSPACE_AUTHOR",
-            "WORKSPACE_MEMBER",
-            "WORKSPACE_ACCESSOR",
-            "DEPLOYMENT_ADMIN",
-            "DEPLOYMENT_ACCESSOR",
-        ];
+        let roles = "ORGANIZATION_OWNER ORGANIZATION_MEMBER WORKSPACE_OWNER WORKSPACE_OPERATOR WORKSPACE_AUTHOR \
+            WORKSPACE_MEMBER WORKSPACE_ACCESSOR DEPLOYMENT_ADMIN DEPLOYMENT_ACCESSOR";
         let mut seen = 0;
-        for role in roles {
+        for role in roles.split(' ') {
             let grants = member_with(role);
             for (kind, target) in kinds {
                 let Audience::Holders(permission) = Audience::of(kind, target, false) else {
@@ -227,10 +195,12 @@ mod tests {
             let kind = super::super::resource_of(*event);
             for target in places {
                 match Audience::of(kind, target, true) {
-                    Audience::Holders(permission) => assert!(
-                        [IN_ORGANIZATION, IN_WORKSPACE, ON_DEPLOYMENT].concat().contains(&permission),
-                        "{event}: {permission}"
-                    ),
+                    Audience::Holders(permission) => {
+                        assert!(
+                            held_on(permission.scope()).any(|one| one == permission),
+                            "{event}: {permission}"
+                        );
+                    }
                     // Those of clusters, whose readers are looked up by the id of the cluster.
                     Audience::Owners if kind == "operation" && target == Target::Organization => {}
                     Audience::Owners if kind == "operation" && target == Target::Workspace(w1()) => {}

@@ -160,11 +160,7 @@ mod tests {
         for ((word, cpu, memory, default, ceiling), name) in table.into_iter().zip(WorkerMachineName::ALL) {
             let Machine { name: found, size, concurrency } = machine(*name);
             assert_eq!((word, *found), (name.as_str(), *name));
-            assert_eq!(
-                (size.cpu.to_string(), size.memory.to_string()),
-                (cpu.into(), memory.into()),
-                "{name}"
-            );
+            assert_eq!(format!("{} {}", size.cpu, size.memory), format!("{cpu} {memory}"), "{name}");
             assert_eq!(*concurrency, Bounds { floor: 1, default, ceiling }, "{name}");
             assert!(WORKER_CONCURRENCY.contains(concurrency.ceiling));
         }
@@ -184,14 +180,8 @@ mod tests {
 
     #[test]
     fn pods_fit_their_quota() {
-        assert_eq!(
-            (POD.cpu.default.to_string(), POD.memory().default.to_string()),
-            ("0.25".into(), "0.5Gi".into())
-        );
-        assert_eq!(
-            (QUOTA.cpu.default.to_string(), QUOTA.memory().default.to_string()),
-            ("10".into(), "20Gi".into())
-        );
+        let usual = |of: Resources| format!("{} {}", of.cpu.default, of.memory().default);
+        assert_eq!((usual(POD), usual(QUOTA)), ("0.25 0.5Gi".into(), "10 20Gi".into()));
         assert!(POD.cpu.default <= QUOTA.cpu.floor && POD.cpu.ceiling <= QUOTA.cpu.ceiling);
     }
 

@@ -4,48 +4,28 @@ use podium_api::enums::PlannedEffectType;
 use podium_api::plans::{PlannedChange, PlannedEffect};
 
 /// Settings that every component of an environment is started with.
-const ALL: &[&str] = &[
-    "environmentVariables",
-    "executor",
-    "runtimeVersion",
-    "airflowVersion",
-    "workloadIdentity",
-    "resourceQuota",
-];
-const SCHEDULER: &[&str] = &[
-    "schedulerSize",
-    "schedulerCpu",
-    "schedulerMemory",
-    "schedulerAu",
-    "schedulerReplicas",
-    "isHighAvailability",
-];
-const TASKS: &[&str] = &["defaultTaskPod", "taskPodNodePoolId"];
+const ALL: &str =
+    "environmentVariables executor runtimeVersion airflowVersion workloadIdentity resourceQuota";
+const SCHEDULER: &str =
+    "schedulerSize schedulerCpu schedulerMemory schedulerAu schedulerReplicas isHighAvailability";
+const TASKS: &str = "defaultTaskPod taskPodNodePoolId";
 const QUEUES: &str = "workerQueues";
 
 /// Everything restarts.
 pub fn restart_of_all() -> PlannedEffect {
     let message = "All components restart; workers and the scheduler first wait for running tasks, up to the deployment's grace period.";
-    PlannedEffect {
-        kind: PlannedEffectType::Restart,
-        message: message.to_owned(),
-        names: vec!["all".to_owned()],
-        count: Some(1),
-        observed_at: None,
-    }
+    restart(vec!["all".to_owned()], message)
+}
+
+fn restart(names: Vec<String>, message: &str) -> PlannedEffect {
+    let (message, count) = (message.to_owned(), Some(names.len() as u64));
+    PlannedEffect { kind: PlannedEffectType::Restart, message, names, count, observed_at: None }
 }
 
 /// What restarts or stops because of these changes of a deployment.
 pub fn of_deployment(changes: &[PlannedChange]) -> Vec<PlannedEffect> {
-    let is_any = |prefixes: &[&str]| {
-        changes.iter().any(|change| prefixes.iter().any(|prefix| change.path.starts_with(prefix)))
-    };
-    let restart = |names: Vec<String>, message: &str| PlannedEffect {
-        kind: PlannedEffectType::Restart,
-        message: message.to_owned(),
-        count: Some(names.len() as u64),
-        names,
-        observed_at: None,
+    let is_any = |prefixes: &str| {
+        changes.iter().any(|change| prefixes.split(' ').any(|prefix| change.path.starts_with(prefix)))
     };
     if is_any(ALL) {
         return vec![restart_of_all()];
@@ -83,14 +63,10 @@ mod tests {
     #[test]
     fn what_restarts_follows_from_what_changes() {
         assert_eq!(names(&["name", "description", "contactEmails"]), [""; 0]);
-        assert_eq!(
-            names(&["environmentVariables[A].value", "workerQueues[default].maxWorkerCount"]),
-            ["all"]
-        );
-        assert_eq!(
-            names(&["workerQueues[a].id", "workerQueues[a].x", "workerQueues[b]"]),
-            ["worker a", "worker b"]
-        );
+        let both = ["environmentVariables[A].value", "workerQueues[default].maxWorkerCount"];
+        assert_eq!(names(&both), ["all"]);
+        let queues = ["workerQueues[a].id", "workerQueues[a].x", "workerQueues[b]"];
+        assert_eq!(names(&queues), ["worker a", "worker b"]);
         assert_eq!(names(&["schedulerSize", "schedulerCpu"]), ["scheduler"]);
     }
 }

@@ -6,7 +6,7 @@ use podium_api::enums::WorkspaceRoleName;
 use podium_api::subjects::{DagRole, DeploymentRole, SubjectRoles, WorkspaceRole};
 use podium_api::{DeploymentId, WorkspaceId};
 
-use crate::assignable::{self, MAX_DAG_ID, MAX_DAG_TAG, RoleError};
+use crate::assignable::{self, MAX_DAG_ID, MAX_DAG_TAG};
 use crate::grants::{Grant, Held, On};
 use crate::no_escalation::only_owners;
 
@@ -18,8 +18,7 @@ impl Replacement<'_> {
         self.in_organization = held.is_some() || wanted.is_some();
         let differs = |name: &&str| held.as_ref().is_none_or(|grant| grant.held.name() != *name);
         let Some(name) = wanted.filter(differs) else { return self.after.extend(held) };
-        let role = assignable::organization_role(name).map(Held::Organization);
-        let role = self.resolved("organizationRole", On::Organization, role);
+        let role = self.resolved("organizationRole", On::Organization, name);
         self.after.extend(role.or(held));
         self.attempt(only_owners(self.caller, "change organization roles"));
     }
@@ -57,9 +56,8 @@ impl Replacement<'_> {
                 self.fields.push(format!("{path}.deploymentId"), "duplicate", message);
                 continue;
             }
-            let held = assignable::deployment_role(role, workspace_id, self.facts);
             let on = On::Deployment { id: *id, workspace_id };
-            wanted.extend(self.resolved(&format!("{path}.role"), on, held));
+            wanted.extend(self.resolved(&format!("{path}.role"), on, role));
         }
         self.replace(of_kind, &wanted);
     }
@@ -79,8 +77,7 @@ impl Replacement<'_> {
                 self.fields.push(path, "duplicate", "must not be listed twice");
                 continue;
             }
-            let held = assignable::dag_role(&entry.role, workspace_id, self.facts);
-            wanted.extend(self.resolved(&format!("{path}.role"), on, held));
+            wanted.extend(self.resolved(&format!("{path}.role"), on, &entry.role));
         }
         self.replace(of_kind, &wanted);
     }
@@ -127,8 +124,9 @@ impl Replacement<'_> {
         self.fields.take(checked).is_some()
     }
 
-    fn resolved(&mut self, path: &str, on: On, held: Result<Held, RoleError>) -> Option<Grant> {
-        self.fields.take(held.map_err(|unfit| unfit.at(path))).map(|held| Grant { on, held })
+    fn resolved(&mut self, path: &str, on: On, role: &str) -> Option<Grant> {
+        let held = assignable::role(role, &on, self.facts).map_err(|unfit| unfit.at(path));
+        self.fields.take(held).map(|held| Grant { on, held })
     }
 }
 

@@ -114,7 +114,7 @@ fn only_owners_change_organization_roles() {
             "{caller} {requested}"
         );
     }
-    let error = crate::assignable::organization_role("OWNER").unwrap_err();
+    let error = crate::assignable::role("OWNER", &On::Organization, &facts()).unwrap_err();
     assert!(
         OrganizationRole::ALL.iter().all(|role| error.message.contains(role.as_str())),
         "{}",
@@ -124,7 +124,7 @@ fn only_owners_change_organization_roles() {
 
 #[test]
 fn teams_are_managed_by_their_own_right() {
-    let held = crate::assignable::deployment_role("Tuner", w1(), &facts()).unwrap();
+    let held = on_deployment(d1(), "Tuner").held;
     let Held::Custom { id, name, permissions } = held else { panic!() };
     let permissions = permissions.with(Permission::known("deployment.teams.update"));
     let caller = Grants::new([Grant {

@@ -38,12 +38,13 @@ fn each_role_contains_the_weaker_ones() {
 #[test]
 fn the_ends_of_the_hierarchies_are_whole() {
     let everything = PermissionSet::everything();
-    let of_workspaces = everything.of_scope(Workspace).union(everything.of_scope(Deployment));
+    let of_workspaces =
+        everything.of_scope(RoleScope::Workspace).union(everything.of_scope(RoleScope::Deployment));
     for (role, expected) in [
         ("ORGANIZATION_OWNER", everything),
         ("WORKSPACE_OWNER", of_workspaces),
-        ("DEPLOYMENT_ADMIN", everything.of_scope(Deployment)),
-        ("DAG_AUTHOR", everything.of_scope(Dag)),
+        ("DEPLOYMENT_ADMIN", everything.of_scope(RoleScope::Deployment)),
+        ("DAG_AUTHOR", everything.of_scope(RoleScope::Dag)),
     ] {
         let held = set(role);
         let differing = expected.without(held).union(held.without(expected));

@@ -124,7 +124,7 @@ pub(crate) fn with_guard<H: Send + 'static>(bytes: Bytes, held: H) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Connections;
+    use super::super::{Admitted, Connections};
     use super::*;
     use crate::settings::{Settings, Waiting};
 
@@ -134,22 +134,16 @@ mod tests {
         let connections = Arc::new(Connections::new(&Settings { waiting, ..Settings::default() }));
         let [one, two, other, third] = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3"]
             .map(|text| connections.admit(text.parse().unwrap()).unwrap());
-        let large =
-            one.connection().reserve(Buffer::Response, 120, false).expect("one answer may always wait");
-        assert!(one.connection().reserve(Buffer::Response, 1, false).is_err(), "the connection has enough");
-        assert!(two.connection().reserve(Buffer::Response, 31, false).is_err(), "the address has enough");
-        let more = two.connection().reserve(Buffer::Response, 30, false).unwrap();
+        let respond = |on: &Admitted, bytes| on.connection().reserve(Buffer::Response, bytes, false);
+        let large = respond(&one, 120).expect("one answer may always wait");
+        assert!(respond(&one, 1).is_err(), "the connection has enough");
+        assert!(respond(&two, 31).is_err(), "the address has enough");
+        let more = respond(&two, 30).unwrap();
         let others =
             [100, 40].map(|bytes| other.connection().reserve(Buffer::Response, bytes, true).unwrap());
-        assert!(
-            third.connection().reserve(Buffer::Response, 120, false).is_err(),
-            "all together have enough"
-        );
-        let less = third.connection().reserve(Buffer::Response, 30, false).unwrap();
-        assert!(
-            third.connection().reserve(Buffer::Response, 51, false).is_err(),
-            "that is more than is left"
-        );
+        assert!(respond(&third, 120).is_err(), "all together have enough");
+        let less = respond(&third, 30).unwrap();
+        assert!(respond(&third, 51).is_err(), "that is more than is left");
         assert_eq!(connections.waiting(), 320, "what is refused does not count");
         let bytes = with_guard(Bytes::from_static(b"answer"), large);
         let part = bytes.slice(1..2);

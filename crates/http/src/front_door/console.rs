@@ -14,7 +14,7 @@ use crate::errors::Failure;
 use crate::peer::Peer;
 
 /// Where deployments are shown: `uiUrl` leads there.
-pub(crate) const DEPLOYMENTS: &str = "/deployments/";
+pub(super) const DEPLOYMENTS: &str = "/deployments/";
 
 /// The result of a request with a session.
 enum Met {
@@ -101,13 +101,7 @@ impl FrontDoor {
     }
 
     /// Redirects a signed-in user to the page of a deployment.
-    pub(crate) async fn deployment_page(&self, inbound: InboundRequest) -> Response<Body> {
-        let (request_id, wants_page) = (inbound.request_id.clone(), inbound.wants_page());
-        let answer = self.show_deployment(&inbound).await;
-        answer.unwrap_or_else(|failure| notice::refusal(failure, wants_page, &request_id))
-    }
-
-    async fn show_deployment(&self, inbound: &InboundRequest) -> HttpResult {
+    pub(super) async fn show_deployment(&self, inbound: &InboundRequest) -> HttpResult {
         if inbound.parts.method != Method::GET && inbound.parts.method != Method::HEAD {
             return Err(Failure::new(
                 StatusCode::METHOD_NOT_ALLOWED,

@@ -26,7 +26,7 @@ use podium_domain::{Permission, Target, require};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{FrontDoor, HttpResult, InboundRequest, headers, isolation, notice};
+use super::{FrontDoor, HttpResult, InboundRequest, headers, isolation};
 use crate::body::{Body, RequestBody, whole};
 use crate::errors::Failure;
 use crate::in_process::{self, InProcessCalls};
@@ -62,19 +62,13 @@ pub(super) struct SessionCalls<'a> {
 }
 
 /// Whether a path is one of the console.
-pub(crate) fn is_of_console(path: &str) -> bool {
+pub(super) fn is_of_console(path: &str) -> bool {
     path.strip_prefix(podium_console::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl FrontDoor {
-    /// Handles a request for a page of the console, or for what pages load.
-    pub(crate) async fn console_page(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
-        let request_id = inbound.request_id.clone();
-        let answer = self.show_console(inbound, body).await;
-        answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
-    }
-
-    async fn show_console(&self, inbound: InboundRequest, body: RequestBody) -> HttpResult {
+    /// Shows a page of the console, or what pages load.
+    pub(super) async fn show_console(&self, inbound: InboundRequest, body: RequestBody) -> HttpResult {
         if let Some(asset) = podium_console::asset(inbound.path()) {
             return Ok(asset_response(asset));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Response, StatusCode};
+use http::{Response, StatusCode};
 use podium_api::Timestamp;
 use podium_api::device_sign_ins::Decide;
 use podium_api::enums::DeviceSignInDecision;
@@ -22,7 +22,7 @@ use crate::errors::Failure;
 use crate::incoming::read_whole;
 
 /// Where the page is.
-pub(crate) const PATH: &str = podium_app::device_sign_ins::PAGE;
+pub(super) const PATH: &str = podium_app::device_sign_ins::PAGE;
 const LARGEST_FORM: usize = 4 * 1024;
 /// What the token of the form is signed for.
 const FORM: &str = "device sign-in form";
@@ -41,19 +41,8 @@ struct Visitor {
 }
 
 impl FrontDoor {
-    /// Handles a request for the page, or its form.
-    pub(crate) async fn device(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
-        let request_id = inbound.request_id.clone();
-        let answer = match inbound.parts.method {
-            Method::GET | Method::HEAD => self.ask_for_decision(&inbound).await,
-            Method::POST => self.take_decision(&inbound, body).await,
-            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET and POST only.")),
-        };
-        answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
-    }
-
     /// Shows who asks for what; without a code, a form to type it into.
-    async fn ask_for_decision(&self, inbound: &InboundRequest) -> HttpResult {
+    pub(super) async fn ask_for_decision(&self, inbound: &InboundRequest) -> HttpResult {
         let visitor = match self.visitor(inbound, podium_api::Method::Get).await? {
             Ok(visitor) => visitor,
             Err(sign_in) => return Ok(sign_in),
@@ -87,7 +76,8 @@ impl FrontDoor {
         Ok(notice::form(&page, "'self'"))
     }
 
-    async fn take_decision(&self, inbound: &InboundRequest, body: RequestBody) -> HttpResult {
+    /// Takes what the form says.
+    pub(super) async fn take_decision(&self, inbound: &InboundRequest, body: RequestBody) -> HttpResult {
         isolation::check_form(&inbound.parts.headers, &self.app.public_url().origin(), PATH)?;
         let visitor = match self.visitor(inbound, podium_api::Method::Post).await? {
             Ok(visitor) => visitor,

@@ -1,7 +1,7 @@
 //! Signing in with a browser: a form, and a session cookie that is not a token. Works without scripts.
 
 use http::header::SET_COOKIE;
-use http::{Method, Response, StatusCode};
+use http::{Response, StatusCode};
 use podium_api::Endpoint;
 use podium_api::auth::{SignIn, SignInRequest};
 use podium_app::front_door::Environments;
@@ -15,7 +15,7 @@ use crate::errors::Failure;
 use crate::incoming::read_public;
 
 /// Where the page is.
-pub(crate) const PATH: &str = "/sign-in";
+pub(super) const PATH: &str = "/sign-in";
 /// Name and password take at most 15 KiB with every byte escaped; the rest is for the path to return to.
 const LARGEST_FORM: usize = 32 * 1024;
 /// What the page says of a wrong password, with the labels of its fields.
@@ -34,19 +34,8 @@ pub(super) fn leading_to(target: &str) -> String {
 }
 
 impl FrontDoor {
-    /// Handles a request for the page, or its form.
-    pub(crate) async fn sign_in(&self, inbound: InboundRequest, body: RequestBody) -> Response<Body> {
-        let request_id = inbound.request_id.clone();
-        let answer = match inbound.parts.method {
-            Method::GET | Method::HEAD => self.offer(&inbound).await,
-            Method::POST => self.receive(inbound, body).await,
-            _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This path supports GET and POST only.")),
-        };
-        answer.unwrap_or_else(|failure| notice::refusal(failure, true, &request_id))
-    }
-
     /// The form; a browser with a session is redirected to its target.
-    async fn offer(&self, inbound: &InboundRequest) -> HttpResult {
+    pub(super) async fn offer(&self, inbound: &InboundRequest) -> HttpResult {
         let query = Params::read(inbound.parts.uri.query().unwrap_or_default());
         let to = query.opt("to");
         if !self.app.lets_browsers_sign_in() {
@@ -62,7 +51,8 @@ impl FrontDoor {
         Ok(self.form(to.unwrap_or_default(), ""))
     }
 
-    async fn receive(&self, inbound: InboundRequest, body: RequestBody) -> HttpResult {
+    /// Signs in with what the form says.
+    pub(super) async fn receive(&self, inbound: InboundRequest, body: RequestBody) -> HttpResult {
         if !self.app.lets_browsers_sign_in() {
             return Err(Failure::new(StatusCode::FORBIDDEN, NOT_PRIVATE));
         }

@@ -115,7 +115,5 @@ fn takes_none(requested: &Requested, fields: &mut Fields) {
         ("excludeLinks", requested.exclusions.as_ref().is_some_and(|ids| !ids.is_empty())),
         ("autoLinkDeployments", requested.auto_link == Some(true)),
     ];
-    for (field, _) in given.iter().filter(|(_, given)| *given) {
-        fields.push(*field, "excluded", message);
-    }
+    fields.push_each(given, "excluded", message);
 }

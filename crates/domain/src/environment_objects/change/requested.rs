@@ -2,20 +2,19 @@
 
 use podium_api::DeploymentId;
 use podium_api::enums::EnvironmentObjectType;
-use podium_api::environment_objects::CreateEnvironmentObjectRequest;
 use podium_api::environment_objects::links::{
     CreateEnvironmentObjectLinkRequest, ExcludeLinkEnvironmentObjectRequest, OverridesRequest,
     UpdateEnvironmentObjectLinkRequest,
 };
+use podium_api::environment_objects::{CreateEnvironmentObjectRequest, UpdateEnvironmentObjectRequest};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::fields::body_name;
-use super::Request;
 use crate::refusal::Fields;
 
 /// The content of a request; absent fields stay unchanged.
-pub(super) struct Requested {
+pub struct Requested {
     pub(super) description: Option<String>,
     pub(super) auto_link: Option<bool>,
     pub(super) links: Option<Vec<RequestedLink>>,
@@ -93,26 +92,23 @@ macro_rules! bodies {
     };
 }
 
-impl From<Request<'_>> for Requested {
-    fn from(request: Request<'_>) -> Self {
-        match request {
-            Request::Create(request) => Self {
-                description: request.description.clone(),
-                auto_link: request.auto_link_deployments,
-                links: request.links.as_ref().map(|links| links.iter().map(RequestedLink::from).collect()),
-                exclusions: request.exclude_links.as_deref().map(ids),
-                bodies: bodies!(request),
-            },
-            Request::Update(request) => Self {
-                description: request.description.clone(),
-                auto_link: request.auto_link_deployments,
-                links: request.links.as_ref().map(|links| links.iter().map(RequestedLink::from).collect()),
-                exclusions: request.exclude_links.as_deref().map(ids),
-                bodies: bodies!(request),
-            },
+macro_rules! requested {
+    ($($kind:ty),+) => {$(
+        impl From<&$kind> for Requested {
+            fn from(request: &$kind) -> Self {
+                Self {
+                    description: request.description.clone(),
+                    auto_link: request.auto_link_deployments,
+                    links: request.links.as_ref().map(|links| links.iter().map(RequestedLink::from).collect()),
+                    exclusions: request.exclude_links.as_deref().map(ids),
+                    bodies: bodies!(request),
+                }
+            }
         }
-    }
+    )+};
 }
+
+requested!(CreateEnvironmentObjectRequest, UpdateEnvironmentObjectRequest);
 
 fn ids(excluded: &[ExcludeLinkEnvironmentObjectRequest]) -> Vec<DeploymentId> {
     excluded.iter().map(|excluded| excluded.scope_entity_id).collect()
