@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::client::ending::{Exit, Failed, Outcome};
+use super::{Exit, Failed, Outcome};
 use crate::client::project::FILE;
 
 /// Write a small working project to a folder; existing files are never overwritten.
@@ -34,7 +34,6 @@ try:
 except ImportError:  # Airflow 2
     from airflow.decorators import dag, task
 
-
 @dag(schedule=None, catchup=False, tags=["example"])
 def hello():
     @task
@@ -42,7 +41,6 @@ def hello():
         print("Hello from your first DAG")
 
     greet()
-
 
 hello()
 "#;
