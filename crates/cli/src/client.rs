@@ -17,6 +17,7 @@ mod ending;
 mod fields;
 mod follow;
 mod grants;
+mod kept;
 mod names;
 mod operator;
 mod output;
@@ -120,47 +121,24 @@ pub(crate) enum Command {
     Manual(manual::Manual),
 }
 
+/// Runs whichever command it is: those that need no server at once, and others on a runtime.
+macro_rules! run {
+    ($command:expr, at_once: $($at_once:ident)+, on_a_runtime: $($other:ident)+) => {
+        match $command {
+            $(Command::$at_once(command) => command.run(),)+
+            $(Command::$other(command) => block_on(Box::pin(command.run())),)+
+        }
+    };
+}
+
 /// Runs a command, says how it ended, and gives its exit code.
 pub(crate) fn run(command: Command) -> ExitCode {
-    let work: Pin<Box<dyn Future<Output = Outcome>>> = match command {
-        // What needs no server starts no runtime.
-        Command::Context(command) => return finish(command.run()),
-        Command::Init(command) => return finish(command.run()),
-        Command::Version(command) => return finish(command.run()),
-        Command::Completion(command) => return finish(command.run()),
-        Command::Manual(command) => return finish(command.run()),
-        Command::Login(command) => Box::pin(command.run()),
-        Command::Logout(command) => Box::pin(command.run()),
-        Command::Whoami(command) => Box::pin(command.run()),
-        Command::Dev(command) => Box::pin(command.run()),
-        Command::Deploy(command) => Box::pin(command.run()),
-        Command::Logs(command) => Box::pin(command.run()),
-        Command::Open(command) => Box::pin(command.run()),
-        Command::Top(command) => Box::pin(command.run()),
-        Command::Plan(command) => Box::pin(command.run()),
-        Command::Apply(command) => Box::pin(command.run()),
-        Command::Export(command) => Box::pin(command.run()),
-        Command::Deployment(command) => Box::pin(command.run()),
-        Command::Env(command) => Box::pin(command.run()),
-        Command::Operation(command) => Box::pin(command.run()),
-        Command::Event(command) => Box::pin(command.run()),
-        Command::Dag(command) => Box::pin(command.run()),
-        Command::Run(command) => Box::pin(command.run()),
-        Command::Workspace(command) => Box::pin(command.run()),
-        Command::Cluster(command) => Box::pin(command.run()),
-        Command::Organization(command) => Box::pin(command.run()),
-        Command::User(command) => Box::pin(command.run()),
-        Command::Invite(command) => Box::pin(command.run()),
-        Command::Team(command) => Box::pin(command.run()),
-        Command::Role(command) => Box::pin(command.run()),
-        Command::Token(command) => Box::pin(command.run()),
-        Command::Session(command) => Box::pin(command.run()),
-        Command::Webhook(command) => Box::pin(command.run()),
-        Command::Alert(command) => Box::pin(command.run()),
-        Command::Audit(command) => Box::pin(command.run()),
-        Command::Api(command) => Box::pin(command.run()),
-    };
-    finish(block_on(work))
+    finish(run! {
+        command,
+        at_once: Context Init Version Completion Manual,
+        on_a_runtime: Login Logout Whoami Dev Deploy Logs Open Top Plan Apply Export Deployment Env Operation Event Dag Run
+            Workspace Cluster Organization User Invite Team Role Token Session Webhook Alert Audit Api
+    })
 }
 
 /// Says why a command failed, and gives its exit code.

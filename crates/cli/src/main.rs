@@ -9,7 +9,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use podium_server as server;
-use podium_terminal::{self as terminal, typed};
 
 use crate::client::commands::allowed_ip_address_ranges::IpRanges;
 

@@ -1,4 +1,4 @@
-//! The pages, one module for each resource.
+//! The pages, one module for each resource. What they are made of is imported here, once for all of them.
 
 pub(crate) mod account;
 pub(crate) mod address_ranges;
@@ -22,3 +22,14 @@ pub(crate) mod tokens;
 pub(crate) mod users;
 pub(crate) mod webhooks;
 pub(crate) mod workspaces;
+
+use askama::Template;
+
+use crate::answer::{Answer, Result};
+use crate::calls::{Problem, least, to_value};
+use crate::form::{Choice, Field, FieldKind, Form, FormPage};
+use crate::list::{Cell, Empty, Filter, ListPage, PAGE, Pager, Row, Table, readable};
+use crate::params::Params;
+use crate::shell::Shell;
+use crate::view::{self, Html, Tone};
+use crate::visit::{OrganizationVisit, Visit, id};

@@ -192,7 +192,7 @@ impl Backup {
                 }
                 (Err(_), _) => continue,
             };
-            writer.bytes(name, &bytes, 0o600).map_err(|error| error.to_string())?;
+            writer.bytes(name, &bytes, 0o600)?;
         }
         Ok(())
     }

@@ -231,9 +231,7 @@ impl StartEnvironments {
         }
         Ok(())
     }
-}
 
-impl StartEnvironments {
     /// Waits until the server no longer says of any of them that it is stopped, so that whoever waits for it next waits for the
     /// start.
     async fn until_noticed(&self, found: &[Named]) -> Result<(), Failure> {

@@ -19,8 +19,7 @@ impl Reset {
     pub async fn run(self) -> Result<(), Failure> {
         let Started { app, system, .. } =
             self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
-        let removed =
-            app.reset_allowed_ip_address_ranges(&system).await.map_err(|error| error.to_string())?;
+        let removed = app.reset_allowed_ip_address_ranges(&system).await?;
         app.close().await;
         eprintln!("Removed {removed} allowed address ranges.");
         Ok(())

@@ -43,15 +43,12 @@ impl Log {
             Format::Json => lines.json().flatten_event(true).init(),
         }
         let writer = log.clone();
-        std::thread::Builder::new()
-            .name("log".into())
-            .spawn(move || {
-                loop {
-                    std::thread::sleep(EVERY);
-                    writer.write_out();
-                }
-            })
-            .map_err(|error| error.to_string())?;
+        std::thread::Builder::new().name("log".into()).spawn(move || {
+            loop {
+                std::thread::sleep(EVERY);
+                writer.write_out();
+            }
+        })?;
         Ok(log)
     }
 

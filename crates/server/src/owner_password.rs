@@ -35,8 +35,7 @@ impl OwnerPassword {
         // No link is created here, so the URL does not matter.
         let Started { app, system, .. } =
             self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
-        let found = app.account_to_reset(&system, self.email.as_deref()).await;
-        let found = found.map_err(|error| error.to_string())?;
+        let found = app.account_to_reset(&system, self.email.as_deref()).await?;
         let account = found.ok_or_else(|| match &self.email {
             Some(email) => format!("there is no user with the e-mail address {email}"),
             None => "there is no active owner who holds the role directly".to_owned(),
@@ -47,7 +46,7 @@ impl OwnerPassword {
         if let Some(objection) = app.password_problem(&account, &password) {
             return Err(format!("the password {objection}").into());
         }
-        app.reset_password(&system, account, password.clone()).await.map_err(|error| error.to_string())?;
+        app.reset_password(&system, account, password.clone()).await?;
         app.close().await;
         eprintln!(
             "The password of {username} is set: sign in at /sign-in with it. Earlier sessions have ended."

@@ -31,7 +31,7 @@ impl OwnerToken {
         let Self::New(new) = self;
         let Started { app, system, .. } =
             new.installation.open_existing(Config::new(new.public_url.trim_end_matches('/'))).await?;
-        let token = app.new_owner_token(&system).await.map_err(|error| error.to_string())?;
+        let token = app.new_owner_token(&system).await?;
         app.close().await;
         let token = token.ok_or("there is no active owner who holds the role directly")?;
         new.installation.show_owner_token(&token)

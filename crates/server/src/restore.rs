@@ -88,8 +88,8 @@ impl Restore {
 /// Unpacks a backup and checks all of it.
 fn unpack(file: File, draft: &Path) -> Result<Manifest, Failure> {
     let damaged = |error: io::Error| format!("it is damaged or incomplete ({error})");
-    fs::create_dir(draft).map_err(|error| error.to_string())?;
-    let decoder = zstd::Decoder::new(file).map_err(|error| error.to_string())?;
+    fs::create_dir(draft)?;
+    let decoder = zstd::Decoder::new(file)?;
     let mut archive = tar::Archive::new(decoder);
     let (mut manifest, mut expected, mut found) = (None, None, Checksums::default());
     let mut later = Later::default();
@@ -131,7 +131,7 @@ fn unpack(file: File, draft: &Path) -> Result<Manifest, Failure> {
             return Err(format!("it is incomplete: {name} is missing").into());
         }
     }
-    finish(draft, later).map_err(|error| error.to_string())?;
+    finish(draft, later)?;
     manifest.ok_or_else(|| "it is not a Podium backup".into())
 }
 
@@ -201,9 +201,8 @@ fn finish(draft: &Path, later: Later) -> io::Result<()> {
 }
 
 fn prepare_restored(draft: &Path, target: &Path) -> Result<(), Failure> {
-    let home = fs::canonicalize(target).map_err(|error| error.to_string())?.join(LOCAL);
-    Ok(podium_dataplane::local::prepare_restored(&draft.join(LOCAL), &home)
-        .map_err(|error| error.to_string())?)
+    let home = fs::canonicalize(target)?.join(LOCAL);
+    Ok(podium_dataplane::local::prepare_restored(&draft.join(LOCAL), &home)?)
 }
 
 /// Moves everything to where it belongs, the database last.

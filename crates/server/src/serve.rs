@@ -173,8 +173,8 @@ fn domain(text: &str) -> Result<String, Failure> {
 impl Serve {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let log = Log::start(&self.log, self.log_format)?;
-        let mut stop = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+        let mut stop = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
         let files = limits::raise_open_files();
         let listener = match sockets::inherited()? {
             Some(listener) => listener,
@@ -182,7 +182,7 @@ impl Serve {
                 .await
                 .map_err(|error| format!("cannot listen on {}: {error}", self.listen))?,
         };
-        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let address = listener.local_addr()?;
         let settings = self.settings(files);
         podium_http::check(&settings)?;
         self.data_plane.check().await?;

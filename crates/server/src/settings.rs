@@ -68,7 +68,7 @@ impl Installation {
             }
         };
         let secrets = Secrets::from_text(&key)?;
-        let started = App::start(target, config, secrets, world).await.map_err(|error| error.to_string())?;
+        let started = App::start(target, config, secrets, world).await?;
         if let Some(token) = &started.owner_token {
             let path = data_dir.keep_owner_token(token)?;
             let Config { public_url, owner_email, .. } = &started.app.config;
@@ -107,7 +107,7 @@ impl Installation {
     #[expect(clippy::disallowed_methods, reason = "a command of the operator is the system")]
     pub(crate) async fn view(&self) -> Result<(Db, System), Failure> {
         self.must_exist()?;
-        Ok(podium_store::view(self.target()).await.map_err(|error| error.to_string())?)
+        Ok(podium_store::view(self.target()).await?)
     }
 
     pub(crate) fn must_exist(&self) -> Result<(), Failure> {

@@ -28,7 +28,7 @@ impl SigningKey {
         let Self::Rotate(rotate) = self;
         let Started { app, system, .. } =
             rotate.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;
-        let id = app.rotate_signing_key(&system).await.map_err(|error| error.to_string())?;
+        let id = app.rotate_signing_key(&system).await?;
         app.close().await;
         eprintln!("New tokens are signed with key {id}.");
         Ok(())

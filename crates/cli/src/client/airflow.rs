@@ -8,6 +8,7 @@ use podium_api::enums::ErrorCode;
 use podium_api::path::OfDeployment;
 use podium_client::Call;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::answer::read;
@@ -155,27 +156,39 @@ impl<'a> Airflow<'a> {
         Ok(())
     }
 
-    /// The ids of its DAGs, up to a number of them.
-    pub(crate) async fn dag_names(&self) -> Outcome<Vec<String>> {
-        let mut names = Vec::new();
+    /// What is in a list, up to a number of items.
+    pub(crate) async fn all<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        list: (&str, &Value),
+        most: u64,
+    ) -> Outcome<Vec<T>> {
+        let mut all = Vec::new();
         let collect = |page: &[Value]| {
-            page.iter().try_for_each(|dag| {
-                names.push(read::<Dag>(dag)?.dag_id);
-                Ok(())
-            })
+            all.extend(page.iter().map(read).collect::<Outcome<Vec<T>>>()?);
+            Ok(())
         };
-        self.pages(&["dags"], ("dags", &json!({})), MOST_NAMES, collect).await?;
-        Ok(names)
+        self.pages(path, list, most, collect).await?;
+        Ok(all)
     }
 
-    /// Says what is missing where Airflow found nothing: the DAG, or else its run.
-    pub(crate) async fn explain(&self, failed: Failed, dag: &str, run: Option<&str>) -> Failed {
-        if failed.exit != Exit::NotFound {
-            return failed;
-        }
-        match run {
-            Some(run) if self.get(&["dags", dag]).await.is_ok() => self.without_run(dag, run).await,
-            _ => self.without_dag(failed, dag).await,
+    /// The ids of its DAGs, up to a number of them.
+    pub(crate) async fn dag_names(&self) -> Outcome<Vec<String>> {
+        let dags: Vec<Dag> = self.all(&["dags"], ("dags", &json!({})), MOST_NAMES).await?;
+        Ok(dags.into_iter().map(|dag| dag.dag_id).collect())
+    }
+
+    /// What came of a call; where Airflow found nothing, it says what is missing: the DAG, or else its run.
+    pub(crate) async fn explained<T>(&self, done: Outcome<T>, dag: &str, run: Option<&str>) -> Outcome<T> {
+        match (done, run) {
+            (Err(failed), Some(run)) if failed.exit == Exit::NotFound => {
+                Err(match self.get(&["dags", dag]).await {
+                    Ok(_) => self.without_run(dag, run).await,
+                    Err(_) => self.without_dag(failed, dag).await,
+                })
+            }
+            (Err(failed), None) if failed.exit == Exit::NotFound => Err(self.without_dag(failed, dag).await),
+            (done, _) => done,
         }
     }
 
@@ -199,17 +212,11 @@ impl<'a> Airflow<'a> {
 
     /// There is no such run: says which one may have been meant, or how to find out.
     async fn without_run(&self, dag: &str, run: &str) -> Failed {
-        let mut names = Vec::new();
         let newest = json!({ "order_by": "-start_date" });
-        let collect = |page: &[Value]| {
-            page.iter().try_for_each(|run| {
-                names.push(read::<Run>(run)?.dag_run_id);
-                Ok(())
-            })
-        };
-        let read = self.pages(&["dags", dag, "dagRuns"], ("dag_runs", &newest), PAGE, collect).await;
+        let read = self.all::<Run>(&["dags", dag, "dagRuns"], ("dag_runs", &newest), PAGE).await;
+        let names: Vec<String> = read.unwrap_or_default().into_iter().map(|run| run.dag_run_id).collect();
         let missing = Failed::new(Exit::NotFound, format!("{dag} has no run called {run:?}"));
-        match most_alike(&names, run).filter(|_| read.is_ok()) {
+        match most_alike(&names, run) {
             Some(name) => missing.hint(format!("Did you mean {name:?}?")),
             None => missing.hint(format!("Its runs: podium run list {dag:?} --deployment {:?}", self.name)),
         }

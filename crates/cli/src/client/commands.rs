@@ -1,4 +1,4 @@
-//! One file for each noun, named as in the other layers; each is thin.
+//! One file for each noun, named as in the other layers; each is thin. What they share is imported here, once for all of them.
 
 pub(crate) mod alerts;
 pub(crate) mod allowed_ip_address_ranges;
@@ -36,13 +36,15 @@ pub(crate) mod workspaces;
 
 use clap::{Args, Subcommand};
 
-use super::answer::{Answer, Word, read};
+use super::answer::{Answer, Word, read, value_of};
 use super::edit::Edited;
-use super::ending::{Failed, Outcome};
-use super::fields::{Extra, id, merged, object, one_of};
-use super::names::{Called, Kind, Noun};
-use super::output::{Listing, View};
-use super::session::{Session, Setup};
+use super::ending::{Exit, Failed, Outcome, one_line, printable};
+use super::fields::{self, Extra, id, merged, object, one_of, word};
+use super::names::{Called, Kind, Noun, most_alike};
+use super::output::{Format, Listing, Output, View, is_styled, shout};
+use super::progress::{Progress, beside, moving, pause};
+use super::session::{Session, Setup, Target, text};
+use super::wait::{Watch, duration};
 
 /// A command about a kind of things: what to do with them, and at which server.
 #[derive(Args)]
@@ -51,6 +53,22 @@ pub(crate) struct On<V: Subcommand> {
     setup: Setup,
     #[command(subcommand)]
     verb: V,
+}
+
+/// Which thing of a kind.
+#[derive(Args)]
+pub(crate) struct One {
+    /// Name or id.
+    #[arg(id = "one", value_name = "NAME")]
+    name: String,
+}
+
+/// Which things of a kind.
+#[derive(Args)]
+pub(crate) struct Several {
+    /// Names or ids.
+    #[arg(id = "several", value_name = "NAME", required = true)]
+    names: Vec<String>,
 }
 
 /// What can be done with a kind of things.

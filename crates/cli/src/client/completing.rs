@@ -6,20 +6,20 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use podium_api::{
     Nothing, alerts, allowed_ip_address_ranges, clusters, deployments, environment_objects, organizations,
     roles, teams, tokens, users, webhooks, workspaces,
 };
+use podium_terminal::typed::quoted;
 
 use super::airflow::Airflow;
 use super::contexts::Contexts;
 use super::ending::Outcome;
 use super::project::DeploymentFlags;
 use super::session::{Session, Target};
-use crate::typed::quoted;
 
 /// The variable that scripts of `podium completion` set; it names the shell.
 pub(crate) const VARIABLE: &str = "PODIUM_COMPLETE";
@@ -58,7 +58,7 @@ pub(crate) fn answer() -> bool {
 
 /// A command whose arguments know the names that they take.
 fn with_names(command: Command, path: &[&str], quotes: bool) -> Command {
-    let command = command.mut_args(|arg| match what(path, &arg) {
+    let command = command.mut_args(|arg| match what(path, arg.get_id().as_str()) {
         Some(named) => arg.add(ArgValueCompleter::new(move |typed: &OsStr| candidates(named, typed, quotes))),
         None => arg,
     });
@@ -70,11 +70,10 @@ fn with_names(command: Command, path: &[&str], quotes: bool) -> Command {
 }
 
 /// What an argument of a command names; nothing if it is a new name, or no name.
-fn what(path: &[&str], arg: &Arg) -> Option<Named> {
-    Some(match (path, arg.get_id().as_str()) {
-        (["init", ..] | ["serve", ..] | ["token", "agent", ..], "token" | "tokens" | "workspace") => {
-            return None;
-        }
+fn what(path: &[&str], id: &str) -> Option<Named> {
+    Some(match (path, id) {
+        (["init", ..] | ["serve", ..], "token" | "workspace") => return None,
+        (["token", "agent", ..], "one" | "several") => return None,
         (["init", ..], "deployment") => return None,
         (["context", "use" | "remove"], "name") | (_, "context") => Named::Context,
         (["context", ..], _) => return None,
@@ -83,14 +82,15 @@ fn what(path: &[&str], arg: &Arg) -> Option<Named> {
         (["env", "exclude"], "excluded") => Named::Deployment,
         (["env", ..], "key" | "keys") => Named::Object,
         (["ip-range", "delete"], "ranges") => Named::Range,
-        (["role", ..], "role" | "roles") => Named::Role,
-        (_, "alert" | "alerts") => Named::Alert,
-        (_, "cluster" | "clusters") => Named::Cluster,
+        ([noun, ..], "one" | "several") => return what(&[], noun),
+        (["role", ..] | [], "role") => Named::Role,
+        (_, "alert") => Named::Alert,
+        (_, "cluster") => Named::Cluster,
         (_, "dag" | "dags") => Named::Dag,
         (_, "deployment" | "deployments" | "remove_deployment_role") => Named::Deployment,
         (_, "organization") => Named::Organization,
-        (_, "team" | "teams") => Named::Team,
-        (_, "token" | "tokens") => Named::Token,
+        (_, "team") => Named::Team,
+        (_, "token") => Named::Token,
         (_, "user" | "users" | "member") => Named::User,
         (_, "webhook" | "webhooks") => Named::Webhook,
         (_, "workspace" | "workspaces" | "remove_workspace_role") => Named::Workspace,
@@ -220,7 +220,7 @@ mod tests {
     /// What each argument names, by the words of its command.
     fn all(command: &Command, path: &[&str], found: &mut Vec<(String, Named)>) {
         for arg in command.get_arguments() {
-            if let Some(named) = what(path, arg) {
+            if let Some(named) = what(path, arg.get_id().as_str()) {
                 found.push((format!("{} {}", path.join(" "), arg.get_id()), named));
             }
         }
@@ -241,15 +241,15 @@ mod tests {
             ("deployment create workspace", Some(Named::Workspace)),
             ("deployment create cluster", Some(Named::Cluster)),
             ("deployment transfer to", Some(Named::Workspace)),
-            ("workspace delete workspaces", Some(Named::Workspace)),
-            ("team get team", Some(Named::Team)),
+            ("workspace delete several", Some(Named::Workspace)),
+            ("team get one", Some(Named::Team)),
             ("team member add users", Some(Named::User)),
             ("user get user", Some(Named::User)),
             ("user update role", None),
-            ("role get role", Some(Named::Role)),
-            ("token get token", Some(Named::Token)),
-            ("token agent get token", None),
-            ("cluster get cluster", Some(Named::Cluster)),
+            ("role get one", Some(Named::Role)),
+            ("token get one", Some(Named::Token)),
+            ("token agent get one", None),
+            ("cluster get one", Some(Named::Cluster)),
             ("context use name", Some(Named::Context)),
             ("workspace context", Some(Named::Context)),
             ("dag trigger dag", Some(Named::Dag)),
@@ -261,8 +261,8 @@ mod tests {
             ("init deployment", None),
             ("ip-range delete ranges", Some(Named::Range)),
             ("ip-range create ranges", None),
-            ("webhook get webhook", Some(Named::Webhook)),
-            ("alert get alert", Some(Named::Alert)),
+            ("webhook get one", Some(Named::Webhook)),
+            ("alert get one", Some(Named::Alert)),
         ] {
             assert_eq!(of(arg), named, "{arg}");
         }

@@ -4,16 +4,16 @@ use podium_api::enums::ErrorCode;
 use podium_api::path::InOrganization;
 use podium_api::{Endpoint, Nothing, Reply};
 use podium_client::{Call, Fetched};
+use podium_terminal as terminal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::answer::{Answer, BodyOf};
 use super::ending::{Failed, Outcome};
 use super::names::Noun;
 use super::output::View;
 use super::session::Session;
-use crate::terminal;
 
 /// How often a change is made anew after somebody else's.
 const TRIES: u32 = 4;
@@ -220,10 +220,4 @@ fn agree(question: &str, is_agreed: bool) -> Outcome {
         true => Ok(()),
         false => Err(Failed::because("nothing was changed")),
     }
-}
-
-/// Some fields of a thing, where it has them.
-pub(crate) fn pick(current: &Value, fields: &[&str]) -> Map<String, Value> {
-    let found = |field: &&str| current.get(*field).map(|value| ((*field).to_owned(), value.clone()));
-    fields.iter().filter_map(found).collect()
 }

@@ -172,13 +172,12 @@ impl Session {
             watch.say(&format!("{name} is {status}{why}"));
             let again = format!("To wait for it again: podium deployment wait {name:?}");
             watch.note(format!("{name} is still {status}{why}"), again);
-            self.watch_target(path.deployment_id.raw(), round, watch).await?;
-            round += 1;
+            self.watch_target(path.deployment_id.raw(), &mut round, watch).await?;
         }
     }
 
     /// Follows what is under way for a deployment or a cluster, whoever started it; if nothing is, waits a little.
-    pub(crate) async fn watch_target(&self, target: Id, round: usize, watch: &Watch) -> Outcome {
+    pub(crate) async fn watch_target(&self, target: Id, round: &mut usize, watch: &Watch) -> Outcome {
         let organization = self.in_organization().await?;
         let (target_ids, states) = (vec![target.into()], UNDER_WAY.to_vec());
         let open = ListOperations { target_ids, states, ..ListOperations::default() };
@@ -250,8 +249,7 @@ impl Session {
             if let Some(ended) = ended.take() {
                 return Ok(ended);
             }
-            pause(round).await;
-            round += 1;
+            pause(&mut round).await;
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Roles of users and teams: what is named is added or removed, everything else stays.
 
 use clap::Args;
-use podium_api::enums::{OrganizationRole, WorkspaceRoleName};
+use podium_api::enums::{OrganizationRole, TokenEntity, WorkspaceRoleName};
 use podium_api::subjects::{DeploymentRole, WorkspaceRole};
 use podium_api::{DeploymentId, WorkspaceId};
+use serde::Deserialize;
 
+use super::answer::Word;
 use super::ending::{Failed, Outcome};
 use super::fields::one_of;
 use super::session::Session;
@@ -97,6 +99,16 @@ impl ResolvedChanges {
         roles.extend(added.map(|(deployment_id, role)| DeploymentRole { deployment_id, role }));
         Some(roles)
     }
+}
+
+/// A role that a token holds.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HeldByToken {
+    pub(crate) entity_type: Word<TokenEntity>,
+    pub(crate) entity_id: String,
+    pub(crate) deployment_id: Option<DeploymentId>,
+    pub(crate) role: String,
 }
 
 /// A role in the organization, by its short or full name.

@@ -2,14 +2,15 @@
 
 use podium_api::path::{InOrganization, OfCluster, OfDeployment, OfWorkspace, PathParams};
 use podium_api::{
-    DeploymentId, Endpoint, Id, Nothing, TypedId, WorkspaceId, clusters, deployments, workspaces,
+    DeploymentId, Endpoint, Id, Nothing, OrganizationId, TypedId, WorkspaceId, clusters, deployments,
+    organizations, workspaces,
 };
 use podium_client::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::answer::read;
-use super::ending::{Failed, Outcome};
+use super::ending::{Exit, Failed, Outcome};
 use super::output::View;
 use super::session::Session;
 use super::table::cell;
@@ -59,6 +60,13 @@ pub(crate) struct Called {
     pub(crate) id: Id,
     #[serde(alias = "username", alias = "objectKey", alias = "ipAddressRange")]
     pub(crate) name: String,
+}
+
+/// The node pools of a cluster.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Pools {
+    pub(crate) node_pools: Vec<Called>,
 }
 
 impl Session {
@@ -122,6 +130,34 @@ impl Session {
         G: Noun<List: Endpoint<Path = InOrganization>>,
     {
         self.find::<G>(&self.in_organization().await?, &Nothing, text).await
+    }
+
+    /// Shows what is called so.
+    pub(crate) async fn show_named<G: Noun<List: Endpoint<Path = InOrganization>>>(
+        &self,
+        name: &str,
+    ) -> Outcome {
+        let path = self.named::<G>(name).await?;
+        self.show(&self.get::<G>(&path).await?.raw, G::VIEW)
+    }
+
+    /// The organization that is named, or the only one.
+    pub(super) async fn find_organization(&self) -> Outcome<OrganizationId> {
+        if let Some(wanted) = &self.wanted_organization {
+            let found = self.find::<organizations::Get>(&(), &Nothing, wanted).await?;
+            return Ok(found.organization_id);
+        }
+        let found: Vec<Called> = self.all::<organizations::List, _>(&(), &Nothing, Some(20)).await?;
+        match found.as_slice() {
+            [] => Err(Failed::new(Exit::NotFound, "you belong to no organization")
+                .hint("Ask an owner for an invite, or accept the invite that you received.")),
+            [only] => Ok(OrganizationId::from_raw(only.id)),
+            several => {
+                Err(Failed::usage("you belong to several organizations: choose one with --organization")
+                    .details(several.iter().map(|item| format!("{}  {}", item.id, item.name)))
+                    .hint("To keep the choice: podium context use CONTEXT --organization ID"))
+            }
+        }
     }
 
     /// The ids of what is called so in the organization.

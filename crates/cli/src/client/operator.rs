@@ -5,9 +5,9 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use podium_client::Socket;
+use podium_server::{OPERATOR_KEY, SOCKET};
 
 use super::ending::{Exit, Failed, Outcome};
-use crate::server::{OPERATOR_KEY, SOCKET};
 
 /// The host of requests over the socket, which nothing resolves.
 pub(crate) const BASE: &str = "http://localhost";

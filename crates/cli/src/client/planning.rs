@@ -3,7 +3,8 @@
 //! Every change of a command passes through here. With `--plan` nothing is sent but a plan of the calls, so that a command that
 //! forgets to ask changes nothing either.
 
-use std::cell::{Cell, RefCell};
+pub(crate) mod printing;
+
 use std::collections::HashMap;
 use std::io::Write as _;
 
@@ -12,17 +13,10 @@ use podium_client::Call;
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::declared::printing::{self, Planned};
 use super::ending::{Exit, Failed, Outcome};
 use super::output::View;
 use super::session::Session;
-
-/// The calls of a command that are planned.
-#[derive(Default)]
-pub(crate) struct Planning {
-    calls: RefCell<Vec<PlannedCall>>,
-    is_held: Cell<bool>,
-}
+use printing::Planned;
 
 const VIEW: View = View::plain("planId", "PLAN planId, EXPIRES expiresAt");
 

@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use podium_terminal as terminal;
 
 use super::ending::printable;
-use crate::terminal;
 
 /// How long is waited before the next look: a little longer each time.
 const PACES: [Duration; 4] =
@@ -68,6 +68,7 @@ impl Drop for Progress {
 }
 
 /// Waits a little longer each time.
-pub(crate) async fn pause(round: usize) {
-    tokio::time::sleep(PACES[round.min(PACES.len() - 1)]).await;
+pub(crate) async fn pause(round: &mut usize) {
+    tokio::time::sleep(PACES[(*round).min(PACES.len() - 1)]).await;
+    *round += 1;
 }

@@ -7,7 +7,6 @@ mod dotenv;
 mod links;
 pub(crate) mod settings;
 
-use std::io::Read as _;
 use std::path::Path;
 
 use clap::Args;
@@ -17,6 +16,7 @@ use podium_api::{Nothing, deployments};
 use serde::Deserialize;
 
 pub(crate) use self::dotenv::FILE as VALUES;
+use self::dotenv::{is_name, text_of};
 use self::links::Link;
 use super::ending::{Failed, Outcome};
 use super::fields::yaml_problem;
@@ -25,8 +25,6 @@ use super::session::Session;
 
 /// The name of the file.
 pub(crate) const FILE: &str = "podium.yaml";
-/// The largest file of a project that is read as a whole.
-const MOST_BYTES: u64 = 1 << 20;
 /// The most variables, and the most links.
 const MOST_ITEMS: usize = 1_000;
 
@@ -76,13 +74,6 @@ impl TryFrom<String> for VariableName {
     }
 }
 
-/// Whether this can be the name of an environment variable.
-fn is_name(text: &str) -> bool {
-    let mut bytes = text.bytes();
-    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
-        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
-}
-
 impl Project {
     /// The same while the project is being written.
     pub(crate) fn being_written(self) -> Self {
@@ -109,27 +100,6 @@ impl Project {
             ))),
             None => Ok(project),
         }
-    }
-}
-
-/// The text of a file of the project; none if there is no such file.
-fn text_of(path: &Path) -> Outcome<Option<String>> {
-    let unreadable =
-        |why: &dyn std::fmt::Display| Failed::because(format!("{} cannot be read: {why}", path.display()));
-    let mut text = String::new();
-    match std::fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        // A pipe would never end.
-        Ok(found) if !found.is_file() => return Err(unreadable(&"it is not a file")),
-        Err(error) => return Err(unreadable(&error)),
-        Ok(_) => {
-            let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
-            file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
-        }
-    }
-    match text.len() as u64 > MOST_BYTES {
-        true => Err(unreadable(&format!("it is larger than {MOST_BYTES} bytes"))),
-        false => Ok(Some(text)),
     }
 }
 
@@ -175,6 +145,7 @@ impl DeploymentFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::project::dotenv::MOST_BYTES;
 
     fn read(text: &str) -> Result<Project, String> {
         let folder = tempfile::tempdir().unwrap();

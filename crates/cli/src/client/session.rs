@@ -2,15 +2,17 @@
 
 mod starting;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use podium_api::path::{InOrganization, OfOperation};
+use podium_api::plans::PlannedCall;
 use podium_api::{Endpoint, Nothing, OrganizationId, organizations};
 use podium_client::{Call, Client, Sent, Settings, Socket};
+use podium_server::OWNER_TOKEN;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,12 +21,9 @@ use tokio::sync::OnceCell;
 use super::answer::{Answer, BodyOf, read};
 use super::contexts::{Context, Contexts};
 use super::ending::{Exit, Failed, Outcome, one_line};
-use super::names::{Called, Noun};
 use super::operator;
 use super::output::{Format, Listing, View};
-use super::planning::Planning;
 use super::wait::Wait;
-use crate::server::OWNER_TOKEN;
 
 /// Which server, and as whom.
 #[derive(Args, Clone)]
@@ -76,12 +75,19 @@ struct Changes {
     wait: Wait,
 }
 
+/// The calls of a command that are planned.
+#[derive(Default)]
+pub(crate) struct Planning {
+    pub(super) calls: RefCell<Vec<PlannedCall>>,
+    pub(super) is_held: Cell<bool>,
+}
+
 /// A server that is called, and how to show what it says.
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) format: Format,
     organization: OnceCell<OrganizationId>,
-    wanted_organization: Option<String>,
+    pub(super) wanted_organization: Option<String>,
     pub(super) planning: Option<Planning>,
     /// Whether a person has agreed beforehand.
     pub(super) is_agreed: bool,
@@ -97,9 +103,7 @@ impl Setup {
         let wanted = self.target.organization.clone();
         Ok(Session::new(client, known, wanted, self.format.clone(), &self.changes))
     }
-}
 
-impl Setup {
     /// A session with this server, as whoever holds the token.
     pub(crate) fn open_at(&self, url: &str, token: String) -> Outcome<Session> {
         let client = self.target.client(url, Some(token), None)?;
@@ -318,24 +322,6 @@ impl Session {
         Ok(InOrganization { organization_id: self.organization().await? })
     }
 
-    async fn find_organization(&self) -> Outcome<OrganizationId> {
-        if let Some(wanted) = &self.wanted_organization {
-            let found = self.find::<organizations::Get>(&(), &Nothing, wanted).await?;
-            return Ok(found.organization_id);
-        }
-        let found: Vec<Called> = self.all::<organizations::List, _>(&(), &Nothing, Some(20)).await?;
-        match found.as_slice() {
-            [] => Err(Failed::new(Exit::NotFound, "you belong to no organization")
-                .hint("Ask an owner for an invite, or accept the invite that you received.")),
-            [only] => Ok(OrganizationId::from_raw(only.id)),
-            several => {
-                Err(Failed::usage("you belong to several organizations: choose one with --organization")
-                    .details(several.iter().map(|item| format!("{}  {}", item.id, item.name)))
-                    .hint("To keep the choice: podium context use CONTEXT --organization ID"))
-            }
-        }
-    }
-
     /// Reads something.
     pub(crate) async fn get<E: Endpoint>(&self, path: &E::Path) -> Outcome<Answer<BodyOf<E>>> {
         self.ask::<E>(path, &Nothing).await
@@ -381,15 +367,6 @@ impl Session {
             }
         }
         Ok(found)
-    }
-
-    /// Shows what is called so.
-    pub(crate) async fn show_named<G: Noun<List: Endpoint<Path = InOrganization>>>(
-        &self,
-        name: &str,
-    ) -> Outcome {
-        let path = self.named::<G>(name).await?;
-        self.show(&self.get::<G>(&path).await?.raw, G::VIEW)
     }
 
     /// Shows a list, page by page.

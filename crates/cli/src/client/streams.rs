@@ -58,7 +58,7 @@ impl<'a> Stream<'a> {
             self.cuts += 1;
         }
         if self.cuts > 0 {
-            pause(self.cuts - 1).await;
+            pause(&mut (self.cuts - 1)).await;
         }
         let call = self.call.clone().after_event(self.last.clone());
         match self.session.client.events(&call).await.map_err(Failed::from) {

@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use clap::Args;
+use podium_terminal as terminal;
 
 use super::ending::{Exit, Failed, Outcome, one_line};
 use super::progress::{Progress, beside, pause};
-use crate::terminal;
 
 /// Whether to wait.
 #[derive(Args, Clone, Debug, Default)]
@@ -72,8 +72,7 @@ impl Watch {
                     Err(failed) if failed.is_passing() => {
                         self.say(&format!("{}; trying again", failed.reason()));
                         trouble.replace(Some(failed));
-                        pause(tries).await;
-                        tries += 1;
+                        pause(&mut tries).await;
                     }
                     done => return done,
                 }

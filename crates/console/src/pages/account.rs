@@ -1,18 +1,13 @@
 //! Your account: your sessions and your password.
 
-use askama::Template;
 use podium_api::SessionId;
 use podium_api::auth::{self, ChangePasswordRequest};
 use podium_api::path::OfSession;
 use podium_api::user_sessions::{self, ListSessions, UserSession};
 
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::{Field, FieldKind, Form};
-use crate::list::Pager;
-use crate::shell::Shell;
-use crate::view::{self, Html};
-use crate::visit::OrganizationVisit;
+use super::{
+    Answer, Field, FieldKind, Form, Html, OrganizationVisit, Pager, Problem, Result, Shell, Template, view,
+};
 
 #[derive(Template)]
 #[template(path = "account.html")]

@@ -2,18 +2,13 @@
 
 use std::net::IpAddr;
 
-use askama::Template;
 use podium_api::AllowedIpAddressRangeId;
 use podium_api::allowed_ip_address_ranges::{
     self as ranges, CreateAllowedIpAddressRangeRequest, ListAllowedIpAddressRanges,
 };
 use podium_api::page::{MAX_LIMIT, Page};
 
-use crate::answer::{Answer, Result};
-use crate::form::{Field, Form};
-use crate::shell::Shell;
-use crate::view::{self, Html};
-use crate::visit::OrganizationVisit;
+use super::{Answer, Field, Form, Html, OrganizationVisit, Result, Shell, Template, view};
 
 #[derive(Template)]
 #[template(path = "address-ranges.html")]

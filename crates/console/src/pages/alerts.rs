@@ -4,7 +4,6 @@ mod fields;
 
 use std::collections::HashSet;
 
-use askama::Template;
 use podium_api::alerts::{self, Alert, AlertFiring, ListAlertFirings, ListAlerts};
 use podium_api::deployments::{self, ListDeployments};
 use podium_api::enums::{AlertFiringState, AlertKind, AlertSubjectType};
@@ -13,12 +12,10 @@ use podium_api::path::OfAlert;
 use podium_api::{AlertId, DeploymentId, Named, tokens};
 
 use self::fields::Places;
-use crate::answer::{Answer, Result};
-use crate::form::{Field, Form};
-use crate::list::{Cell, Filter, ListPage, Row, Table, readable};
-use crate::shell::Shell;
-use crate::view::{self, Html, Tone};
-use crate::visit::OrganizationVisit;
+use super::{
+    Answer, Cell, Field, Filter, Form, Html, ListPage, OrganizationVisit, Result, Row, Shell, Table,
+    Template, Tone, readable, view,
+};
 
 #[derive(Template)]
 #[template(path = "alert.html")]

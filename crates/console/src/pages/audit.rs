@@ -2,19 +2,26 @@
 
 use podium_api::Timestamp;
 use podium_api::organizations::{self, GetAuditLogs};
-use serde_json::Value;
+use serde::Deserialize;
 
-use crate::answer::Result;
-use crate::form::Choice;
-use crate::list::{Cell, Filter, ListPage, Row, Table};
-use crate::view::{self, Tone};
-use crate::visit::OrganizationVisit;
+use super::{Cell, Choice, Filter, ListPage, OrganizationVisit, Result, Row, Table, Tone, view};
 
 /// How many records a page shows.
 const SHOWN: usize = 500;
 const HOUR: i64 = 3_600_000;
 const RANGES: [(i64, &str); 4] =
     [(1, "Last hour"), (24, "Last day"), (24 * 7, "Last 7 days"), (24 * 30, "Last 30 days")];
+
+/// What is shown of a record.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Record {
+    operation_id: String,
+    status_code: u16,
+    subject_name: String,
+    source_address: String,
+    timestamp: Option<Timestamp>,
+}
 
 /// The records of a time range, the newest first.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
@@ -41,9 +48,9 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
 }
 
 /// The newest records of a time range. The log is read from its end, in windows that grow.
-async fn newest(visit: &OrganizationVisit<'_>, range: i64) -> Result<Vec<Value>> {
+async fn newest(visit: &OrganizationVisit<'_>, range: i64) -> Result<Vec<Record>> {
     let now = visit.visit.now.millis();
-    let mut found: Vec<Value> = Vec::new();
+    let mut found: Vec<Record> = Vec::new();
     let (mut end, mut width) = (now + 1, HOUR / 12);
     while found.len() < SHOWN && end > now - range {
         let start = (end - width).max(now - range);
@@ -57,22 +64,19 @@ async fn newest(visit: &OrganizationVisit<'_>, range: i64) -> Result<Vec<Value>>
     Ok(found)
 }
 
-fn row(visit: &OrganizationVisit<'_>, of: &Value) -> Row {
-    let text = |name: &str| of[name].as_str().unwrap_or_default().to_owned();
-    let status = of["statusCode"].as_u64().unwrap_or_default();
-    let tone = if status < 400 { Tone::Good } else { Tone::Warning };
-    let word = match status {
+fn row(visit: &OrganizationVisit<'_>, of: &Record) -> Row {
+    let tone = if of.status_code < 400 { Tone::Good } else { Tone::Warning };
+    let word = match of.status_code {
         0..400 => "Done",
         403 => "Refused",
         404 => "Not found",
         _ => "Failed",
     };
-    let at = Timestamp::parse(&text("timestamp"));
     Row::of(vec![
-        view::spaced(&text("operationId")).into(),
+        view::spaced(&of.operation_id).into(),
         view::status(tone, word).into(),
-        text("subjectName").into(),
-        Cell::Mono(text("ipAddress")),
-        at.map(|at| view::time(at, visit.visit.now)).into(),
+        of.subject_name.clone().into(),
+        Cell::Mono(of.source_address.clone()),
+        of.timestamp.map(|at| view::time(at, visit.visit.now)).into(),
     ])
 }

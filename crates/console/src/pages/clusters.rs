@@ -2,20 +2,16 @@
 
 pub(crate) mod create;
 
-use askama::Template;
 use podium_api::ClusterId;
 use podium_api::clusters::{self, Cluster, ListClusters, UpdateClusterRequest};
 use podium_api::enums::{ClusterStatus, ClusterType, PlaneKind};
 use podium_api::path::OfCluster;
 use podium_api::union::OneOf;
 
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::list::{Cell, ListPage, Row, Table};
+use super::{
+    Answer, Cell, Html, ListPage, OrganizationVisit, Problem, Result, Row, Shell, Table, Template, Tone, view,
+};
 use crate::pages::plans::{self, planned};
-use crate::shell::Shell;
-use crate::view::{self, Html, Tone};
-use crate::visit::OrganizationVisit;
 
 #[derive(Template)]
 #[template(path = "cluster.html")]

@@ -2,10 +2,7 @@
 
 use podium_api::declared_sets::{self, DeclaredSet, ListDeclaredSets};
 
-use crate::answer::Result;
-use crate::list::{ListPage, Row, Table};
-use crate::view;
-use crate::visit::OrganizationVisit;
+use super::{ListPage, OrganizationVisit, Result, Row, Table, view};
 
 /// The sets.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {

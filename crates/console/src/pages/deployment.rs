@@ -14,13 +14,8 @@ use podium_api::deployments::{self, Deployment, OverrideDeploymentHibernationBod
 use podium_api::enums::DeploymentStatus;
 use podium_api::{DeploymentId, Patch, deployment_logs, deploys as deploys_api, users};
 
+use super::{Form, FormPage, Html, OrganizationVisit, Problem, Result, Shell, view};
 use crate::airflow::Airflow;
-use crate::answer::Result;
-use crate::calls::Problem;
-use crate::form::{Form, FormPage};
-use crate::shell::Shell;
-use crate::view::{self, Html};
-use crate::visit::OrganizationVisit;
 
 /// What every page of a deployment begins with.
 pub(crate) struct Head {

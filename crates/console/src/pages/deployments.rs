@@ -9,17 +9,11 @@ use podium_api::workspaces::{self, ListWorkspaces};
 use podium_api::{Named, WorkspaceId, options};
 use serde_json::json;
 
-use askama::Template;
-
-use crate::answer::{Answer, Result};
-use crate::calls::least;
-use crate::form::{Choice, Field, Form};
-use crate::list::{Filter, Pager, readable};
+use super::{
+    Answer, Choice, Field, Filter, Form, OrganizationVisit, Pager, Params, Result, Shell, Template, least,
+    readable, view,
+};
 use crate::pages::overview::DeploymentLine;
-use crate::params::Params;
-use crate::shell::Shell;
-use crate::view;
-use crate::visit::OrganizationVisit;
 
 #[derive(Template)]
 #[template(path = "deployments.html")]

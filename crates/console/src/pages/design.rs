@@ -1,16 +1,11 @@
 //! The pieces that pages are made of, on a page of their own.
 
-use askama::Template;
 use podium_api::{FieldError, Timestamp};
 
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::{Field, FieldKind, Form};
-use crate::list::{Cell, Empty, Pager, Row, Table};
-use crate::params::Params;
-use crate::shell::Shell;
-use crate::view::{self, Html, Tone};
-use crate::visit::Visit;
+use super::{
+    Answer, Cell, Empty, Field, FieldKind, Form, Html, Pager, Params, Problem, Result, Row, Shell, Table,
+    Template, Tone, Visit, view,
+};
 
 #[derive(Template)]
 #[template(path = "design.html")]

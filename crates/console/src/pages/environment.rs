@@ -1,6 +1,5 @@
 //! Environment objects: variables and connections that workspaces and deployments share.
 
-use askama::Template;
 use podium_api::deployments::{self, Deployment, ListDeployments};
 use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType, LinkScope};
 use podium_api::environment_objects::bodies::{
@@ -14,15 +13,11 @@ use podium_api::environment_objects::{
 use podium_api::page::Page;
 use podium_api::{DeploymentId, EnvironmentObjectId, WorkspaceId};
 
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::{Field, FieldKind, Form};
-use crate::list::{Cell, Filter, ListPage, Row, Table, readable};
+use super::{
+    Answer, Cell, Field, FieldKind, Filter, Form, ListPage, OrganizationVisit, Params, Problem, Result, Row,
+    Shell, Table, Template, readable, view,
+};
 use crate::pages::deployments::workspace_choices;
-use crate::params::Params;
-use crate::shell::Shell;
-use crate::view;
-use crate::visit::OrganizationVisit;
 
 /// How many deployments of a workspace are offered to be linked.
 const TARGETS: u32 = 200;

@@ -1,16 +1,13 @@
 //! Operations: changes that take time.
 
-use askama::Template;
 use podium_api::enums::{OperationKind, OperationState};
 use podium_api::operations::{self, ListOperations, Operation};
 use podium_api::path::OfCluster;
 use podium_api::{ClusterId, DeployId, OperationId, Timestamp, clusters, deployments, deploys};
 
-use crate::answer::{Answer, Result};
-use crate::list::{Cell, Filter, ListPage, Row, Table};
-use crate::shell::Shell;
-use crate::view::{self, Html, Tone};
-use crate::visit::OrganizationVisit;
+use super::{
+    Answer, Cell, Filter, Html, ListPage, OrganizationVisit, Result, Row, Shell, Table, Template, Tone, view,
+};
 
 /// An operation, as pages show it.
 pub(crate) struct OperationView {

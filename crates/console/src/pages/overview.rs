@@ -1,6 +1,5 @@
 //! The overview: is anything wrong?
 
-use askama::Template;
 use podium_api::deployments::{self, Deployment, ListDeployments};
 use podium_api::enums::{DeploymentStatus, OperationKind, OperationState};
 use podium_api::operations::{self, ListOperations, Operation};
@@ -8,12 +7,8 @@ use podium_api::page::Page;
 use podium_api::tokens::{self, ListApiTokens};
 use podium_api::{Timestamp, deployment_logs};
 
-use crate::answer::{Answer, Result};
-use crate::list::readable;
+use super::{Answer, Html, OrganizationVisit, Result, Shell, Template, readable, view};
 use crate::pages::operations::OperationView;
-use crate::shell::Shell;
-use crate::view::{self, Html};
-use crate::visit::OrganizationVisit;
 
 /// How many deployments the overview looks at.
 const DEPLOYMENTS: u32 = 200;

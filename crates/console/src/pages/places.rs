@@ -4,9 +4,7 @@ use podium_api::deployments::{self, Deployment, ListDeployments};
 use podium_api::page::Page;
 use serde_json::json;
 
-use crate::answer::{Answer, Result};
-use crate::list::readable;
-use crate::visit::OrganizationVisit;
+use super::{Answer, OrganizationVisit, Result, readable};
 
 /// Deployments by name.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {

@@ -1,16 +1,12 @@
 //! What a change would do, before it is made.
 
-use askama::Template;
 use podium_api::enums::PlannedMethod;
 use podium_api::path::PathParams as _;
 use podium_api::plans::{self, CreatePlanRequest, PlannedCall, PlannedOutcome};
 use podium_api::{Endpoint, Method, PlanId};
 use serde_json::Value;
 
-use crate::answer::{Answer, Result};
-use crate::calls::{Problem, to_value};
-use crate::shell::Shell;
-use crate::visit::OrganizationVisit;
+use super::{Answer, OrganizationVisit, Problem, Result, Shell, Template, to_value};
 
 #[derive(Template)]
 #[template(path = "plan.html")]

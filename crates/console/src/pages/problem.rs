@@ -1,11 +1,6 @@
 //! What is shown where a page cannot be.
 
-use askama::Template;
-
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::shell::Shell;
-use crate::visit::Visit;
+use super::{Answer, Problem, Result, Shell, Template, Visit};
 
 #[derive(Template)]
 #[template(path = "problem.html")]

@@ -1,6 +1,5 @@
 //! Roles and what they permit.
 
-use askama::Template;
 use podium_api::enums::CustomRoleScope;
 use podium_api::page::{MAX_LIMIT, Page};
 use podium_api::roles::{
@@ -8,12 +7,7 @@ use podium_api::roles::{
 };
 use podium_api::{RoleId, authorization};
 
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::list::{Cell, ListPage, Row, Table};
-use crate::shell::Shell;
-use crate::view;
-use crate::visit::OrganizationVisit;
+use super::{Answer, Cell, ListPage, OrganizationVisit, Problem, Result, Row, Shell, Table, Template, view};
 
 #[derive(Default, Template)]
 #[template(path = "role.html")]

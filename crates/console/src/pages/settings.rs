@@ -2,9 +2,7 @@
 
 use podium_api::organizations::{self, UpdateOrganizationRequest};
 
-use crate::answer::Result;
-use crate::form::{Field, FieldKind, Form, FormPage};
-use crate::visit::OrganizationVisit;
+use super::{Field, FieldKind, Form, FormPage, OrganizationVisit, Result};
 
 /// The form.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {

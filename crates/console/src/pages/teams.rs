@@ -1,18 +1,14 @@
 //! Teams and their members.
 
-use askama::Template;
 use podium_api::page::{MAX_LIMIT, Page};
 use podium_api::path::OfTeam;
 use podium_api::teams::{self, AddTeamMembersRequest, CreateTeamRequest, ListTeamMembers, ListTeams};
 use podium_api::{TeamId, UserId, users};
 
-use crate::answer::{Answer, Result};
-use crate::form::{Field, Form};
-use crate::list::{Cell, ListPage, Row, Table};
+use super::{
+    Answer, Cell, Field, Form, ListPage, OrganizationVisit, Result, Row, Shell, Table, Template, view,
+};
 use crate::pages::users::everybody;
-use crate::shell::Shell;
-use crate::view;
-use crate::visit::OrganizationVisit;
 
 #[derive(Template)]
 #[template(path = "team.html")]

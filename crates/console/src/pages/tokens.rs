@@ -2,19 +2,16 @@
 
 pub(crate) mod roles;
 
-use askama::Template;
 use podium_api::TokenId;
 use podium_api::enums::{OrganizationRole, TokenScope, WorkspaceRoleName};
 use podium_api::tokens::{self, ApiToken, CreateApiTokenRequest, ListApiTokens};
 
 use self::roles::RolesForm;
-use crate::answer::{Answer, Result};
-use crate::form::{Field, FieldKind, Form};
-use crate::list::{Cell, ListPage, Row, Table};
+use super::{
+    Answer, Cell, Field, FieldKind, Form, Html, ListPage, OrganizationVisit, Result, Row, Shell, Table,
+    Template, Tone, view,
+};
 use crate::pages::deployments::workspace_choices;
-use crate::shell::Shell;
-use crate::view::{self, Html, Tone};
-use crate::visit::OrganizationVisit;
 
 #[derive(Template)]
 #[template(path = "token.html")]

@@ -1,18 +1,15 @@
 //! Users and invites.
 
-use askama::Template;
 use podium_api::enums::{OrganizationRole, UserStatus};
 use podium_api::invites::{self, CreateUserInviteRequest};
 use podium_api::page::{MAX_LIMIT, Page};
 use podium_api::users::{self, ListUsers, UpdateUserRolesRequest, User};
 use podium_api::{Patch, UserId};
 
-use crate::answer::{Answer, Result};
-use crate::form::{Field, FieldKind, Form, FormPage};
-use crate::list::{Cell, ListPage, Row, Table};
-use crate::shell::Shell;
-use crate::view::{self, Html, Tone};
-use crate::visit::OrganizationVisit;
+use super::{
+    Answer, Cell, Field, FieldKind, Form, FormPage, Html, ListPage, OrganizationVisit, Result, Row, Shell,
+    Table, Template, Tone, view,
+};
 
 #[derive(Template)]
 #[template(path = "invited.html")]

@@ -1,6 +1,5 @@
 //! Webhooks: where events are sent, and what has become of each.
 
-use askama::Template;
 use podium_api::enums::WebhookDeliveryState;
 use podium_api::path::OfWebhook;
 use podium_api::webhooks::{
@@ -9,12 +8,10 @@ use podium_api::webhooks::{
 };
 use podium_api::{WebhookDeliveryId, WebhookId};
 
-use crate::answer::{Answer, Result};
-use crate::form::{Field, FieldKind, Form};
-use crate::list::{Cell, ListPage, Row, Table};
-use crate::shell::Shell;
-use crate::view::{self, Html, Tone};
-use crate::visit::OrganizationVisit;
+use super::{
+    Answer, Cell, Field, FieldKind, Form, Html, ListPage, OrganizationVisit, Result, Row, Shell, Table,
+    Template, Tone, view,
+};
 
 #[derive(Template)]
 #[template(path = "webhook.html")]

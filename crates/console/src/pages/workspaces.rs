@@ -6,12 +6,7 @@ use podium_api::workspaces::{
 };
 use podium_api::{Patch, WorkspaceId};
 
-use crate::answer::Result;
-use crate::calls::Problem;
-use crate::form::{Field, Form};
-use crate::list::{Cell, ListPage, Row, Table, readable};
-use crate::view;
-use crate::visit::OrganizationVisit;
+use super::{Cell, Field, Form, ListPage, OrganizationVisit, Problem, Result, Row, Table, readable, view};
 
 const LIST: (&str, &str) = ("Workspaces", "/workspaces");
 

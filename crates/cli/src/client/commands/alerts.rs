@@ -3,8 +3,9 @@
 use clap::{Args, Subcommand};
 use podium_api::enums::{AlertFiringState, AlertKind};
 use podium_api::{alerts as api, deployments, webhooks, workspaces};
+use serde_json::json;
 
-use super::{Kind, Listing, Noun, Outcome, Session, Verbs, View, one_of};
+use super::{Kind, Listing, Noun, One, Outcome, Session, Several, Verbs, View, merged, object, one_of, read};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -18,10 +19,7 @@ pub(crate) enum Verb {
     /// List alerts.
     List(Listing),
     /// Show an alert.
-    Get {
-        /// Name or id.
-        alert: String,
-    },
+    Get(One),
     /// Create an alert.
     Create {
         /// Name of the alert.
@@ -49,11 +47,7 @@ pub(crate) enum Verb {
         settings: Settings,
     },
     /// Delete alerts and their firings.
-    Delete {
-        /// Names or ids.
-        #[arg(required = true)]
-        alerts: Vec<String>,
-    },
+    Delete(Several),
     /// List the firings of an alert, newest first.
     Firings {
         /// Name or id.
@@ -131,24 +125,12 @@ impl Verbs for Verb {
             Self::List(listing) => {
                 session.list::<api::List>(&session.in_organization().await?, &VIEW, &listing).await
             }
-            Self::Get { alert } => session.show_named::<api::Get>(&alert).await,
+            Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, kind, settings } => {
                 let path = session.in_organization().await?;
                 let what = format!("alert {name}");
-                let changes = settings.changes(session).await?;
-                let body = api::CreateAlertRequest {
-                    name,
-                    description: changes.description,
-                    kind: one_of(AlertKind::ALL, &kind)?,
-                    after_minutes: changes.after_minutes,
-                    days_before: changes.days_before,
-                    dag_id: changes.dag_id,
-                    workspace_ids: changes.workspace_ids,
-                    deployment_ids: changes.deployment_ids,
-                    webhook_ids: changes.webhook_ids,
-                    mail_addresses: changes.mail_addresses,
-                    is_enabled: None,
-                };
+                let own = json!({ "name": name, "kind": one_of(AlertKind::ALL, &kind)? });
+                let body = read(&merged(object(&settings.changes(session).await?), own))?;
                 session.create::<api::Create>(&path, &body, &what, &VIEW).await
             }
             Self::Update { alert, name, enable, disable, settings } => {
@@ -157,7 +139,7 @@ impl Verbs for Verb {
                 let body = api::UpdateAlertRequest { name, is_enabled, ..changes };
                 session.update_named::<api::Get, api::Update>(&alert, &body).await
             }
-            Self::Delete { alerts } => session.delete_named::<api::Get, api::Delete>(alerts).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
             Self::Firings { alert, state, listing } => {
                 let path = session.named::<api::Get>(&alert).await?;
                 let state = state.map(|state| one_of(AlertFiringState::ALL, &state)).transpose()?;

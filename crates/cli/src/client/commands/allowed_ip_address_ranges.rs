@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand};
 use podium_api::allowed_ip_address_ranges as api;
+use podium_server::Reset;
 
 use super::{Kind, Listing, Noun, Outcome, Setup, View};
-use crate::server::Reset;
 
 /// Allowed address ranges; an operator who is locked out can reset them.
 #[derive(Subcommand)]

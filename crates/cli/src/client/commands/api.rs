@@ -9,10 +9,7 @@ use podium_api::path::OfOperation;
 use podium_client::Call;
 use serde_json::{Map, Value};
 
-use crate::client::ending::{Failed, Outcome};
-use crate::client::fields;
-use crate::client::output::{Listing, View};
-use crate::client::session::Setup;
+use super::{Failed, Listing, Outcome, Setup, View, fields};
 
 /// Call any path of the API and print the response.
 ///

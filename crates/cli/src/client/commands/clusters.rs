@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Called, Edited, Extra, Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View, merged, object,
-    one_of, read,
+    Called, Edited, Extra, Failed, Kind, Listing, Noun, One, Outcome, Session, Several, Verbs, View, merged,
+    object, one_of, read,
 };
 
 pub(crate) const EXAMPLES: &str = "\
@@ -23,10 +23,7 @@ pub(crate) enum Verb {
     /// List clusters.
     List(Listing),
     /// Show a cluster.
-    Get {
-        /// Name or id.
-        cluster: String,
-    },
+    Get(One),
     /// Create a cluster.
     Create {
         /// Name of the cluster.
@@ -57,21 +54,11 @@ pub(crate) enum Verb {
         extra: Extra,
     },
     /// Delete clusters.
-    Delete {
-        /// Names or ids.
-        #[arg(required = true)]
-        clusters: Vec<String>,
-    },
+    Delete(Several),
     /// Move all deployments of a cluster to its standby region.
-    Failover {
-        /// Name or id.
-        cluster: String,
-    },
+    Failover(One),
     /// Move all deployments of a cluster back from its standby region.
-    Failback {
-        /// Name or id.
-        cluster: String,
-    },
+    Failback(One),
     /// Show the options for a new cluster.
     Options {
         /// DEDICATED or HYBRID.
@@ -123,7 +110,7 @@ impl Verbs for Verb {
         let organization = session.in_organization().await?;
         match self {
             Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
-            Self::Get { cluster } => {
+            Self::Get(One { name: cluster }) => {
                 let cluster = session.get::<api::Get>(&session.cluster(&cluster).await?).await?;
                 session.show(&cluster.raw, &VIEW)?;
                 for detail in cluster.part::<Health>()?.health_status.details {
@@ -161,14 +148,14 @@ impl Verbs for Verb {
                 let edited = update(session, &cluster, &change).await?;
                 followed(session, &edited.told(&format!("cluster {cluster}"))).await
             }
-            Self::Delete { clusters } => session.delete_named::<api::Get, api::Delete>(clusters).await,
-            Self::Failover { cluster } => {
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
+            Self::Failover(One { name: cluster }) => {
                 session.agree(&format!("Move all deployments of {cluster} to its standby region?"))?;
                 let changed = update(session, &cluster, &json!({ "isFailedOver": true })).await?.now;
                 eprintln!("Failing {cluster} over.");
                 followed(session, &changed).await
             }
-            Self::Failback { cluster } => {
+            Self::Failback(One { name: cluster }) => {
                 session.agree(&format!("Move all deployments of {cluster} back?"))?;
                 let changed = update(session, &cluster, &json!({ "isFailedOver": false })).await?.now;
                 eprintln!("Failing {cluster} back.");

@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use clap_complete::env::Shells;
 
+use super::Outcome;
 use crate::client::completing::VARIABLE;
-use crate::client::ending::Outcome;
 
 /// Print a script that completes commands, flags and names in a shell.
 ///

@@ -4,9 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::login;
+use super::{Failed, Format, Outcome, View};
 use crate::client::contexts::Contexts as Stored;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::output::{Format, View};
 
 /// Servers that you signed in to.
 #[derive(Args)]

@@ -7,14 +7,8 @@ use podium_api::airflow_logs;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::{Exit, Failed, Outcome, Setup, View, Watch, most_alike, one_line, pause, read, text};
 use crate::client::airflow::{Airflow, AirflowFlags, Run};
-use crate::client::answer::read;
-use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::names::most_alike;
-use crate::client::output::View;
-use crate::client::progress::pause;
-use crate::client::session::{Setup, text};
-use crate::client::wait::Watch;
 
 /// The most tasks of a run whose logs are shown.
 const MOST_TASKS: u64 = 1_000;
@@ -128,10 +122,7 @@ impl One {
 }
 
 async fn get(airflow: &Airflow<'_>, dag: &str, run: &str) -> Outcome<Value> {
-    match airflow.get(&["dags", dag, "dagRuns", run]).await {
-        Ok(found) => Ok(found),
-        Err(failed) => Err(airflow.explain(failed, dag, Some(run)).await),
-    }
+    airflow.explained(airflow.get(&["dags", dag, "dagRuns", run]).await, dag, Some(run)).await
 }
 
 async fn list(
@@ -151,10 +142,7 @@ async fn list(
     if done.is_ok() && is_empty {
         done = airflow.get(&["dags", dag]).await.map(drop);
     }
-    match done {
-        Ok(()) => Ok(()),
-        Err(failed) => Err(airflow.explain(failed, dag, None).await),
-    }
+    airflow.explained(done, dag, None).await
 }
 
 /// Waits until a run has ended; it is an error if it failed.
@@ -186,27 +174,17 @@ async fn ended(airflow: &Airflow<'_>, dag: &str, run: &str, watch: &Watch) -> Ou
                 watch.note(format!("{run} is still {state}"), again);
             }
         }
-        pause(round).await;
-        round += 1;
+        pause(&mut round).await;
     }
 }
 
 /// Prints the logs of the last try of each task.
 async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> Outcome {
-    let (mut tasks, mut names) = (Vec::<Task>::new(), Vec::new());
     let path = ["dags", dag, "dagRuns", run, "taskInstances"];
-    let everything = json!({});
-    let read = airflow.pages(&path, ("task_instances", &everything), MOST_TASKS, |page| {
-        for task in page {
-            let task: Task = read(task)?;
-            names.push(task.task_id.clone());
-            tasks.extend(Some(task).filter(|task| only.is_empty() || only.contains(&task.task_id)));
-        }
-        Ok(())
-    });
-    if let Err(failed) = read.await {
-        return Err(airflow.explain(failed, dag, Some(run)).await);
-    }
+    let read = airflow.all::<Task>(&path, ("task_instances", &json!({})), MOST_TASKS).await;
+    let mut tasks = airflow.explained(read, dag, Some(run)).await?;
+    let mut names: Vec<String> = tasks.iter().map(|task| task.task_id.clone()).collect();
+    tasks.retain(|task| only.is_empty() || only.contains(&task.task_id));
     tasks.sort_by(|one, other| one.start_date.cmp(&other.start_date));
     if names.is_empty() {
         let state = state_of(&get(airflow, dag, run).await?)?;
@@ -263,6 +241,12 @@ struct Task {
     start_date: Option<String>,
 }
 
+/// When an entry of a structured log was written.
+#[derive(Deserialize)]
+struct Stamped {
+    timestamp: Option<String>,
+}
+
 /// A structured log.
 #[derive(Deserialize)]
 struct Log {
@@ -286,9 +270,11 @@ async fn entries(airflow: &Airflow<'_>, call: podium_client::Call) -> Outcome<Ve
 /// An entry of a structured log: a line, and what belongs below it.
 fn log_entry(entry: &Value) -> String {
     let Some(members) = entry.as_object() else { return text(entry).to_owned() };
-    let at = members.get("timestamp").map_or("", text);
     let said = airflow_logs::text_of(members, "");
-    if at.is_empty() { said } else { format!("{at} {said}") }
+    match read(entry) {
+        Ok(Stamped { timestamp: Some(at) }) => format!("{at} {said}"),
+        _ => said,
+    }
 }
 
 #[cfg(test)]

@@ -6,12 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::dag_runs;
+use super::{Exit, Failed, Format, Outcome, Output, Setup, View, merged, one_line, read};
 use crate::client::airflow::{Airflow, AirflowFlags, Dag, Run};
-use crate::client::answer::read;
-use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::fields::merged;
-use crate::client::output::{Format, Output, View};
-use crate::client::session::Setup;
 
 /// DAGs of a deployment.
 #[derive(Args)]
@@ -138,10 +134,7 @@ fn with_schedule(dag: &Value, format: &Format) -> Value {
 }
 
 async fn get(airflow: &Airflow<'_>, dag: &str) -> Outcome<Value> {
-    match airflow.get(&["dags", dag]).await {
-        Ok(found) => Ok(found),
-        Err(failed) => Err(airflow.explain(failed, dag, None).await),
-    }
+    airflow.explained(airflow.get(&["dags", dag]).await, dag, None).await
 }
 
 async fn is_paused(airflow: &Airflow<'_>, dag: &str) -> Outcome<bool> {
@@ -152,9 +145,8 @@ async fn pause(airflow: &Airflow<'_>, dags: &[String], is_paused: bool) -> Outco
     for dag in dags {
         let call = airflow.call("PATCH", &["dags", dag])?;
         let call = call.query_params(&json!({ "update_mask": "is_paused" }))?;
-        if let Err(failed) = airflow.send(call.body(&json!({ "is_paused": is_paused }))?).await {
-            return Err(airflow.explain(failed, dag, None).await);
-        }
+        let sent = airflow.send(call.body(&json!({ "is_paused": is_paused }))?).await;
+        airflow.explained(sent, dag, None).await?;
         eprintln!("{} {dag}.", if is_paused { "Paused" } else { "Unpaused" });
     }
     Ok(())

@@ -1,17 +1,12 @@
 //! `podium export`.
 
-use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use clap::Args;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::client::declared::keys::Kind;
-use crate::client::declared::sets::Sets;
-use crate::client::declared::state::State;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::output::Output;
-use crate::client::session::Setup;
+use super::{Failed, Outcome, Output, Setup};
+use crate::client::declared::exported;
 
 /// Write the existing resources as a file of declarations, with secrets as references to environment variables.
 #[derive(Args)]
@@ -31,21 +26,7 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) async fn run(self) -> Outcome {
         let session = self.setup.open()?;
-        let all = BTreeSet::from(Kind::ALL);
-        let state = State::read(&session, &all, &|_, _| true).await?;
-        let mut file = Map::new();
-        let sets = Sets::read(&session, self.set.as_deref()).await?;
-        let owned = match &self.set {
-            Some(set) => {
-                sets.is_there()?;
-                file.insert("set".into(), set.as_str().into());
-                Some(sets.remembered())
-            }
-            None => None,
-        };
-        if let Value::Object(sections) = state.exported(owned.as_ref()) {
-            file.extend(sections);
-        }
+        let file = exported(&session, self.set.as_deref()).await?;
         let written = match session.format.output() {
             Output::Json => format!("{:#}\n", Value::Object(file)),
             _ => serde_saphyr::to_string(&file)

@@ -13,13 +13,9 @@ use podium_client::Call;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::client::answer::{Word, read};
-use crate::client::ending::{Outcome, printable};
-use crate::client::output::{View, is_styled};
+use super::{Outcome, Session, Setup, View, Word, duration, is_styled, printable, read};
 use crate::client::project::DeploymentFlags;
-use crate::client::session::{Session, Setup};
 use crate::client::streams::{Heard, MOST_CUTS, Stream};
-use crate::client::wait::duration;
 
 /// Show the logs of a deployment, oldest first, and follow them.
 #[derive(Args)]

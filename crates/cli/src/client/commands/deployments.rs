@@ -14,7 +14,6 @@ use super::{Called, Extra, Failed, Kind, Listing, Noun, Outcome, Session, Verbs,
 use crate::client::follow::Now;
 
 pub(crate) use processes::size;
-pub(crate) use update::Kept;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@ mod report;
 mod sending;
 mod unable;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use podium_api::enums::{DeployReportState, DeployStatus};
@@ -15,20 +15,14 @@ use podium_api::path::{OfDeploy, OfDeployment};
 use podium_api::{DeployId, Nothing, deploy_reports as reports, deployments, deploys as api};
 use serde::Deserialize;
 
-use crate::client::answer::{Answer, Word};
-use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::fields::id;
+use super::{Answer, Exit, Failed, Listing, Outcome, Session, Setup, View, Watch, Word, id, pause, shout};
 use crate::client::follow::say_settled;
-use crate::client::output::{Listing, View, shout};
-use crate::client::progress::pause;
 use crate::client::project::DeploymentFlags;
-use crate::client::session::{Session, Setup};
-use crate::client::wait::Watch;
-use crate::typed;
 
 pub(crate) use report::{Report, lines as report_lines};
 pub(crate) use sending::send;
 
+use podium_terminal::typed;
 use sending::New;
 
 /// Deploy a folder with DAGs: pack it, upload it, and wait until it is live.
@@ -63,6 +57,8 @@ struct Which {
     deployment: Option<String>,
     #[command(flatten)]
     flags: DeploymentFlags,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 #[derive(Subcommand)]
@@ -74,8 +70,6 @@ enum Verb {
         folder: PathBuf,
         #[command(flatten)]
         which: Which,
-        #[command(flatten)]
-        setup: Setup,
     },
     /// List deploys, newest first.
     List {
@@ -83,8 +77,6 @@ enum Verb {
         which: Which,
         #[command(flatten)]
         listing: Listing,
-        #[command(flatten)]
-        setup: Setup,
     },
     /// Show a deploy.
     Get {
@@ -92,8 +84,6 @@ enum Verb {
         deploy: String,
         #[command(flatten)]
         which: Which,
-        #[command(flatten)]
-        setup: Setup,
     },
     /// Show the result of a deploy: files and DAGs that changed, and files that Airflow could not import.
     Report {
@@ -101,8 +91,6 @@ enum Verb {
         deploy: Option<String>,
         #[command(flatten)]
         which: Which,
-        #[command(flatten)]
-        setup: Setup,
     },
     /// Change the description of a deploy.
     Update {
@@ -113,8 +101,6 @@ enum Verb {
         description: String,
         #[command(flatten)]
         which: Which,
-        #[command(flatten)]
-        setup: Setup,
     },
     /// Go back to an earlier deploy.
     Rollback {
@@ -125,8 +111,6 @@ enum Verb {
         description: Option<String>,
         #[command(flatten)]
         which: Which,
-        #[command(flatten)]
-        setup: Setup,
     },
 }
 
@@ -141,52 +125,55 @@ const VIEW: View = View {
 const MOST_TRACEBACKS: usize = 5;
 
 impl Which {
-    async fn find(&self, session: &Session, folder: &std::path::Path) -> Outcome<OfDeployment> {
+    async fn find(&self, session: &Session, folder: &Path) -> Outcome<OfDeployment> {
         self.flags.find(session, self.deployment.as_deref(), folder).await
+    }
+
+    /// Opens the session, and finds the deployment of a folder.
+    async fn open(&self, folder: &Path) -> Outcome<(Session, OfDeployment)> {
+        let session = self.setup.open()?;
+        let path = self.find(&session, folder).await?;
+        Ok((session, path))
     }
 }
 
 impl Deploys {
     pub(crate) async fn run(self) -> Outcome {
-        let here = std::path::Path::new(".");
+        let here = Path::new(".");
         match self.verb {
             None => self.new.run().await,
-            Some(Verb::Diff { folder, which, setup }) => {
+            Some(Verb::Diff { folder, which }) => {
                 is_folder(&folder)?;
                 let files = archive::files(&folder)?;
-                let session = setup.open()?;
-                let path = which.find(&session, &folder).await?;
+                let (session, path) = which.open(&folder).await?;
                 diff::show(&session, path, &files).await
             }
-            Some(Verb::List { which, listing, setup }) => {
-                let session = setup.open()?;
-                let path = which.find(&session, here).await?;
+            Some(Verb::List { which, listing }) => {
+                let (session, path) = which.open(here).await?;
                 session.list::<api::List>(&path, &VIEW, &listing).await
             }
-            Some(Verb::Get { deploy, which, setup }) => {
-                let session = setup.open()?;
-                let path = of_deploy(which.find(&session, here).await?, &deploy)?;
+            Some(Verb::Get { deploy, which }) => {
+                let (session, path) = which.open(here).await?;
+                let path = of_deploy(path, &deploy)?;
                 session.show(&session.get::<api::Get>(&path).await?.raw, &VIEW)
             }
-            Some(Verb::Report { deploy, which, setup }) => {
-                let session = setup.open()?;
-                let path = which.find(&session, here).await?;
+            Some(Verb::Report { deploy, which }) => {
+                let (session, path) = which.open(here).await?;
                 let deploy = match deploy {
                     Some(deploy) => deploy,
                     None => newest(&session, &path).await?,
                 };
                 report::show(&session, &of_deploy(path, &deploy)?).await
             }
-            Some(Verb::Update { deploy, description, which, setup }) => {
-                let session = setup.open()?;
-                let path = of_deploy(which.find(&session, here).await?, &deploy)?;
+            Some(Verb::Update { deploy, description, which }) => {
+                let (session, path) = which.open(here).await?;
+                let path = of_deploy(path, &deploy)?;
                 let body = api::UpdateDeployRequest { description: Some(description) };
                 let edited = session.edit_part::<api::Get, api::Update, _>(&path, |_| Ok(&body)).await?;
                 session.show(&edited.now, &VIEW)
             }
-            Some(Verb::Rollback { deploy, description, which, setup }) => {
-                let session = setup.open()?;
-                let path = which.find(&session, here).await?;
+            Some(Verb::Rollback { deploy, description, which }) => {
+                let (session, path) = which.open(here).await?;
                 let target = match deploy {
                     Some(deploy) => deploy,
                     None => previous(&session, &path).await?,
@@ -202,7 +189,8 @@ impl Deploys {
     }
 }
 
-fn is_folder(folder: &std::path::Path) -> Outcome {
+/// Refuses what is not the folder of a project.
+pub(crate) fn is_folder(folder: &Path) -> Outcome {
     match folder.is_dir() {
         true => Ok(()),
         false => Err(Failed::usage(format!("{} is not a folder", folder.display()))
@@ -219,7 +207,7 @@ pub(crate) async fn ended(session: &Session, path: OfDeployment, id: &str) -> Ou
 }
 
 /// The files of a folder that are deployed, with the time and size of each.
-pub(crate) fn stamps(folder: &std::path::Path) -> Outcome<Vec<archive::Stamped>> {
+pub(crate) fn stamps(folder: &Path) -> Outcome<Vec<archive::Stamped>> {
     Ok(archive::files(folder)?.iter().map(archive::File::stamped).collect())
 }
 
@@ -254,8 +242,7 @@ async fn follow(session: &Session, path: OfDeployment, made: &Answer<api::Deploy
             if !deploy.status.is(DeployStatus::Initialized) {
                 return Ok((settled, deploy, answer.raw));
             }
-            pause(round).await;
-            round += 1;
+            pause(&mut round).await;
         }
     };
     let (settled, deploy, raw) = session.wait.until(&watch, rolled_out).await?;

@@ -8,7 +8,7 @@ mod changes;
 mod logs;
 mod server;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -18,6 +18,7 @@ use podium_api::path::{InOrganization, OfDeployment};
 use podium_api::union::OneOf;
 use podium_api::workspaces::{self, CreateWorkspaceRequest};
 use podium_api::{Nothing, WorkspaceId};
+use podium_terminal as terminal;
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -25,15 +26,13 @@ use tokio::sync::mpsc;
 use self::changes::Snapshot;
 use self::server::Server;
 use super::deploys::Report;
-use super::{dags, deploys, front_door};
+use super::{
+    Called, Exit, Failed, Outcome, Progress, Session, Setup, beside, dags, deploys, front_door, pause,
+    printable,
+};
 use crate::client::airflow::Airflow;
-use crate::client::ending::{Exit, Failed, Outcome, printable};
 use crate::client::follow::Now;
-use crate::client::names::Called;
-use crate::client::progress::{Progress, beside, pause};
 use crate::client::project::{FILE, Project, settings};
-use crate::client::session::{Session, Setup};
-use crate::terminal;
 
 /// How long the deployment may take to fall asleep at the end.
 const FALLING_ASLEEP: Duration = Duration::from_mins(15);
@@ -87,10 +86,7 @@ struct Running<'a> {
 
 impl Dev {
     pub(crate) async fn run(self) -> Outcome {
-        if !self.folder.is_dir() {
-            return Err(Failed::usage(format!("{} is not a folder", self.folder.display()))
-                .hint("Write a first project: podium init hello"));
-        }
+        deploys::is_folder(&self.folder)?;
         let (mut interrupted, mut terminated) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let server = match self.setup.target.is_named() {
@@ -285,8 +281,7 @@ impl Running<'_> {
                 break report;
             }
             progress.say(&format!("{} is {}{}", self.name, now.status, now.why()));
-            pause(round).await;
-            round += 1;
+            pause(&mut round).await;
         };
         drop(progress);
         beside(|| deploys::report_lines(&report).iter().for_each(|line| eprintln!("{line}")));
@@ -362,18 +357,7 @@ impl Running<'_> {
                 return Ok(());
             }
             progress.say(&format!("Putting {} to sleep; press Ctrl-C to quit without waiting", self.name));
-            pause(round).await;
-            round += 1;
+            pause(&mut round).await;
         }
     }
-}
-
-/// Where the data of the server is: in the user's state directory.
-fn state_directory() -> Outcome<PathBuf> {
-    use etcetera::BaseStrategy as _;
-    let base = etcetera::choose_base_strategy().map_err(|error| {
-        Failed::because(format!("there is no home directory: {error}")).hint("Use --dev-dir.")
-    })?;
-    let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-    Ok(state.join(Path::new("podium/dev")))
 }

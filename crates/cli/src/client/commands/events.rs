@@ -11,10 +11,8 @@ use podium_client::Call;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Outcome, Session, Verbs, View, Word, read};
-use crate::client::ending::printable;
+use super::{Outcome, Session, Verbs, View, Word, duration, printable, read};
 use crate::client::streams::{MOST_CUTS, Stream};
-use crate::client::wait::duration;
 
 /// The largest page.
 pub(crate) const PAGE: u32 = 1_000;

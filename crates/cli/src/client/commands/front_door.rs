@@ -6,10 +6,9 @@ use clap::Args;
 use podium_api::path::OfDeployment;
 use podium_api::{Nothing, front_door as api};
 
+use super::{Outcome, Session, Setup};
 use crate::client::browser;
-use crate::client::ending::Outcome;
 use crate::client::project::DeploymentFlags;
-use crate::client::session::{Session, Setup};
 
 /// Open the Airflow of a deployment in a browser, signed in as you.
 #[derive(Args)]

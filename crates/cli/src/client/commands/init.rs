@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::client::ending::{Exit, Failed, Outcome};
+use super::{Exit, Failed, Outcome};
 use crate::client::project::FILE;
 
 /// Write a small working project to a folder; existing files are never overwritten.
@@ -48,17 +48,17 @@ hello()
 "#;
 
 const IGNORED: &str = "\
-# What `podium deploy` leaves out, in addition to .gitignore; the same syntax.
+# Files that `podium deploy` leaves out, in addition to those in .gitignore, with the same syntax.
 tests/
 *.md
 ";
 
 /// What else can be in the file.
 const SETTINGS: &str = "\
-# What it needs there; remove the # of what you want to say.
+# What the deployment needs; remove the # from the settings that you want to use.
 # runtime: 3.3.2
 # queues: [{name: default, platformMachine: A5, minWorkerCount: 0, maxWorkerCount: 3, workerConcurrency: 5}]
-# variables: [API_KEY]  # only names: values come from the environment or from .env
+# variables: [API_KEY]  # only names: the values come from the environment or from .env
 # links: [warehouse]  # environment objects of the workspace
 ";
 

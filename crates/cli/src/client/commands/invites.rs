@@ -3,10 +3,10 @@
 use clap::Subcommand;
 use podium_api::path::OfInvite;
 use podium_api::{Nothing, auth, invites as api};
+use podium_terminal as terminal;
 
 use super::{Failed, Outcome, Session, Verbs, View, id};
 use crate::client::grants::organization_role;
-use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -11,15 +11,12 @@ use clap::Args;
 use podium_api::enums::ErrorCode;
 use podium_api::{Nothing, OrganizationId, auth, organizations, users};
 use podium_client::{Call, Client};
+use podium_terminal as terminal;
 
-use crate::client::answer::read;
+use super::{Called, Exit, Failed, Outcome, Target, one_line, read};
 use crate::client::browser;
 use crate::client::contexts::{Context, Contexts};
-use crate::client::ending::{Exit, Failed, Outcome, one_line};
-use crate::client::names::Called;
 use crate::client::operator;
-use crate::client::session::Target;
-use crate::terminal;
 
 pub(crate) use self::whoami::Whoami;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _};
 
-use crate::client::ending::Outcome;
+use super::Outcome;
 
 /// Write a manual page for every command to a directory.
 #[derive(Args)]

@@ -5,10 +5,8 @@ use podium_api::enums::{OperationKind, OperationState};
 use podium_api::path::OfOperation;
 use podium_api::{Nothing, operations as api};
 
-use super::{Listing, Outcome, Session, Verbs, View, id};
-use crate::client::fields::word;
+use super::{Listing, Outcome, Session, Verbs, View, Watch, id, word};
 use crate::client::follow::failure;
-use crate::client::wait::Watch;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

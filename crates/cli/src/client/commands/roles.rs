@@ -5,7 +5,7 @@ use podium_api::enums::CustomRoleScope;
 use podium_api::{authorization, roles as api};
 use serde::Serialize;
 
-use super::{Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View, one_of};
+use super::{Failed, Kind, Listing, Noun, One, Outcome, Session, Several, Verbs, View, one_of};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -19,10 +19,7 @@ pub(crate) enum Verb {
     /// List custom roles.
     List(Listing),
     /// Show a custom role.
-    Get {
-        /// Name or id.
-        role: String,
-    },
+    Get(One),
     /// Create a custom role.
     Create {
         /// Name of the role.
@@ -55,11 +52,7 @@ pub(crate) enum Verb {
         remove_permission: Vec<String>,
     },
     /// Delete custom roles.
-    Delete {
-        /// Names or ids.
-        #[arg(required = true)]
-        roles: Vec<String>,
-    },
+    Delete(Several),
     /// List role templates to copy.
     Templates,
     /// List the permissions that custom roles can grant.
@@ -94,7 +87,7 @@ impl Verbs for Verb {
         let organization = session.in_organization().await?;
         match self {
             Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
-            Self::Get { role } => session.show_named::<api::Get>(&role).await,
+            Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, description, scope, permission } => {
                 let what = format!("role {name}");
                 let body = api::CreateCustomRoleRequest {
@@ -129,7 +122,7 @@ impl Verbs for Verb {
                 let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
                 session.show(&edited.told(&format!("role {role}")), &VIEW)
             }
-            Self::Delete { roles } => session.delete_named::<api::Get, api::Delete>(roles).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
             Self::Templates => {
                 let found = session.get::<api::ListTemplates>(&organization).await?;
                 session.show_all(&found.part::<Vec<_>>()?, &VIEW)

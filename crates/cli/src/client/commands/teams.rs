@@ -5,7 +5,7 @@ use podium_api::enums::OrganizationRole;
 use podium_api::path::OfTeamMember;
 use podium_api::{Nothing, teams as api, users};
 
-use super::{Edited, Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View};
+use super::{Edited, Failed, Kind, Listing, Noun, One, Outcome, Session, Several, Verbs, View};
 use crate::client::grants::{RoleChanges, organization_role};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -20,10 +20,7 @@ pub(crate) enum Verb {
     /// List teams.
     List(Listing),
     /// Show a team.
-    Get {
-        /// Name or id.
-        team: String,
-    },
+    Get(One),
     /// Create a team.
     Create {
         /// Name of the team.
@@ -52,11 +49,7 @@ pub(crate) enum Verb {
         roles: RoleChanges,
     },
     /// Delete teams.
-    Delete {
-        /// Names or ids.
-        #[arg(required = true)]
-        teams: Vec<String>,
-    },
+    Delete(Several),
     /// Members of a team.
     #[command(subcommand)]
     Member(Member),
@@ -109,7 +102,7 @@ impl Verbs for Verb {
         let organization = session.in_organization().await?;
         match self {
             Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
-            Self::Get { team } => session.show_named::<api::Get>(&team).await,
+            Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, description, role, member } => {
                 let what = format!("team {name}");
                 let body = api::CreateTeamRequest {
@@ -155,7 +148,7 @@ impl Verbs for Verb {
                 let edited = Edited::of(&before.raw, session.get::<api::Get>(&path).await?.raw);
                 session.show(&edited.told(&format!("team {team}")), &VIEW)
             }
-            Self::Delete { teams } => session.delete_named::<api::Get, api::Delete>(teams).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
             Self::Member(Member::List { team, listing }) => {
                 let path = session.named::<api::Get>(&team).await?;
                 session.list::<api::ListMembers>(&path, &MEMBERS, &listing).await

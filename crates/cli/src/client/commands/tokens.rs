@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use podium_api::enums::{TokenEntity, TokenScope};
 use podium_api::{Nothing, agent_tokens, tokens as api};
 
-use super::{Answer, Edited, Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View};
+use super::{Answer, Edited, Failed, Kind, Listing, Noun, One, Outcome, Session, Several, Verbs, View};
 use crate::client::grants::{assignment, full_name};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -29,10 +29,7 @@ pub(crate) enum Verb {
         listing: Listing,
     },
     /// Show a token, without its value.
-    Get {
-        /// Name or id.
-        token: String,
-    },
+    Get(One),
     /// Create a token and print its value, which is shown only once.
     Create {
         /// Name of the token.
@@ -68,16 +65,9 @@ pub(crate) enum Verb {
         workspace_role: Vec<String>,
     },
     /// Give a token a new value, and print it; the old one stops working at once.
-    Rotate {
-        /// Name or id.
-        token: String,
-    },
+    Rotate(One),
     /// Delete tokens.
-    Delete {
-        /// Names or ids.
-        #[arg(required = true)]
-        tokens: Vec<String>,
-    },
+    Delete(Several),
     /// Tokens of remote agents.
     Agent(Agent),
 }
@@ -96,10 +86,7 @@ enum AgentVerb {
     /// List agent tokens.
     List(Listing),
     /// Show an agent token, without its value.
-    Get {
-        /// Name or id.
-        token: String,
-    },
+    Get(One),
     /// Create an agent token and print its value, which is shown only once.
     Create {
         /// Name of the token.
@@ -109,11 +96,7 @@ enum AgentVerb {
         expires_in_days: Option<u32>,
     },
     /// Delete agent tokens.
-    Delete {
-        /// Names or ids.
-        #[arg(required = true)]
-        tokens: Vec<String>,
-    },
+    Delete(Several),
 }
 
 const VIEW: View = View {
@@ -148,7 +131,7 @@ impl Verbs for Verb {
                 };
                 session.list_where::<api::List>(&organization, &query, &VIEW, &listing).await
             }
-            Self::Get { token } => session.show_named::<api::Get>(&token).await,
+            Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, description, role, workspace, deployment, expires_in_days } => {
                 let (scope, entity_id) =
                     match session.ids_in(workspace.as_deref(), deployment.as_deref()).await? {
@@ -211,7 +194,7 @@ impl Verbs for Verb {
                 let edited = Edited::of(&before.raw, session.get::<api::Get>(&path).await?.raw);
                 session.show(&edited.told(&format!("token {token}")), &VIEW)
             }
-            Self::Rotate { token } => {
+            Self::Rotate(One { name: token }) => {
                 let path = session.named::<api::Get>(&token).await?;
                 session.agree(&format!(
                     "Replace the value of token {token}? The old one stops working at once."
@@ -220,7 +203,7 @@ impl Verbs for Verb {
                 eprintln!("Rotated token {token}. Its new value is shown only once:");
                 show_value(session, &rotated)
             }
-            Self::Delete { tokens } => session.delete_named::<api::Get, api::Delete>(tokens).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
             Self::Agent(agent) => agent.run(session).await,
         }
     }
@@ -237,7 +220,7 @@ impl Agent {
             AgentVerb::List(listing) => {
                 session.list::<agent_tokens::List>(&deployment, &VIEW, &listing).await
             }
-            AgentVerb::Get { token } => {
+            AgentVerb::Get(One { name: token }) => {
                 session.show(&session.get::<agent_tokens::Get>(&find(&token).await?).await?.raw, &VIEW)
             }
             AgentVerb::Create { name, expires_in_days } => {
@@ -250,7 +233,7 @@ impl Agent {
                 eprintln!("Created agent token {name}. Its value is shown only once:");
                 show_value(session, &made)
             }
-            AgentVerb::Delete { tokens } => {
+            AgentVerb::Delete(Several { names: tokens }) => {
                 let mut all = Vec::new();
                 for name in tokens {
                     all.push((find(&name).await?, name));

@@ -23,12 +23,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::events::{Happened, PAGE, Page};
-use crate::client::answer::read;
-use crate::client::ending::Outcome;
-use crate::client::fields::merged;
+use super::{Outcome, Session, Setup, View, merged, read};
 use crate::client::follow::UNDER_WAY;
-use crate::client::output::View;
-use crate::client::session::{Session, Setup};
 use crate::client::streams::{Heard, Stream};
 use pace::Pace;
 use state::{Key, Next, Processes, Row, Top, UnderWay};

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::Args;
 use serde_json::json;
 
-use crate::client::ending::Outcome;
+use super::Outcome;
 
 /// Show the version of this program.
 #[derive(Args)]

@@ -5,9 +5,11 @@ use podium_api::enums::WebhookDeliveryState;
 use podium_api::path::{OfWebhook, OfWebhookDelivery};
 use podium_api::{Nothing, deployments, webhooks as api, workspaces};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Kind, Listing, Noun, Outcome, Session, Verbs, View, id, one_of};
+use super::{
+    Kind, Listing, Noun, One, Outcome, Session, Several, Verbs, View, id, merged, object, one_of, read,
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -21,10 +23,7 @@ pub(crate) enum Verb {
     /// List webhooks.
     List(Listing),
     /// Show a webhook, without its secret.
-    Get {
-        /// Name or id.
-        webhook: String,
-    },
+    Get(One),
     /// Create a webhook and print its secret, which is shown only once.
     Create {
         /// Name of the webhook.
@@ -55,21 +54,11 @@ pub(crate) enum Verb {
         settings: Settings,
     },
     /// Give a webhook a new secret, and print it; for a day events are signed with the old one too.
-    RotateSecret {
-        /// Name or id.
-        webhook: String,
-    },
+    RotateSecret(One),
     /// Send a test event.
-    Test {
-        /// Name or id.
-        webhook: String,
-    },
+    Test(One),
     /// Delete webhooks.
-    Delete {
-        /// Names or ids.
-        #[arg(required = true)]
-        webhooks: Vec<String>,
-    },
+    Delete(Several),
     /// Deliveries of events, and their states.
     #[command(subcommand)]
     Delivery(DeliveryVerb),
@@ -150,35 +139,22 @@ impl Verbs for Verb {
             Self::List(listing) => {
                 session.list::<api::List>(&session.in_organization().await?, &VIEW, &listing).await
             }
-            Self::Get { webhook } => session.show_named::<api::Get>(&webhook).await,
+            Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, to, settings } => {
                 let path = session.in_organization().await?;
-                let body = api::CreateWebhookRequest {
-                    name: name.clone(),
-                    description: settings.description,
-                    url: to,
-                    event_types: Some(settings.events).filter(|events| !events.is_empty()),
-                    workspace_ids: session.some_ids_of::<workspaces::Get, _>(&settings.workspaces).await?,
-                    deployment_ids: session.some_ids_of::<deployments::Get, _>(&settings.deployments).await?,
-                    is_enabled: None,
-                };
+                let own = json!({ "name": name, "url": to });
+                let body = read(&merged(object(&settings.changes(session).await?), own))?;
                 let made = session.post::<api::Create>(&path, &body).await?;
                 eprintln!("Created webhook {name}. Its secret is shown only once:");
                 session.show_secret(&made, |made| made.secret, &VIEW)
             }
             Self::Update { webhook, name, to, enable, disable, settings } => {
-                let body = api::UpdateWebhookRequest {
-                    name,
-                    description: settings.description,
-                    url: to,
-                    event_types: Some(settings.events).filter(|events| !events.is_empty()),
-                    workspace_ids: session.some_ids_of::<workspaces::Get, _>(&settings.workspaces).await?,
-                    deployment_ids: session.some_ids_of::<deployments::Get, _>(&settings.deployments).await?,
-                    is_enabled: (enable || disable).then_some(enable),
-                };
+                let is_enabled = (enable || disable).then_some(enable);
+                let changes = settings.changes(session).await?;
+                let body = api::UpdateWebhookRequest { name, url: to, is_enabled, ..changes };
                 session.update_named::<api::Get, api::Update>(&webhook, &body).await
             }
-            Self::RotateSecret { webhook } => {
+            Self::RotateSecret(One { name: webhook }) => {
                 let path = session.named::<api::Get>(&webhook).await?;
                 let rotated = session.post::<api::RotateSecret>(&path, &Nothing).await?;
                 let until = rotated.body()?.previous_secret_expires_at;
@@ -189,15 +165,29 @@ impl Verbs for Verb {
                 );
                 session.show_secret(&rotated, |rotated| rotated.secret, &VIEW)
             }
-            Self::Test { webhook } => {
+            Self::Test(One { name: webhook }) => {
                 let path = session.named::<api::Get>(&webhook).await?;
                 session.post::<api::Test>(&path, &Nothing).await?;
                 eprintln!("A test event is on its way: see podium webhook delivery list {webhook}");
                 Ok(())
             }
-            Self::Delete { webhooks } => session.delete_named::<api::Get, api::Delete>(webhooks).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
             Self::Delivery(verb) => verb.run(session).await,
         }
+    }
+}
+
+impl Settings {
+    async fn changes(self, session: &Session) -> Outcome<api::UpdateWebhookRequest> {
+        Ok(api::UpdateWebhookRequest {
+            name: None,
+            description: self.description,
+            url: None,
+            event_types: Some(self.events).filter(|events| !events.is_empty()),
+            workspace_ids: session.some_ids_of::<workspaces::Get, _>(&self.workspaces).await?,
+            deployment_ids: session.some_ids_of::<deployments::Get, _>(&self.deployments).await?,
+            is_enabled: None,
+        })
     }
 }
 

@@ -3,8 +3,7 @@
 use clap::{Args, Subcommand};
 use podium_api::{Patch, Shown, workspaces as api};
 
-use super::{Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View};
-use crate::client::answer::value_of;
+use super::{Failed, Kind, Listing, Noun, One, Outcome, Session, Several, Verbs, View, value_of};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -18,10 +17,7 @@ pub(crate) enum Verb {
     /// List workspaces.
     List(Listing),
     /// Show a workspace.
-    Get {
-        /// Name or id.
-        workspace: String,
-    },
+    Get(One),
     /// Create a workspace.
     Create {
         /// Name of the workspace.
@@ -40,11 +36,7 @@ pub(crate) enum Verb {
         settings: Settings,
     },
     /// Delete workspaces, with their tokens and environment objects; one that still has deployments is refused.
-    Delete {
-        /// Names or ids.
-        #[arg(required = true)]
-        workspaces: Vec<String>,
-    },
+    Delete(Several),
 }
 
 #[derive(Args)]
@@ -74,7 +66,7 @@ impl Verbs for Verb {
         let organization = session.in_organization().await?;
         match self {
             Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
-            Self::Get { workspace } => session.show_named::<api::Get>(&workspace).await,
+            Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, settings } => {
                 let what = format!("workspace {name}");
                 let Settings { description, cicd_enforced: cicd_enforced_default } = settings;
@@ -103,7 +95,7 @@ impl Verbs for Verb {
                 let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
                 session.show(&edited.told(&format!("workspace {workspace}")), &VIEW)
             }
-            Self::Delete { workspaces } => session.delete_named::<api::Get, api::Delete>(workspaces).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
         }
     }
 }

@@ -1,19 +1,21 @@
 //! The calls of a plan, which refer to each other by what they make.
+//!
+//! Requests have typed ids, so something stands in for the id of what an earlier call makes: an id that no server gives, with no
+//! time in it. It becomes a reference to that call when the plan is sent.
 
-use podium_api::enums::PlannedMethod;
+use std::collections::HashMap;
+
+use podium_api::path::{InOrganization, PathParams as _};
 use podium_api::plans::PlannedCall;
+use podium_api::{Endpoint, Id};
+use podium_client::Call;
 use serde_json::{Value, json};
 
 use super::keys::{Key, Kind};
 
-const MADE: &str = "$made";
-
-/// Finds the call that makes what has a key.
-type Maker<'a> = dyn Fn(&Value) -> Option<usize> + 'a;
-
 /// What a call does to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(super) enum Verb {
     Create,
     Change,
     Delete,
@@ -21,100 +23,95 @@ pub(crate) enum Verb {
     Own,
 }
 
-/// What a call acts on.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    /// The list of a kind, or another list.
-    List(&'static str),
-    /// Something that is there.
-    Id(String),
-    /// What an earlier call makes.
-    Made,
-}
-
 /// A call that is to be planned.
 #[derive(Clone, Debug)]
-pub(crate) struct Planned {
-    pub(crate) verb: Verb,
-    pub(crate) key: Key,
+pub(super) struct Planned {
+    pub(super) verb: Verb,
+    pub(super) key: Key,
     /// What people call it.
-    pub(crate) label: String,
+    pub(super) label: String,
     /// Where it is declared.
-    pub(crate) at: String,
-    pub(crate) target: Target,
-    /// What follows the target in the path.
-    pub(crate) rest: &'static str,
-    /// What is acted on within the target.
-    pub(crate) member: Option<Value>,
-    pub(crate) body: Option<Value>,
-    pub(crate) if_match: Option<String>,
+    pub(super) at: String,
+    pub(super) call: PlannedCall,
+    /// What stands in for the id of what it makes.
+    pub(super) makes: Option<Id>,
+    /// The kind of resources that must all be there before.
+    pub(super) after: Option<Kind>,
+    /// Whether it makes a deployment on a cluster that another call makes.
+    pub(super) is_on_new_cluster: bool,
     /// Who changed it last, and when, if that was not this set.
-    pub(crate) drift: Option<String>,
+    pub(super) drift: Option<String>,
     /// What the plan of the server does not show.
-    pub(crate) details: Vec<String>,
+    pub(super) details: Vec<String>,
 }
 
 impl Planned {
-    /// Whether an id in a body, or what stands for one, is that of what the call is about.
-    pub(crate) fn is_about(&self, id: &Value) -> bool {
-        match &self.target {
-            Target::Id(own) => id == own,
-            Target::List(_) | Target::Made => *id == made(&self.key),
+    pub(super) fn new(verb: Verb, key: Key, label: String, call: &Call) -> Self {
+        let (at, call) = (String::new(), call.planned());
+        let (drift, details) = (None, Vec::new());
+        Self {
+            verb,
+            key,
+            label,
+            at,
+            call,
+            makes: None,
+            after: None,
+            is_on_new_cluster: false,
+            drift,
+            details,
         }
+    }
+
+    /// What the call is about, in a word.
+    pub(super) fn noun(&self) -> &'static str {
+        if self.verb == Verb::Own { "set" } else { self.key.kind.noun() }
     }
 }
 
-/// Stands for the id of what an earlier call makes.
-pub(super) fn made(key: &Key) -> Value {
-    json!({ MADE: key.to_value() })
+/// The path of a resource.
+pub(super) fn path<E: Endpoint>(organization: &InOrganization, id: Id) -> E::Path {
+    E::Path::from_ids(&[organization.organization_id.id(), id])
+}
+
+/// Stands in for the id of what is made for the entry with this index.
+pub(super) fn stand_in(index: usize) -> Id {
+    Id::from_parts(0, 0, index as u64)
 }
 
 /// The calls as the server plans them.
-pub(crate) fn rendered(calls: &[Planned], organization: &str) -> Vec<PlannedCall> {
-    let maker = |key: &Value| {
-        let is_it = |call: &Planned| call.verb == Verb::Create && matches!(call.target, Target::List(_));
-        calls.iter().position(|call| is_it(call) && call.key.to_value() == *key)
+pub(super) fn rendered(calls: &[Planned]) -> Vec<PlannedCall> {
+    let made =
+        calls.iter().enumerate().filter_map(|(index, call)| Some((call.makes?, (index, call.key.kind))));
+    let made: HashMap<Id, (usize, Kind)> = made.collect();
+    let maker = |text: &str| {
+        let (index, kind) = made.get(&text.parse::<Id>().ok()?)?;
+        Some((*index, if *kind == Kind::User { "userId" } else { "id" }))
     };
-    calls.iter().map(|call| one(call, organization, &maker)).collect()
+    let part =
+        |part: &str| maker(part).map_or(part.to_owned(), |(index, field)| format!("{{{index}.{field}}}"));
+    let rendered = |Planned { call, .. }: &Planned| PlannedCall {
+        path: call.path.split('/').map(part).collect::<Vec<_>>().join("/"),
+        body: call
+            .body
+            .as_ref()
+            .map(|body| body.iter().map(|(name, value)| (name.clone(), referring(value, &maker))).collect()),
+        ..call.clone()
+    };
+    calls.iter().map(rendered).collect()
 }
 
-fn one(call: &Planned, organization: &str, maker: &Maker<'_>) -> PlannedCall {
-    let field = call.key.kind.id_field();
-    let target = match &call.target {
-        Target::List(list) => (*list).to_owned(),
-        Target::Id(id) => format!("{}/{id}", collection(call)),
-        Target::Made => {
-            let index = maker(&call.key.to_value()).unwrap_or_default();
-            format!("{}/{{{index}.{field}}}", collection(call))
-        }
-    };
-    let member = match &call.member {
-        Some(Value::String(id)) => format!("/{id}"),
-        _ => String::new(),
-    };
-    PlannedCall {
-        method: if call.body.is_none() { PlannedMethod::Delete } else { PlannedMethod::Post },
-        path: format!("/organizations/{organization}/{target}{}{member}", call.rest),
-        body: call.body.as_ref().and_then(|body| replaced(body, maker).as_object().cloned()),
-        if_match: call.if_match.clone(),
-    }
-}
-
-fn collection(call: &Planned) -> &'static str {
-    if call.verb == Verb::Own { super::sets::COLLECTION } else { call.key.kind.collection() }
-}
-
-/// Puts references to calls in the place of what they make.
-fn replaced(value: &Value, maker: &Maker<'_>) -> Value {
+/// A value with references to calls in the place of what stands in for ids.
+fn referring(value: &Value, maker: &dyn Fn(&str) -> Option<(usize, &'static str)>) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(|item| replaced(item, maker)).collect(),
-        Value::Object(fields) => match fields.get(MADE) {
-            Some(key) => {
-                let kind = Kind::ALL.into_iter().find(|kind| key[0] == kind.section());
-                json!({ "$call": maker(key), "field": kind.map_or("id", Kind::id_field) })
-            }
-            None => fields.iter().map(|(name, value)| (name.clone(), replaced(value, maker))).collect(),
+        Value::String(text) => match maker(text) {
+            Some((index, field)) => json!({ "$call": index, "field": field }),
+            None => value.clone(),
         },
+        Value::Array(items) => items.iter().map(|item| referring(item, maker)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), referring(value, maker))).collect()
+        }
         other => other.clone(),
     }
 }

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use super::references::is_kept;
-
 /// Fields that hold names, which ignore case.
 const NAMES: &[&str] = &[
     "name",
@@ -23,6 +21,14 @@ const NAMES: &[&str] = &[
 const WHOLE: &[&str] = &["extra", "headers", "labels"];
 /// What items of a list are told apart by.
 const KEYS: &[&str] = &["key", "deployment", "name"];
+
+/// Stands for a secret that stays as it is, in what is declared.
+pub(super) const KEPT: &str = "$kept";
+
+/// Whether it stands for a secret that stays as it is.
+pub(super) fn is_kept(value: &Value) -> bool {
+    value.get(KEPT).is_some()
+}
 
 /// Whether a field has the value that is declared.
 pub(crate) fn has(name: &str, declared: &Value, current: Option<&Value>) -> bool {

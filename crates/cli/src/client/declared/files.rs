@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+use podium_api::Id;
 use podium_api::declarations::Declarations;
 use serde_json::Value;
 
+use super::calls::stand_in;
 use super::keys::{Fields, Key, Kind};
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{text_of, yaml_problem};
@@ -12,30 +15,54 @@ use crate::client::fields::{text_of, yaml_problem};
 /// The most files of a folder.
 const MOST_FILES: usize = 1_000;
 
+/// What to apply.
+#[derive(Args)]
+pub(crate) struct Source {
+    /// File or folder of declarations (YAML or JSON); - is standard input. Can be repeated.
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) file: Vec<PathBuf>,
+    /// Delete resources that the set of the files owns but the files no longer declare.
+    #[arg(long)]
+    pub(super) prune: bool,
+    /// Send secrets again that already exist; by default existing secrets are kept.
+    #[arg(long)]
+    pub(super) update_secrets: bool,
+    /// Apply several plans, one after the other, if one is not enough.
+    #[arg(long)]
+    pub(super) in_parts: bool,
+}
+
 /// A resource that a file declares.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: Key,
-    pub(crate) fields: Fields,
+pub(super) struct Entry {
+    pub(super) key: Key,
+    pub(super) fields: Fields,
     /// Where, such as `prod.yaml: deployments[2]`.
-    pub(crate) at: String,
+    pub(super) at: String,
+    /// Stands in for its id, if it is to be made.
+    pub(super) stand_in: Id,
 }
 
 /// Everything that is declared.
 #[derive(Debug, Default)]
-pub(crate) struct Declared {
-    pub(crate) set: Option<String>,
-    pub(crate) entries: Vec<Entry>,
+pub(super) struct Declared {
+    pub(super) set: Option<String>,
+    pub(super) entries: Vec<Entry>,
 }
 
 impl Declared {
     /// The entries of a kind, in order.
-    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+    pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(move |entry| entry.key.kind == kind)
     }
 
+    /// What declares something.
+    pub(super) fn entry(&self, key: &Key) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.key == *key)
+    }
+
     /// Reads files and folders.
-    pub(crate) fn read(paths: &[PathBuf]) -> Outcome<Self> {
+    pub(super) fn read(paths: &[PathBuf]) -> Outcome<Self> {
         let mut declared = Self::default();
         for path in paths {
             if path.is_dir() {
@@ -83,10 +110,11 @@ impl Declared {
                         "{at}: fields that identify a resource cannot be references: write them out"
                     )));
                 }
-                if let Some(other) = self.entries.iter().find(|other| other.key == key) {
+                if let Some(other) = self.entry(&key) {
                     return Err(Failed::usage(format!("{at} is already declared at {}", other.at)));
                 }
-                self.entries.push(Entry { key, fields, at });
+                let stand_in = stand_in(self.entries.len());
+                self.entries.push(Entry { key, fields, at, stand_in });
             }
         }
         Ok(())

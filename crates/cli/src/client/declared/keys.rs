@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use crate::client::session::text;
 
 /// The fields of a resource, as files declare them.
-pub(crate) type Fields = Map<String, Value>;
+pub(super) type Fields = Map<String, Value>;
 
 /// A kind of resources that files declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Kind {
+pub(super) enum Kind {
     Workspace,
     Cluster,
     Role,
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Every kind, in the order of a file.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Workspace,
         Self::Cluster,
         Self::Role,
@@ -35,7 +35,7 @@ impl Kind {
     ];
 
     /// Its list in a file.
-    pub(crate) const fn section(self) -> &'static str {
+    pub(super) const fn section(self) -> &'static str {
         match self {
             Self::Workspace => "workspaces",
             Self::Cluster => "clusters",
@@ -48,35 +48,21 @@ impl Kind {
         }
     }
 
-    /// Its list in the API.
-    pub(crate) const fn collection(self) -> &'static str {
-        match self {
-            Self::EnvironmentObject => "environment-objects",
-            other => other.section(),
-        }
-    }
-
     /// One of them, in words.
-    pub(crate) const fn noun(self) -> &'static str {
+    pub(super) fn noun(self) -> &'static str {
         match self {
-            Self::Workspace => "workspace",
-            Self::Cluster => "cluster",
-            Self::Role => "role",
-            Self::User => "user",
-            Self::Team => "team",
-            Self::Deployment => "deployment",
             Self::EnvironmentObject => "environment object",
-            Self::Token => "token",
+            other => other.section().trim_end_matches('s'),
         }
     }
 
     /// What a set calls it; a set owns no users.
-    pub(crate) fn owned(self) -> Option<DeclaredKind> {
+    pub(super) fn owned(self) -> Option<DeclaredKind> {
         DeclaredKind::ALL.iter().copied().find(|kind| Self::of_member(*kind) == self)
     }
 
     /// The kind that a set calls so.
-    pub(crate) const fn of_member(kind: DeclaredKind) -> Self {
+    pub(super) const fn of_member(kind: DeclaredKind) -> Self {
         match kind {
             DeclaredKind::Workspace => Self::Workspace,
             DeclaredKind::Cluster => Self::Cluster,
@@ -87,62 +73,55 @@ impl Kind {
             DeclaredKind::Token => Self::Token,
         }
     }
-
-    /// The field of an answer that holds the id of what was made.
-    pub(crate) const fn id_field(self) -> &'static str {
-        if matches!(self, Self::User) { "userId" } else { "id" }
-    }
 }
 
 /// What a resource is known by, whatever the case of its names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key {
-    pub(crate) kind: Kind,
+pub(super) struct Key {
+    pub(super) kind: Kind,
     names: Vec<String>,
 }
 
 impl Key {
     /// The key of a resource in the form of the files.
-    pub(crate) fn of(kind: Kind, fields: &Fields) -> Self {
+    pub(super) fn of(kind: Kind, fields: &Fields) -> Self {
         let names = names(kind, fields).into_iter().map(str::to_lowercase).collect();
         Self { kind, names }
     }
 
     /// Whether one of its names refers to the environment, so that it is not known before that is read.
-    pub(crate) fn has_reference(&self) -> bool {
+    pub(super) fn has_reference(&self) -> bool {
         self.names.iter().any(|name| name.contains("${"))
     }
 
-    /// The key as a value that calls can carry.
-    pub(crate) fn to_value(&self) -> Value {
-        let words = std::iter::once(self.kind.section()).chain(self.names.iter().map(String::as_str));
-        words.collect()
-    }
-
     /// The key of something with a name of its own.
-    pub(crate) fn named(kind: Kind, name: &str) -> Self {
+    pub(super) fn named(kind: Kind, name: &str) -> Self {
         Self { kind, names: vec![name.to_lowercase()] }
     }
 
     /// The key of a deployment.
-    pub(crate) fn deployment(workspace: &str, name: &str) -> Self {
+    pub(super) fn deployment(workspace: &str, name: &str) -> Self {
         Self { kind: Kind::Deployment, names: vec![workspace.to_lowercase(), name.to_lowercase()] }
     }
 }
 
-fn names(kind: Kind, fields: &Fields) -> Vec<&str> {
-    let own: &[&str] = match kind {
+/// The fields by which a resource of a kind is known.
+pub(super) const fn identity(kind: Kind) -> &'static [&'static str] {
+    match kind {
         Kind::User => &["email"],
         Kind::Deployment => &["workspace", "name"],
         Kind::EnvironmentObject => &["workspace", "deployment", "objectType", "objectKey"],
         Kind::Token => &["workspace", "deployment", "name"],
         Kind::Workspace | Kind::Cluster | Kind::Role | Kind::Team => &["name"],
-    };
-    own.iter().map(|field| fields.get(*field).map_or("", text)).collect()
+    }
+}
+
+fn names(kind: Kind, fields: &Fields) -> Vec<&str> {
+    identity(kind).iter().map(|field| fields.get(*field).map_or("", text)).collect()
 }
 
 /// What people call a resource, such as `Reports/nightly`.
-pub(crate) fn label(kind: Kind, fields: &Fields) -> String {
+pub(super) fn label(kind: Kind, fields: &Fields) -> String {
     let shown = names(kind, fields).into_iter().filter(|name| !name.is_empty());
     shown.collect::<Vec<_>>().join("/")
 }

@@ -8,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::compare::{counterpart, identity};
+use super::compare::{KEPT, counterpart, identity, is_kept};
 use crate::client::ending::{Failed, Outcome};
 
 /// The names of the variables that secrets are known by, by the path of each.
-pub(crate) type Variables = BTreeMap<String, String>;
+pub(super) type Variables = BTreeMap<String, String>;
 
 /// Stands for a secret that is there, in what is there; its member is the name of a variable for it.
 pub(super) const SECRET: &str = "$secret";
-/// Stands for a secret that stays as it is, in what is declared.
-const KEPT: &str = "$kept";
+/// The field of a variable that says whether its value is a secret.
+const IS_SECRET: &str = "isSecret";
 
-/// What is there, for a secret.
-pub(super) fn secret(variable: &str) -> Value {
-    json!({ SECRET: variable })
+/// What is there, for a secret; the words make the name of a variable for it.
+pub(super) fn secret(words: &[&str]) -> Value {
+    json!({ SECRET: variable_name(words) })
 }
 
 /// Whether it stands for a secret that is there.
@@ -29,9 +29,16 @@ pub(super) fn is_secret(value: Option<&Value>) -> bool {
     value.is_some_and(|value| value.get(SECRET).is_some())
 }
 
-/// Whether it stands for a secret that stays as it is.
-pub(super) fn is_kept(value: &Value) -> bool {
-    value.get(KEPT).is_some()
+/// A value with another one in the place of secrets that stay as they are.
+pub(super) fn with_kept(value: Value, kept: &Value) -> Value {
+    match value {
+        value if is_kept(&value) => kept.clone(),
+        Value::Array(items) => items.into_iter().map(|item| with_kept(item, kept)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, with_kept(value, kept))).collect()
+        }
+        other => other,
+    }
 }
 
 /// Puts the values of variables in the place of references.
@@ -59,9 +66,13 @@ impl Resolving<'_> {
             }
             Value::Object(fields) => {
                 // What is to be a secret no more needs its value.
-                let is_revealed = fields.get("isSecret") == Some(&Value::Bool(false));
-                let current = current.filter(|current| !is_revealed || current["isSecret"] != json!(true));
-                Value::Object(self.fields(fields, current, at)?)
+                let is_revealed = fields.get(IS_SECRET) == Some(&Value::Bool(false));
+                let is_secret = current.is_some_and(|current| current[IS_SECRET] == json!(true));
+                let mut resolved = self.fields(fields, current.filter(|_| !is_revealed || !is_secret), at)?;
+                if is_secret && resolved.values().any(is_kept) {
+                    resolved.insert(IS_SECRET.into(), true.into());
+                }
+                Value::Object(resolved)
             }
             other => other.clone(),
         })
@@ -218,7 +229,7 @@ fn distinct(variable: &str, variables: &mut HashSet<String>) -> String {
 }
 
 /// A name of an environment variable that is made of these words.
-pub(super) fn variable_name(words: &[&str]) -> String {
+fn variable_name(words: &[&str]) -> String {
     let upper = words.join("_").to_uppercase();
     let name: String = upper.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
@@ -249,7 +260,7 @@ mod tests {
 
     #[test]
     fn every_secret_has_a_variable_of_its_own() {
-        let there = json!([secret(&variable_name(&["a-b", "c"])), secret(&variable_name(&["a_b", "c"]))]);
+        let there = json!([secret(&["a-b", "c"]), secret(&["a_b", "c"])]);
         let written = Exporting::default().write(&there, &Variables::new(), "");
         assert_eq!(written, json!(["${env:A_B_C}", "${env:A_B_C_2}"]));
     }
@@ -265,8 +276,8 @@ mod tests {
             [("connection.password", "WAREHOUSE"), ("environmentVariables.key.value", "KEY_OF_API")];
         assert_eq!(known, expected.map(|(path, name)| (path.to_owned(), name.to_owned())).into());
         let there = json!({
-            "connection": { "password": secret("P"), "token": secret("WAREHOUSE") },
-            "environmentVariables": [{ "key": "KEY", "value": secret("V") }],
+            "connection": { "password": secret(&["P"]), "token": secret(&["WAREHOUSE"]) },
+            "environmentVariables": [{ "key": "KEY", "value": secret(&["V"]) }],
         });
         let mut exporting = Exporting { used: known.values().cloned().collect() };
         let written = exporting.write(&there, &known, "");

@@ -3,28 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use podium_api::declared_sets::{self as api, DeclaredMember, DeclaredSet};
-use podium_api::path::OfDeclaredSet;
-use podium_api::{Nothing, Timestamp, counted};
+use podium_api::path::InOrganization;
+use podium_api::{Id, Nothing, Timestamp, counted};
 use podium_client::Call;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::calls::{Planned, Target, Verb, made};
+use super::calls::{Planned, Verb, path};
+use super::existing::Existing;
 use super::files::{Declared, Entry};
 use super::keys::{Key, Kind};
 use super::references::{self, Variables};
-use super::state::{Existing, State};
+use super::state::State;
 use crate::client::answer::read;
 use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::names::most_alike;
 use crate::client::session::Session;
 
-/// Their list in the API.
-pub(super) const COLLECTION: &str = "declared-sets";
-
 /// The set of the files, and all others.
 #[derive(Default)]
-pub(crate) struct Sets {
+pub(super) struct Sets {
     name: Option<String>,
     own: Option<DeclaredSet>,
     /// The version of its record: two machines that apply at once do not overwrite each other's.
@@ -34,16 +31,15 @@ pub(crate) struct Sets {
 
 impl Sets {
     /// Reads the sets, if the files name one.
-    pub(crate) async fn read(session: &Session, name: Option<&str>) -> Outcome<Self> {
+    pub(super) async fn read(session: &Session, name: Option<&str>) -> Outcome<Self> {
         let Some(name) = name else { return Ok(Self::default()) };
         let organization = session.in_organization().await?;
         let all: Vec<DeclaredSet> = session.all::<api::List, _>(&organization, &Nothing, None).await?;
         let is_own = |set: &DeclaredSet| set.name.to_lowercase() == name.to_lowercase();
         let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_own);
         let mut sets = Self { name: Some(name.to_owned()), others, ..Self::default() };
-        if let Some(DeclaredSet { id: declared_set_id, .. }) = own.last() {
-            let (organization_id, declared_set_id) = (organization.organization_id, *declared_set_id);
-            let path = OfDeclaredSet { organization_id, declared_set_id };
+        if let Some(DeclaredSet { id, .. }) = own.last() {
+            let path = path::<api::Get>(&organization, id.id());
             let fetched = session.client.send::<DeclaredSet>(Call::to::<api::Get>(&path)).await?;
             (sets.own, sets.etag) = (Some(fetched.body), fetched.etag);
         }
@@ -51,7 +47,7 @@ impl Sets {
     }
 
     /// Whether there is a set of that name; if not, what to do about it.
-    pub(crate) fn is_there(&self) -> Outcome {
+    pub(super) fn is_there(&self) -> Outcome {
         let name = self.name.as_deref().unwrap_or_default();
         if self.own.is_some() {
             return Ok(());
@@ -71,19 +67,19 @@ impl Sets {
     }
 
     /// What the set owns, by id, with the variables that its files refer to.
-    pub(crate) fn remembered(&self) -> HashMap<String, Variables> {
-        self.members().map(|member| (member.id.to_string(), member.variables.clone())).collect()
+    pub(super) fn remembered(&self) -> HashMap<Id, Variables> {
+        self.members().map(|member| (member.id, member.variables.clone())).collect()
     }
 
     /// What the set of the files owns.
-    pub(super) fn own_members(&self) -> impl Iterator<Item = (Kind, &str)> {
-        self.members().map(|member| (Kind::of_member(member.kind), member.id.as_str()))
+    pub(super) fn own_members(&self) -> impl Iterator<Item = (Kind, Id)> {
+        self.members().map(|member| (Kind::of_member(member.kind), member.id))
     }
 
     /// Refuses to declare what another set owns: each would delete what the other declares.
     pub(super) fn is_free(&self, state: &State, entry: &Entry) -> Outcome {
         let Some(existing) = state.get(&entry.key) else { return Ok(()) };
-        let owns = |set: &&DeclaredSet| set.members.iter().any(|it| it.id.as_str() == existing.id);
+        let owns = |set: &&DeclaredSet| set.members.iter().any(|it| it.id == existing.id);
         match self.others.iter().find(owns) {
             Some(other) => Err(Failed::usage(format!(
                 "{} is owned by the set {:?}: declare it there, or take it out of that set first",
@@ -107,62 +103,54 @@ impl Sets {
     }
 
     /// The call that records what the set owns after some calls; none if nothing is changed.
-    pub(crate) fn record(&self, state: &State, declared: &Declared, calls: &[Planned]) -> Option<Planned> {
-        let name = self.name.as_ref()?;
+    pub(super) fn record(
+        &self,
+        organization: &InOrganization,
+        state: &State,
+        declared: &Declared,
+        calls: &[Planned],
+    ) -> Outcome<Option<Planned>> {
+        let Some(name) = &self.name else { return Ok(None) };
         let deleted: BTreeSet<&Key> =
             calls.iter().filter(|call| call.verb == Verb::Delete).map(|call| &call.key).collect();
-        let mut owned: BTreeMap<(&'static str, String), Value> = BTreeMap::new();
-        for member in self.members() {
-            if state.by_id(member.id.as_str()).is_some_and(|(key, _)| !deleted.contains(key)) {
-                owned.insert((member.kind.as_str(), member.id.to_string()), json!(member));
-            }
-        }
+        let is_left = |id: Id| state.by_id(id).is_some_and(|(key, _)| !deleted.contains(key));
+        let before = self.members().map(|member| ((member.kind.as_str(), member.id), member.clone()));
+        let before: BTreeMap<(&str, Id), DeclaredMember> = before.collect();
+        let mut owned = before.clone();
+        owned.retain(|(_, id), _| is_left(*id));
         let mut made_here = Vec::new();
         for entry in &declared.entries {
             let Some(kind) = entry.key.kind.owned() else { continue };
             let variables = references::variables(&entry.fields);
-            let member = |id: Value| match variables.is_empty() {
-                true => json!({ "kind": kind, "id": id }),
-                false => json!({ "kind": kind, "id": id, "variables": variables }),
-            };
-            let makes = |call: &Planned| {
-                call.key == entry.key && call.verb == Verb::Create && matches!(call.target, Target::List(_))
-            };
+            let member = |id| DeclaredMember { kind, id, variables };
             match state.get(&entry.key) {
                 Some(existing) => {
-                    let id = existing.id.clone();
-                    owned.insert((kind.as_str(), id), member(existing.id.as_str().into()));
+                    owned.insert((kind.as_str(), existing.id), member(existing.id));
                 }
-                None if calls.iter().any(makes) => made_here.push(member(made(&entry.key))),
+                None if calls.iter().any(|call| call.makes == Some(entry.stand_in)) => {
+                    made_here.push(member(entry.stand_in));
+                }
                 None => {}
             }
         }
-        let before: BTreeMap<(&str, String), Value> = self
-            .members()
-            .map(|member| ((member.kind.as_str(), member.id.to_string()), json!(member)))
-            .collect();
         if calls.is_empty() && self.own.is_some() && owned == before {
-            return None;
+            return Ok(None);
         }
-        let members: Vec<Value> = owned.into_values().chain(made_here).collect();
-        let count = members.len();
-        let (target, body) = match &self.own {
-            Some(set) => (Target::Id(set.id.to_string()), json!({ "members": members })),
-            None => (Target::List(COLLECTION), json!({ "name": name, "members": members })),
+        let members: Vec<DeclaredMember> = owned.into_values().chain(made_here).collect();
+        let details = vec![format!("owns {}", counted(members.len() as u64, "resource"))];
+        let call = match &self.own {
+            Some(set) => {
+                let path = path::<api::Update>(organization, set.id.id());
+                Call::to::<api::Update>(&path).body(&api::UpdateDeclaredSetRequest { members })?
+            }
+            None => {
+                let body = api::CreateDeclaredSetRequest { name: name.clone(), members };
+                Call::to::<api::Create>(organization).body(&body)?
+            }
         };
-        Some(Planned {
-            verb: Verb::Own,
-            key: Key::named(Kind::User, ""),
-            label: name.clone(),
-            at: String::new(),
-            target,
-            rest: "",
-            member: None,
-            body: Some(body),
-            if_match: self.etag.clone(),
-            drift: None,
-            details: vec![format!("owns {}", counted(count as u64, "resource"))],
-        })
+        let call = call.if_match(self.etag.clone());
+        let own = Planned::new(Verb::Own, Key::named(Kind::User, ""), name.clone(), &call);
+        Ok(Some(Planned { details, ..own }))
     }
 }
 

@@ -2,139 +2,78 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use podium_api::{
-    Nothing, clusters, deployments, environment_objects, roles, teams, tokens, users, workspaces,
-};
-use podium_client::Call;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use podium_api::{Id, Nothing, roles, teams};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use super::calls::path;
+use super::existing::{Existing, Found, Known, Names};
 use super::keys::{Key, Kind, label};
-use super::kinds;
 use super::references::{Exporting, Variables};
 use crate::client::answer::read;
 use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::merged;
+use crate::client::fields::{merged, object};
 use crate::client::names::Called;
-use crate::client::session::{Session, text};
-
-/// A resource that is there.
-pub(crate) struct Existing {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    /// As the API shows it.
-    pub(crate) wire: Value,
-    /// In the form of the files.
-    pub(crate) form: Value,
-}
-
-/// What is read of a resource to call it by its name.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Known {
-    id: String,
-    #[serde(alias = "username", alias = "objectKey")]
-    name: String,
-    #[serde(default)]
-    workspace_id: String,
-    #[serde(default)]
-    node_pools: Vec<Called>,
-}
-
-/// Names by id.
-#[derive(Default)]
-pub(crate) struct Names {
-    names: HashMap<String, String>,
-    workspaces: HashMap<String, String>,
-}
-
-impl Names {
-    fn read(wires: &[(Kind, Known, Value)]) -> Self {
-        let mut all = Self::default();
-        for (kind, known, _) in wires {
-            all.names.insert(known.id.clone(), known.name.clone());
-            if *kind == Kind::Deployment {
-                all.workspaces.insert(known.id.clone(), known.workspace_id.clone());
-            }
-            all.names.extend(known.node_pools.iter().map(|pool| (pool.id.to_string(), pool.name.clone())));
-        }
-        all
-    }
-
-    /// The name of what has this id; the id itself if it is not known.
-    pub(super) fn of(&self, id: &Value) -> Value {
-        let Some(id) = id.as_str() else { return Value::Null };
-        self.names.get(id).map_or(id, String::as_str).into()
-    }
-
-    /// The names of a list of ids, in order.
-    pub(super) fn all(&self, ids: &Value) -> Value {
-        let mut names: Vec<Value> = ids.as_array().into_iter().flatten().map(|id| self.of(id)).collect();
-        names.sort_by(|one, other| text(one).cmp(text(other)));
-        Value::Array(names)
-    }
-
-    /// The name of a deployment's workspace.
-    pub(super) fn workspace_of(&self, deployment_id: &Value) -> Value {
-        match self.workspaces.get(text(deployment_id)) {
-            Some(workspace) => self.of(&json!(workspace)),
-            None => Value::Null,
-        }
-    }
-}
+use crate::client::session::Session;
 
 /// What is there.
-pub(crate) struct State {
+pub(super) struct State {
     existing: BTreeMap<Key, Existing>,
-    ids: HashMap<String, Key>,
+    ids: HashMap<Id, Key>,
     names: Names,
 }
 
 impl State {
     /// Reads the resources of some kinds; roles and teams in full where that is asked for.
-    pub(crate) async fn read(
+    pub(super) async fn read(
         session: &Session,
         which: &BTreeSet<Kind>,
-        in_full: &dyn Fn(Kind, &str) -> bool,
+        in_full: &dyn Fn(&Key) -> bool,
     ) -> Outcome<Self> {
-        let mut wires = Vec::new();
+        let (mut wires, organization) = (Vec::new(), session.in_organization().await?);
         for kind in which {
-            let mut pages = session.client.pages(list(session, *kind).await?, None);
+            let mut pages = session.client.pages((kind.handling().list)(&organization), None);
             while let Some(page) = pages.next().await? {
                 for wire in page {
                     let known: Known = read(&wire)?;
-                    let is_full = in_full(*kind, &known.name);
-                    let wire = if is_full { complete(session, *kind, &known.id, wire).await? } else { wire };
+                    let Called { id, name } = &known.called;
+                    let is_full = in_full(&Key::named(*kind, name));
+                    let wire = if is_full { complete(session, *kind, *id, wire).await? } else { wire };
                     wires.push((*kind, known, wire));
                 }
             }
         }
         let names = Names::read(&wires);
         let (mut existing, mut ids) = (BTreeMap::new(), HashMap::new());
-        for (kind, Known { id, name, .. }, wire) in wires {
-            let fields = kinds::form(kind, &names, &wire);
+        for (kind, Known { called: Called { id, name }, .. }, wire) in wires {
+            let fields = kind.form(&names, &wire)?;
             let key = Key::of(kind, &fields);
-            ids.insert(id.clone(), key.clone());
+            ids.insert(id, key.clone());
             existing.insert(key, Existing { id, name, wire, form: Value::Object(fields) });
         }
         Ok(Self { existing, ids, names })
     }
 
     /// What has this key.
-    pub(crate) fn get(&self, key: &Key) -> Option<&Existing> {
+    pub(super) fn get(&self, key: &Key) -> Option<&Existing> {
         self.existing.get(key)
     }
 
+    /// What has this id.
+    pub(super) fn with_id(&self, id: Id) -> Option<&Existing> {
+        self.get(self.ids.get(&id)?)
+    }
+
     /// The key and the label of what has this id.
-    pub(crate) fn by_id(&self, id: &str) -> Option<(&Key, String)> {
-        let key = self.ids.get(id)?;
-        let fields = self.existing.get(key)?.form.as_object()?;
+    pub(super) fn by_id(&self, id: Id) -> Option<(&Key, String)> {
+        let fields = self.with_id(id)?.form.as_object()?;
+        let key = self.ids.get(&id)?;
         Some((key, label(key.kind, fields)))
     }
 
     /// What people call everything that is there, by id.
-    pub(crate) fn labels(&self) -> HashMap<String, String> {
-        self.ids.keys().filter_map(|id| Some((id.clone(), self.by_id(id)?.1))).collect()
+    pub(super) fn labels(&self) -> HashMap<String, String> {
+        self.ids.keys().filter_map(|id| Some((id.to_string(), self.by_id(*id)?.1))).collect()
     }
 
     /// The names of everything of a kind.
@@ -144,31 +83,23 @@ impl State {
     }
 
     /// A resource as it is now, with its `ETag`.
-    pub(super) async fn again(&self, session: &Session, key: &Key) -> Outcome<(Existing, Option<String>)> {
+    pub(super) async fn again(&self, session: &Session, key: &Key) -> Outcome<Found> {
         let Some(known) = self.get(key) else { return Err(Failed::because("it no longer exists")) };
-        let path = format!(
-            "/organizations/{}/{}/{}",
-            session.organization().await?,
-            key.kind.collection(),
-            known.id
-        );
-        let fetched = session.client.send::<Value>(Call::raw("GET", &path)?).await?;
-        let mut wire = fetched.body;
-        if let Some(members) = known.wire.get("members") {
-            wire["members"] = members.clone();
-        }
-        let form = Value::Object(kinds::form(key.kind, &self.names, &wire));
-        let (id, name) = (known.id.clone(), known.name.clone());
-        Ok((Existing { id, name, wire, form }, fetched.etag))
+        let get = (key.kind.handling().get)(&session.in_organization().await?, known.id);
+        let fetched = session.client.send::<Value>(get).await?;
+        // A list of its own holds the members of a team.
+        let wire = merged(object(&read::<Members>(&known.wire)?), fetched.body);
+        let form = Value::Object(key.kind.form(&self.names, &wire)?);
+        Ok((Existing { id: known.id, name: known.name.clone(), wire, form }, fetched.etag))
     }
 
     /// What is chosen in the form of a file, in order: everything, or what has one of these ids. Each id comes with the
     /// variables that its secrets are known by.
-    pub(crate) fn exported(&self, chosen: Option<&HashMap<String, Variables>>) -> Value {
+    pub(super) fn exported(&self, chosen: Option<&HashMap<Id, Variables>>) -> Map<String, Value> {
         let named = chosen.into_iter().flat_map(HashMap::values).flat_map(Variables::values);
         let mut exporting = Exporting { used: named.cloned().collect() };
         let nothing = Variables::new();
-        let mut sections = serde_json::Map::new();
+        let mut sections = Map::new();
         for kind in Kind::ALL {
             let mut items = Vec::new();
             for existing in self.existing.iter().filter(|(key, _)| key.kind == kind).map(|(_, it)| it) {
@@ -183,7 +114,7 @@ impl State {
                 sections.insert(kind.section().into(), items.into());
             }
         }
-        Value::Object(sections)
+        sections
     }
 }
 
@@ -206,32 +137,22 @@ fn without_empty(form: &Value) -> Value {
     }
 }
 
-async fn list(session: &Session, kind: Kind) -> Outcome<Call> {
-    let path = session.in_organization().await?;
-    Ok(match kind {
-        Kind::Workspace => Call::to::<workspaces::List>(&path),
-        Kind::Cluster => Call::to::<clusters::List>(&path),
-        Kind::Role => Call::to::<roles::List>(&path),
-        Kind::User => Call::to::<users::List>(&path),
-        Kind::Team => Call::to::<teams::List>(&path),
-        Kind::Deployment => Call::to::<deployments::List>(&path),
-        Kind::EnvironmentObject => Call::to::<environment_objects::List>(&path),
-        Kind::Token => Call::to::<tokens::List>(&path),
-    })
+/// The members of a team, where they were read.
+#[derive(Serialize, Deserialize)]
+struct Members {
+    members: Option<Vec<Value>>,
 }
 
 /// What a list leaves out: the permissions of a role, the members of a team.
-async fn complete(session: &Session, kind: Kind, id: &str, wire: Value) -> Outcome<Value> {
+async fn complete(session: &Session, kind: Kind, id: Id, wire: Value) -> Outcome<Value> {
+    let organization = session.in_organization().await?;
     match kind {
-        Kind::Role => {
-            let path = session.named::<roles::Get>(id).await?;
-            Ok(session.get::<roles::Get>(&path).await?.raw)
-        }
+        Kind::Role => Ok(session.get::<roles::Get>(&path::<roles::Get>(&organization, id)).await?.raw),
         Kind::Team => {
-            let path = session.named::<teams::Get>(id).await?;
-            let members: Vec<Value> = session.all::<teams::ListMembers, _>(&path, &Nothing, None).await?;
+            let path = path::<teams::Get>(&organization, id);
+            let members = Some(session.all::<teams::ListMembers, _>(&path, &Nothing, None).await?);
             let team = session.get::<teams::Get>(&path).await?.raw;
-            Ok(merged(team, json!({ "members": members })))
+            Ok(merged(team, object(&Members { members })))
         }
         _ => Ok(wire),
     }

@@ -1,13 +1,15 @@
 //! `.env`: values of a project's variables that stay on this machine. It is never deployed, and no message repeats a value.
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::path::Path;
 
-use super::{is_name, text_of};
 use crate::client::ending::{Failed, Outcome};
 
 /// The name of the file.
 pub(crate) const FILE: &str = ".env";
+/// The largest file of a project that is read as a whole.
+pub(super) const MOST_BYTES: u64 = 1 << 20;
 
 /// The variables of the file; none if there is no file.
 pub(super) fn read(folder: &Path) -> Outcome<HashMap<String, String>> {
@@ -51,10 +53,37 @@ fn value(rest: &str) -> Result<&str, &'static str> {
     Ok(rest[..comment.map_or(rest.len(), |(at, _)| at)].trim())
 }
 
+/// Whether this can be the name of an environment variable.
+pub(super) fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+}
+
+/// The text of a file of the project; none if there is no such file.
+pub(super) fn text_of(path: &Path) -> Outcome<Option<String>> {
+    let unreadable =
+        |why: &dyn std::fmt::Display| Failed::because(format!("{} cannot be read: {why}", path.display()));
+    let mut text = String::new();
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // A pipe would never end.
+        Ok(found) if !found.is_file() => return Err(unreadable(&"it is not a file")),
+        Err(error) => return Err(unreadable(&error)),
+        Ok(_) => {
+            let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
+            file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
+        }
+    }
+    match text.len() as u64 > MOST_BYTES {
+        true => Err(unreadable(&format!("it is larger than {MOST_BYTES} bytes"))),
+        false => Ok(Some(text)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::project::MOST_BYTES;
 
     #[test]
     fn values_are_read_with_and_without_quotes() {

@@ -5,16 +5,17 @@
 
 use std::fmt;
 
+use podium_api::deployments::DeploymentEnvironmentVariableRequest as Variable;
 use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType, LinkScope};
 use podium_api::environment_objects::links::{
     ExcludeLinkEnvironmentObjectRequest as To, UpdateEnvironmentObjectLinkRequest,
 };
 use podium_api::environment_objects::{self as api, ListEnvironmentObjects, UpdateEnvironmentObjectRequest};
 use podium_api::path::{OfDeployment, OfEnvironmentObject};
-use podium_api::{DeploymentId, EnvironmentObjectId};
+use podium_api::{ClusterId, DeploymentId, EnvironmentObjectId, WorkspaceId};
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::settings::Current;
 use crate::client::answer::{Answer, Word};
 use crate::client::ending::Outcome;
 use crate::client::names::most_alike;
@@ -65,6 +66,19 @@ impl Link {
     fn names(&self, object: &Object) -> bool {
         self.key == object.object_key && self.kind.is_none_or(|wanted| object.object_type.is(wanted))
     }
+}
+
+/// What the file is compared with: a deployment, or one that is to be made.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Current {
+    pub(super) id: Option<DeploymentId>,
+    pub(super) workspace_id: Option<WorkspaceId>,
+    pub(super) name: String,
+    pub(super) cluster_id: Option<ClusterId>,
+    pub(super) platform_runtime_version: String,
+    pub(super) worker_queues: Value,
+    pub(super) environment_variables: Vec<Variable>,
 }
 
 /// An object that a deployment is to be given, and is not.
@@ -192,7 +206,7 @@ fn with_link(Links { mut links, exclude_links }: Links, id: DeploymentId) -> Upd
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::client::answer::read;

@@ -13,37 +13,24 @@ use podium_api::deployments::{
 use podium_api::enums::ErrorCode;
 use podium_api::options::{self, GetDeploymentOptions};
 use podium_api::path::{OfCluster, OfDeployment, OfWorkspace};
-use podium_api::{ClusterId, DeploymentId, NodePoolId, Nothing, WorkspaceId, clusters, workspaces};
+use podium_api::{ClusterId, NodePoolId, Nothing, WorkspaceId, clusters, workspaces};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::links::{self, Unlinked};
+use super::links::{self, Current, Unlinked};
 use super::{FILE, Project, VariableName, dotenv};
 use crate::client::answer::read;
-use crate::client::commands::deployments::Kept;
-use crate::client::declared::compare::has;
+use crate::client::declared::has;
 use crate::client::ending::{Exit, Failed, Outcome, one_line};
 use crate::client::fields::given;
 use crate::client::follow::Deployed;
-use crate::client::names::Called;
+use crate::client::kept::Kept;
+use crate::client::names::{Called, Pools};
 use crate::client::progress::beside;
 use crate::client::session::Session;
 
 /// How many runtimes are named to choose from.
 const MOST_RUNTIMES: usize = 5;
-
-/// What the file is compared with: a deployment, or one that is to be made.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Current {
-    pub(super) id: Option<DeploymentId>,
-    pub(super) workspace_id: Option<WorkspaceId>,
-    name: String,
-    cluster_id: Option<ClusterId>,
-    platform_runtime_version: String,
-    worker_queues: Value,
-    environment_variables: Vec<Variable>,
-}
 
 /// What a deployment lacks.
 struct Lacking {
@@ -252,13 +239,6 @@ struct Runtimes {
 #[derive(Deserialize)]
 struct Runtime {
     version: String,
-}
-
-/// The node pools of a cluster.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Pools {
-    node_pools: Vec<Called>,
 }
 
 /// Where new deployments of a workspace are.

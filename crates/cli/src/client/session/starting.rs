@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use podium_server::SOCKET;
+
 use super::{Session, Setup, Target, own_token};
 use crate::client::contexts::Contexts;
 use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::operator;
 use crate::client::progress::{Progress, pause};
-use crate::server::SOCKET;
 
 /// How long a server that does not answer yet is waited for.
 const STARTING: Duration = Duration::from_secs(30);
@@ -44,8 +45,7 @@ impl Setup {
             let reason = failed.reason();
             let waiting = format!("Waiting up to {} s for the server: {reason}", patience.as_secs());
             progress.get_or_insert_with(Progress::new).say(&waiting);
-            pause(round).await;
-            round += 1;
+            pause(&mut round).await;
             if opened.is_err() {
                 opened = self.open();
             }

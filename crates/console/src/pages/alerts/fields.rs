@@ -7,13 +7,8 @@ use podium_api::page::Page;
 use podium_api::webhooks::{self, ListWebhooks};
 
 use super::watches_for;
-use crate::answer::Result;
-use crate::form::{Field, FieldKind};
-use crate::list::readable;
 use crate::pages::deployments::workspace_choices;
-use crate::params::Params;
-use crate::view;
-use crate::visit::OrganizationVisit;
+use crate::pages::{Field, FieldKind, OrganizationVisit, Params, Result, readable, view};
 
 /// How many deployments can be chosen from; those that are chosen already come on top.
 const DEPLOYMENTS: u32 = 50;

@@ -6,11 +6,7 @@ use podium_api::options::{self, ClusterOptions, GetClusterOptions};
 use podium_api::union::OneOf;
 use serde_json::json;
 
-use crate::answer::Result;
-use crate::calls::{Problem, least};
-use crate::form::{Field, Form};
-use crate::params::Params;
-use crate::visit::OrganizationVisit;
+use crate::pages::{Field, Form, OrganizationVisit, Params, Problem, Result, least};
 
 async fn providers(visit: &OrganizationVisit<'_>) -> Result<Vec<ClusterOptions>> {
     let query = GetClusterOptions { provider: None, r#type: ClusterType::Dedicated };

@@ -9,11 +9,8 @@ use podium_api::teams::{self, ListTeams};
 
 use super::Head;
 use super::overview::TabPage;
-use crate::answer::Result;
-use crate::list::{Cell, Row, Table};
 use crate::pages::users::everybody;
-use crate::view;
-use crate::visit::OrganizationVisit;
+use crate::pages::{Cell, OrganizationVisit, Result, Row, Table, view};
 
 /// The subjects with a role here, and through what they have it.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {

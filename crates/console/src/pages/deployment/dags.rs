@@ -5,7 +5,6 @@ mod runs;
 
 use std::collections::HashMap;
 
-use askama::Template;
 use futures_util::future::join;
 use podium_api::DeploymentId;
 use podium_api::deployments::Deployment;
@@ -15,13 +14,10 @@ use self::answers::{Dag, Dags, ImportError, ImportErrors};
 use self::runs::{Found, Strip};
 use super::Head;
 use crate::airflow::{Airflow, lines, plain};
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::list::{Filter, PAGE, Pager};
-use crate::params::Params;
-use crate::shell::Shell;
-use crate::view::{self, Html, Tone};
-use crate::visit::OrganizationVisit;
+use crate::pages::{
+    Answer, Filter, Html, OrganizationVisit, PAGE, Pager, Params, Problem, Result, Shell, Template, Tone,
+    view,
+};
 
 /// How many DAGs are paged through, and how long an id is.
 const MOST: u64 = 100_000;

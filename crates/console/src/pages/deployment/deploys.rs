@@ -2,7 +2,6 @@
 
 pub(crate) mod compare;
 
-use askama::Template;
 use podium_api::deploy_reports::{self, ReportedChanges};
 use podium_api::deploys::{self, Deploy, DeployRollbackRequest, ListDeploys};
 use podium_api::enums::DeployStatus;
@@ -10,13 +9,10 @@ use podium_api::path::OfDeploy;
 use podium_api::{DeployId, DeploymentId};
 
 use super::Head;
-use crate::answer::{Answer, Result};
-use crate::form::Choice;
-use crate::list::{Cell, Row, Table};
 use crate::pages::plans::{self, planned};
-use crate::shell::Shell;
-use crate::view::{self, Html};
-use crate::visit::OrganizationVisit;
+use crate::pages::{
+    Answer, Cell, Choice, Html, OrganizationVisit, Result, Row, Shell, Table, Template, view,
+};
 
 #[derive(Template)]
 #[template(path = "deployment/deploy.html")]

@@ -3,7 +3,6 @@
 pub(crate) mod histogram;
 mod lines;
 
-use askama::Template;
 use podium_api::deployment_logs::{self, DeploymentLogEntry, GetDeploymentLogs};
 use podium_api::enums::LogSource;
 use podium_api::{DeploymentId, Timestamp};
@@ -11,11 +10,7 @@ use podium_api::{DeploymentId, Timestamp};
 use self::histogram::Histogram;
 use self::lines::{Line, lines};
 use super::Head;
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::Choice;
-use crate::shell::Shell;
-use crate::visit::OrganizationVisit;
+use crate::pages::{Answer, Choice, OrganizationVisit, Problem, Result, Shell, Template};
 
 /// How many lines a page shows, and how many are downloaded at most.
 const LINES: usize = 500;

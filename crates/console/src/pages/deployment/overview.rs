@@ -1,6 +1,5 @@
 //! The overview of a deployment: facts, what is under way, and a timeline of what happened.
 
-use askama::Template;
 use podium_api::DeploymentId;
 use podium_api::enums::OperationState;
 use podium_api::operations::{self, ListOperations};
@@ -8,12 +7,8 @@ use podium_api::page::Page;
 
 use super::processes::Tree;
 use super::{Head, processes};
-use crate::answer::{Answer, Result};
-use crate::list::Table;
 use crate::pages::operations::{OperationView, table};
-use crate::shell::Shell;
-use crate::view;
-use crate::visit::OrganizationVisit;
+use crate::pages::{Answer, OrganizationVisit, Result, Shell, Table, Template, view};
 
 #[derive(Template)]
 #[template(path = "deployment/overview.html")]

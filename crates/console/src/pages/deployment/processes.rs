@@ -1,14 +1,11 @@
 //! The processes of a deployment, as a tree: observed at the moment, so that they come in after the page.
 
-use askama::Template;
 use podium_api::deployment_processes::{
     self, DeploymentProcess, DeploymentProcesses, ListDeploymentProcesses,
 };
 use podium_api::{DeploymentId, Timestamp};
 
-use crate::answer::{Answer, Result};
-use crate::view::{self, Html, Tone};
-use crate::visit::OrganizationVisit;
+use crate::pages::{Answer, Html, OrganizationVisit, Result, Template, Tone, view};
 
 /// Processes that run tasks of one queue each stand below a branch of their own.
 const WORKER: &str = "worker-";

@@ -9,18 +9,12 @@ use podium_api::enums::{Executor, SchedulerSize};
 use podium_api::union::OneOf;
 use serde_json::json;
 
-use askama::Template;
-
 use super::Head;
 use super::calendar::{self, Day};
-use crate::answer::{Answer, Result};
-use crate::calls::least;
-use crate::form::{Field, FieldKind, Form};
 use crate::pages::plans::{self, planned};
-use crate::params::Params;
-use crate::shell::Shell;
-use crate::view;
-use crate::visit::OrganizationVisit;
+use crate::pages::{
+    Answer, Field, FieldKind, Form, OrganizationVisit, Params, Result, Shell, Template, least, view,
+};
 
 #[derive(Template)]
 #[template(path = "deployment/settings.html")]

@@ -6,16 +6,11 @@ use podium_api::enums::{EnvironmentObjectScope, EnvironmentObjectType};
 use podium_api::environment_objects::{self, EnvironmentObject, ListEnvironmentObjects};
 use podium_api::page::{MAX_LIMIT, Page};
 
-use askama::Template;
-
 use super::Head;
 use super::settings::{kept, plan_change};
-use crate::answer::{Answer, Result};
-use crate::form::{Field, FieldKind, Form};
-use crate::list::{Cell, Row, Table};
-use crate::shell::Shell;
-use crate::view;
-use crate::visit::OrganizationVisit;
+use crate::pages::{
+    Answer, Cell, Field, FieldKind, Form, OrganizationVisit, Result, Row, Shell, Table, Template, view,
+};
 
 #[derive(Template)]
 #[template(path = "deployment/variables.html")]

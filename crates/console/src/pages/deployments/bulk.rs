@@ -8,11 +8,8 @@ use podium_api::path::OfDeployment;
 use podium_api::plans::PlannedCall;
 use podium_api::{Named, Nothing, Patch, WorkspaceId};
 
-use crate::answer::Result;
-use crate::calls::Problem;
-use crate::list::readable;
 use crate::pages::plans::{self, Ways, planned};
-use crate::visit::OrganizationVisit;
+use crate::pages::{OrganizationVisit, Problem, Result, readable};
 
 /// How many are changed at once: one page of the list.
 const MOST: usize = 50;

@@ -5,12 +5,8 @@ use podium_api::enums::{OrganizationRole, TokenEntity, TokenScope, WorkspaceRole
 use podium_api::tokens::{self, ApiToken, ApiTokenRole, UpdateApiTokenRolesRequest};
 use serde_json::json;
 
-use crate::answer::Result;
-use crate::calls::Problem;
-use crate::form::Choice;
 use crate::pages::deployments::workspace_choices;
-use crate::view;
-use crate::visit::OrganizationVisit;
+use crate::pages::{Choice, OrganizationVisit, Problem, Result, view};
 
 /// The form that changes them.
 pub(super) struct RolesForm {

@@ -4,11 +4,7 @@ use podium_api::deployment_processes::{self as api, DeploymentProcesses};
 use podium_api::path::{InOrganization, OfDeployment};
 use serde_json::{Value, json};
 
-use crate::client::answer::read;
-use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::fields::{merged, object};
-use crate::client::output::View;
-use crate::client::session::Session;
+use crate::client::commands::{Exit, Failed, Outcome, Session, View, merged, object, read};
 
 const VIEW: View = View {
     name: "name",

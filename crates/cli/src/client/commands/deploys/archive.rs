@@ -8,7 +8,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use flate2::{Compression, GzBuilder};
 use ignore::WalkBuilder;
 
-use crate::client::ending::{Failed, Outcome};
+use crate::client::commands::{Failed, Outcome};
 
 /// What is never packed: other people's code, and secrets of this machine.
 const NEVER: &[&str] = &[".git", ".venv", "__pycache__", "podium-data", ".env", ".DS_Store"];

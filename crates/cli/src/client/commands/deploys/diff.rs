@@ -15,9 +15,7 @@ use tokio::time::timeout;
 use super::archive::File;
 use super::report::line;
 use super::{Deploy, of_deploy};
-use crate::client::ending::Outcome;
-use crate::client::output::View;
-use crate::client::session::Session;
+use crate::client::commands::{Outcome, Session, View};
 use dags::Affected;
 
 const VIEW: View = View::plain(

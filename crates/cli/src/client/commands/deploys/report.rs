@@ -7,10 +7,7 @@ use podium_api::enums::{DeployReportState, DeployStep};
 use podium_api::path::OfDeploy;
 use serde::Deserialize;
 
-use crate::client::answer::Word;
-use crate::client::ending::{Outcome, one_line, printable};
-use crate::client::output::{View, shout};
-use crate::client::session::Session;
+use crate::client::commands::{Outcome, Session, View, Word, one_line, printable, shout};
 
 const VIEW: View = View::plain("deployId", "DEPLOY deployId, STATE state");
 /// How many names a line has.

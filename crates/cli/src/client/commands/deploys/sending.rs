@@ -10,17 +10,13 @@ use podium_api::enums::{DeployType, DeploymentStatus, ErrorCode};
 use podium_api::path::OfDeployment;
 use podium_api::union::OneOf;
 use podium_api::{deployments, deploys as api};
+use podium_terminal as terminal;
+use podium_terminal::typed;
 
 use super::{Deploy, Which, archive, diff, follow, git, is_folder, of_deploy, unable};
-use crate::client::answer::Answer;
-use crate::client::ending::{Exit, Failed, Outcome, one_line};
+use crate::client::commands::{Answer, Called, Exit, Failed, Outcome, Session, moving, one_line};
 use crate::client::follow::Now;
-use crate::client::names::Called;
-use crate::client::progress::moving;
 use crate::client::project::{FILE, Project, settings};
-use crate::client::session::{Session, Setup};
-use crate::terminal;
-use crate::typed;
 
 #[derive(Args)]
 pub(super) struct New {
@@ -48,8 +44,6 @@ pub(super) struct New {
     dry_run: bool,
     #[command(flatten)]
     which: Which,
-    #[command(flatten)]
-    setup: Setup,
 }
 
 impl New {
@@ -71,7 +65,7 @@ impl New {
             return Err(Failed::usage(format!("there is no Python file in {}", self.folder.display()))
                 .hint("Write a first project: podium init"));
         }
-        let session = self.setup.open_patiently().await?;
+        let session = self.which.setup.open_patiently().await?;
         if session.is_planning() {
             return self.plan(&session, &files).await;
         }

@@ -5,8 +5,7 @@
 use std::path::Path;
 
 use super::archive::File;
-use crate::client::ending::one_line;
-use crate::client::output::shout;
+use crate::client::commands::{one_line, shout};
 
 /// Where the guide says more.
 const GUIDE: &str = "docs/guide/deploys.md#what-this-machine-cannot-install";

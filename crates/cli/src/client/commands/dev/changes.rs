@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::client::commands::deploys;
-use crate::client::ending::{Failed, Outcome};
+use crate::client::commands::{Failed, Outcome};
 use crate::client::project::VALUES;
 
 /// How often files are looked at.

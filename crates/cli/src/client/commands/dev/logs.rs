@@ -8,12 +8,8 @@ use podium_api::enums::LogSource;
 use podium_api::path::OfDeployment;
 use podium_client::Call;
 
-use crate::client::answer::read;
 use crate::client::commands::deployment_logs::Line;
-use crate::client::ending::Outcome;
-use crate::client::output::is_styled;
-use crate::client::progress::beside;
-use crate::client::session::Session;
+use crate::client::commands::{Outcome, Session, beside, is_styled, read};
 use crate::client::streams::Stream;
 
 /// How often a broken stream is opened again before it is given up.

@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 
 use podium_api::users;
 use podium_client::{Call, Client};
+use podium_server::OWNER_TOKEN;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::state_directory;
-use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::progress::pause;
-use crate::server::OWNER_TOKEN;
+use crate::client::commands::{Exit, Failed, Outcome, pause};
 
 /// How long the server may take to start, and to stop.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -101,8 +99,7 @@ impl Server {
                     self.known.pid
                 )));
             }
-            pause(round).await;
-            round += 1;
+            pause(&mut round).await;
         }
     }
 }
@@ -122,9 +119,7 @@ impl Known {
         let client = Client::new(&known.url, Some(token(directory).ok()?)).ok()?;
         client.send::<Value>(Call::to::<users::GetSelf>(&())).await.is_ok().then_some(known)
     }
-}
 
-impl Known {
     /// Whether its process still is a server of this directory, of the same user. Somebody else may have got its port since,
     /// and must not be sent the token.
     fn serves(&self, directory: &Path) -> bool {
@@ -134,6 +129,16 @@ impl Known {
         let line = fs::read(process.join("cmdline")).unwrap_or_default();
         is_own && line.split(|byte| *byte == 0).any(|word| word == data.as_os_str().as_encoded_bytes())
     }
+}
+
+/// Where the data of the server is: in the user's state directory.
+fn state_directory() -> Outcome<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    let base = etcetera::choose_base_strategy().map_err(|error| {
+        Failed::because(format!("there is no home directory: {error}")).hint("Use --dev-dir.")
+    })?;
+    let state = base.state_dir().unwrap_or_else(|| base.data_dir());
+    Ok(state.join(Path::new("podium/dev")))
 }
 
 fn token(directory: &Path) -> Outcome<String> {
@@ -156,7 +161,6 @@ async fn ready(child: &mut Child, log: &Path) -> Outcome<String> {
                 .details(last.into_iter().rev())
                 .hint(format!("Full output: {}", log.display())));
         }
-        pause(round).await;
-        round += 1;
+        pause(&mut round).await;
     }
 }

@@ -10,9 +10,8 @@ use podium_api::enums::ErrorCode::{self, Internal, TooManyRequests, Unavailable}
 use podium_client::{Call, Client, Error};
 use serde::Deserialize;
 
-use crate::client::answer::Word;
 use crate::client::browser;
-use crate::client::ending::{Exit, Failed, Outcome, one_line};
+use crate::client::commands::{Exit, Failed, Outcome, Word, one_line};
 
 /// How long is waited, whatever the server says.
 const LONGEST: Duration = Duration::from_mins(15);

@@ -4,9 +4,10 @@ use std::io::IsTerminal as _;
 
 use podium_api::{Nothing, auth as api};
 use podium_client::Client;
+use podium_terminal as terminal;
 
-use crate::client::ending::{Exit, Failed, Outcome};
-use crate::terminal;
+use crate::client::commands::{Exit, Failed, Outcome};
+use crate::client::session::is_same;
 
 /// What an invite's link is made of.
 const PAGE: &str = "/accept-invite?token=";
@@ -81,12 +82,6 @@ impl Link {
             }
         }
     }
-}
-
-/// Whether two URLs name the same server.
-fn is_same(one: &str, other: &str) -> bool {
-    let plain = |url: &str| url.trim_end_matches('/').to_lowercase();
-    plain(one) == plain(other)
 }
 
 /// Whether a text can be what follows token= in a link.

@@ -10,12 +10,8 @@ use podium_client::{Call, Client};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::answer::{Word, read};
-use crate::client::ending::{Outcome, one_line};
-use crate::client::fields::merged;
-use crate::client::names::Called;
-use crate::client::output::{Output, View};
-use crate::client::session::{Session, Setup};
+use crate::client::commands::{Called, Outcome, Output, Session, Setup, View, merged, one_line, read};
+use crate::client::grants::HeldByToken;
 
 /// Show the user or token that you are signed in as, and where.
 #[derive(Args)]
@@ -78,20 +74,12 @@ async fn show_token(session: &Session) -> Outcome {
 #[derive(Deserialize)]
 struct Token {
     #[serde(default)]
-    roles: Vec<Role>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Role {
-    role: String,
-    entity_type: Word<TokenEntity>,
-    entity_id: String,
+    roles: Vec<HeldByToken>,
 }
 
 /// A role and what it is held on, by name where the token may read that.
-async fn described(session: &Session, organization_id: OrganizationId, held: Role) -> String {
-    let Role { role, entity_type, entity_id } = held;
+async fn described(session: &Session, organization_id: OrganizationId, held: HeldByToken) -> String {
+    let HeldByToken { role, entity_type, entity_id, .. } = held;
     let id = entity_id.parse::<Id>().ok().map(|id| [organization_id.raw(), id]);
     let found: Option<Called> = match (entity_type.known(), id) {
         (Some(TokenEntity::Organization), _) => return role,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::client::commands::deployments::size;
 use crate::client::commands::events::Happened;
-use crate::client::ending::one_line;
+use crate::client::commands::one_line;
 
 /// How many recent problems are kept.
 const MOST_PROBLEMS: usize = 50;

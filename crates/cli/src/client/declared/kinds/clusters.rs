@@ -1,85 +1,93 @@
 //! Clusters.
 
-use super::{Entry, Fields, Kind, Names, Outcome, Planner, Standing, Value, fields, json, pick, text};
+use podium_api::clusters::{self as api, ClusterK8sTag, UpdateClusterRequest};
+use podium_api::declarations::{Cluster, Tag};
+use podium_api::enums::ClusterType;
+use podium_api::union::OneOf;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-/// What never changes.
-const FIXED: &[&str] = &[
-    "type",
-    "cloudProvider",
-    "region",
-    "providerAccount",
-    "tenantId",
-    "vpcSubnetRange",
-    "podSubnetRange",
-    "serviceSubnetRange",
-    "servicePeeringRange",
-    "secondaryVpcCidr",
-    "drSecondaryVpcCidr",
-];
-/// What an update takes as it is.
-const PLAIN: &[&str] = &["dbInstanceType", "isPrivateNetworkEgressEnabled", "enableReplicationTimeControl"];
-/// What describes the standby region.
-const STANDBY: &[&str] =
-    &["drRegion", "drVpcSubnetRange", "drPodSubnetRange", "drServiceSubnetRange", "drServicePeeringRange"];
+use super::{Difference, Entry, Kind, Names, Outcome, Planner, Resource, object, read, same};
 
-pub(super) fn form(names: &Names, wire: &Value) -> Fields {
-    let mut form = pick(wire, &["name"]);
-    form.extend(pick(wire, FIXED));
-    form.extend(pick(wire, PLAIN));
-    form.extend(pick(wire, STANDBY));
-    if wire["isDrEnabled"] != json!(true) {
-        form.remove("enableReplicationTimeControl");
-    }
-    let tags = wire["tags"].as_array().into_iter().flatten();
-    form.insert("tags".into(), tags.map(|tag| Value::Object(pick(tag, &["key", "value"]))).collect());
-    let pools = wire["nodePools"].as_array().into_iter().flatten();
-    let pool = |pool| Value::Object(pick(pool, &["name", "nodeInstanceType", "maxNodeCount", "isDefault"]));
-    form.insert("nodePools".into(), pools.map(pool).collect());
-    form.insert("workspaces".into(), names.all(&wire["workspaceIds"]));
-    form
+/// What is read of a cluster to show it as files do.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Shown {
+    is_dr_enabled: bool,
 }
 
-pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
-    match standing {
-        Standing::New(mut body) => {
-            if let Some(tags) = body.remove("tags") {
-                body.insert("k8sTags".into(), tags);
-            }
-            if let Some(workspaces) = body.remove("workspaces") {
-                body.insert("workspaceIds".into(), planner.ids(Kind::Workspace, &workspaces, &entry.at)?);
-            }
-            planner.push(planner.create(entry, Kind::Cluster.collection(), Value::Object(body)));
-            Ok(())
-        }
-        Standing::Differs(found) => {
-            Planner::never_changes(&found, entry, FIXED)?;
-            let wire = &found.existing.wire;
-            let is_hybrid = text(&wire["type"]) == "HYBRID";
-            let mut body = match is_hybrid {
-                true => fields(json!({ "clusterType": "HYBRID" })),
-                false => fields(json!({
-                    "clusterType": wire["type"], "name": found.wanted("name"), "k8sTags": found.wanted("tags"),
-                })),
-            };
-            for name in PLAIN.iter().filter(|name| found.is_in(&[name])) {
-                body.insert((*name).into(), found.wanted(name));
-            }
-            if found.is_in(STANDBY) {
-                let has_region = !text(&found.wanted("drRegion")).is_empty();
-                body.insert("enableDr".into(), has_region.into());
-                for name in STANDBY.iter().filter(|name| has_region && found.fields.contains_key(**name)) {
-                    body.insert((*name).into(), found.wanted(name));
-                }
-            }
-            if found.is_in(&["nodePools"]) {
-                body.insert("nodePools".into(), found.wanted("nodePools"));
-            }
-            if found.is_in(&["workspaces"]) {
-                let ids = planner.ids(Kind::Workspace, &found.wanted("workspaces"), &entry.at)?;
-                body.insert("workspaceIds".into(), ids);
-            }
-            planner.push(planner.change(entry, &found, "", Value::Object(body)));
-            Ok(())
-        }
+impl Resource for Cluster {
+    type List = api::List;
+    type Get = api::Get;
+
+    const FIXED: &'static [&'static str] = &[
+        "type",
+        "cloudProvider",
+        "region",
+        "providerAccount",
+        "tenantId",
+        "vpcSubnetRange",
+        "podSubnetRange",
+        "serviceSubnetRange",
+        "servicePeeringRange",
+        "secondaryVpcCidr",
+        "drSecondaryVpcCidr",
+    ];
+
+    fn reshaped(_: &Names, wire: &Value) -> Outcome<Value> {
+        Ok(match read::<Shown>(wire)?.is_dr_enabled {
+            true => json!({}),
+            false => json!({ "enableReplicationTimeControl": null }),
+        })
     }
+
+    fn create(self, planner: &mut Planner<'_>, entry: &Entry) -> Outcome {
+        let mut body: api::CreateClusterRequest = same(object(&self), &entry.at)?;
+        body.k8s_tags = self.tags.map(tags);
+        body.workspace_ids = planner.some_ids(Kind::Workspace, self.workspaces.as_deref(), &entry.at)?;
+        planner.create::<api::Create>(entry, &OneOf(body)).map(drop)
+    }
+
+    fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
+        let (now, declared): (api::Cluster, _) = (found.now()?, &found.declared);
+        let mut body: UpdateClusterRequest = same(object(&found.changed), &entry.at)?;
+        body.cluster_type = Some(now.r#type);
+        if now.r#type == ClusterType::Hybrid {
+            body.name = None;
+        } else {
+            body.k8s_tags = Some(declared.tags.clone().map_or(now.details.tags, tags));
+        }
+        if standby(&found.changed).iter().any(Option::is_some) {
+            let region = declared.dr_region.as_ref().unwrap_or(&now.details.dr_region);
+            let described = if region.is_empty() { Default::default() } else { standby(declared) };
+            body.enable_dr = Some(!region.is_empty());
+            [
+                body.dr_region,
+                body.dr_vpc_subnet_range,
+                body.dr_pod_subnet_range,
+                body.dr_service_subnet_range,
+                body.dr_service_peering_range,
+            ] = described;
+        }
+        let workspaces = found.changed.workspaces.as_deref();
+        body.workspace_ids = planner.some_ids(Kind::Workspace, workspaces, &entry.at)?;
+        planner.change::<api::Update, _>(entry, &found, &OneOf(body)).map(drop)
+    }
+}
+
+fn tags(declared: Vec<Tag>) -> Vec<ClusterK8sTag> {
+    declared.into_iter().map(|Tag { key, value }| ClusterK8sTag { key: Some(key), value }).collect()
+}
+
+/// What describes the standby region.
+fn standby(cluster: &Cluster) -> [Option<String>; 5] {
+    [
+        &cluster.dr_region,
+        &cluster.dr_vpc_subnet_range,
+        &cluster.dr_pod_subnet_range,
+        &cluster.dr_service_subnet_range,
+        &cluster.dr_service_peering_range,
+    ]
+    .map(Clone::clone)
 }

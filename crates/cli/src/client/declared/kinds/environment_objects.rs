@@ -1,176 +1,210 @@
 //! Environment objects: connections, variables and metrics exports.
 
-use super::{
-    Difference, Entry, Fields, Kind, Names, Outcome, Planner, Standing, Value, given, json, pick, text,
+use podium_api::declarations::{EnvironmentObject, Link};
+use podium_api::enums::{EnvironmentObjectScope, LinkScope};
+use podium_api::environment_objects::links::{
+    CreateEnvironmentObjectLinkRequest, ExcludeLinkEnvironmentObjectRequest, OverridesRequest,
+    UpdateEnvironmentObjectLinkRequest, UpdateEnvironmentObjectOverridesRequest,
 };
-use crate::client::declared::references::{is_kept, secret, variable_name};
+use podium_api::environment_objects::{
+    self as api, CreateEnvironmentObjectRequest, UpdateEnvironmentObjectRequest,
+};
+use podium_api::{DeploymentId, EntityId, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
-/// What an object holds, by type.
-const BODIES: &[(&str, &str)] = &[
-    ("connection", "connectionOverrides"),
-    ("environmentVariable", "environmentVariableOverrides"),
-    ("airflowVariable", "airflowVariableOverrides"),
-    ("metricsExport", "metricsExportOverrides"),
-];
+use super::{Difference, Entry, Kind, Names, Outcome, Planner, Resource, merged, object, read, same};
+use crate::client::answer::Word;
+use crate::client::declared::references::secret;
+use crate::client::fields::given;
 
-pub(super) fn form(names: &Names, wire: &Value) -> Fields {
-    let mut form = pick(wire, &["objectKey", "objectType"]);
-    let id = &wire["scopeEntityId"];
-    if text(&wire["scope"]) == "DEPLOYMENT" {
-        form.insert("workspace".into(), names.workspace_of(id));
-        form.insert("deployment".into(), names.of(id));
-    } else {
-        form.insert("workspace".into(), names.of(id));
-    }
-    form.extend(pick(wire, &["description", "autoLinkDeployments"]));
-    let (key, id) = (text(&wire["objectKey"]), &wire["scopeEntityId"]);
-    let home = names.of(id);
-    let links = wire["links"].as_array().into_iter().flatten().map(|link| {
-        let deployment = names.of(&link["scopeEntityId"]);
-        let mut shown = Fields::from_iter([("deployment".to_owned(), deployment.clone())]);
-        for (body, overrides) in BODIES {
-            if let Some(values) = link.get(*overrides) {
-                let words = [text(&home), key, text(&deployment)];
-                shown.insert((*body).to_owned(), with_secrets(values, &link["setFields"], &words, false));
-            }
-        }
-        Value::Object(shown)
-    });
-    form.insert("links".into(), links.collect());
-    let excluded = wire["excludeLinks"].as_array().into_iter().flatten();
-    let excluded: Value = excluded.map(|link| link["scopeEntityId"].clone()).collect();
-    form.insert("excludedDeployments".into(), names.all(&excluded));
-    for (body, _) in BODIES {
-        if let Some(values) = wire.get(*body) {
-            let is_secret = values["isSecret"] == json!(true);
-            let mut shown = with_secrets(values, &wire["setFields"], &[text(&home), key], is_secret);
-            if let Some(auth_type) = values.get("connectionAuthType") {
-                shown["authTypeId"] = auth_type["id"].clone();
-                shown.as_object_mut().and_then(|shown| shown.remove("connectionAuthType"));
-            }
-            form.insert((*body).to_owned(), shown);
-        }
-    }
-    form
+/// What is read of an object to show it as files do.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    object_key: String,
+    scope: Word<EnvironmentObjectScope>,
+    scope_entity_id: EntityId,
+    #[serde(default)]
+    set_fields: Vec<String>,
+    #[serde(default)]
+    links: Vec<Linked>,
+    #[serde(default)]
+    exclude_links: Vec<Excluded>,
+    #[serde(flatten)]
+    bodies: Bodies,
 }
 
-/// Values with what stands for secrets in the place of those that are set and not shown.
-fn with_secrets(values: &Value, set: &Value, words: &[&str], is_secret: bool) -> Value {
-    let mut shown = given(values.clone());
-    for field in set.as_array().into_iter().flatten().map(text) {
-        let is_hidden = |value: Option<&Value>| value.is_none_or(|value| value == "") || is_secret;
-        let (map, name) = field.split_once('.').map_or((None, field), |(map, name)| (Some(map), name));
-        let place = match map {
-            Some(map) => &mut shown[map],
-            None => &mut shown,
-        };
-        if is_hidden(place.get(name)) {
-            let words = [words, &[name]].concat();
-            place[name] = secret(&variable_name(&words));
-        }
-    }
-    shown
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Linked {
+    scope_entity_id: DeploymentId,
+    #[serde(default)]
+    set_fields: Vec<String>,
+    #[serde(flatten)]
+    overrides: Bodies,
 }
 
-pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
-    match standing {
-        Standing::New(declared) => {
-            let declared = Value::Object(declared);
-            let (scope, id) = match declared.get("deployment") {
-                Some(name) => ("DEPLOYMENT", planner.deployment(&declared["workspace"], name, &entry.at)?),
-                None => ("WORKSPACE", planner.id(Kind::Workspace, &declared["workspace"], &entry.at)?),
-            };
-            let mut body =
-                pick(&declared, &["objectKey", "objectType", "description", "autoLinkDeployments"]);
-            body.insert("scope".into(), scope.into());
-            body.insert("scopeEntityId".into(), id);
-            for (name, _) in BODIES {
-                body.extend(pick(&declared, &[name]));
-            }
-            body.extend(links(planner, entry, &declared, None)?);
-            planner.push(planner.create(entry, Kind::EnvironmentObject.collection(), Value::Object(body)));
-            Ok(())
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Excluded {
+    scope_entity_id: DeploymentId,
+}
+
+/// What an object holds, or what differs of it for a deployment: the one body that fits its type.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Bodies {
+    #[serde(alias = "connectionOverrides")]
+    connection: Option<Map<String, Value>>,
+    #[serde(alias = "environmentVariableOverrides")]
+    environment_variable: Option<Map<String, Value>>,
+    #[serde(alias = "airflowVariableOverrides")]
+    airflow_variable: Option<Map<String, Value>>,
+    #[serde(alias = "metricsExportOverrides")]
+    metrics_export: Option<Map<String, Value>>,
+}
+
+/// How a connection authenticates.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Authenticated {
+    connection_auth_type: Option<AuthType>,
+}
+
+#[derive(Deserialize)]
+struct AuthType {
+    id: String,
+}
+
+impl Bodies {
+    /// In the form of files, with what stands for secrets in the place of those that are set and not shown.
+    fn shown(mut self, set: &[String], words: &[&str]) -> Outcome<Value> {
+        if let Some(connection) = &mut self.connection {
+            let Authenticated { connection_auth_type } = read(&json!(connection))?;
+            connection.insert("authTypeId".into(), json!(connection_auth_type.map(|auth_type| auth_type.id)));
         }
-        Standing::Differs(found) => {
-            let changed: Fields = found
-                .fields
-                .iter()
-                .filter(|(name, _)| found.is_in(&[name]))
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect();
-            let changed = Value::Object(changed);
-            let mut body =
-                pick(&changed, &["description", "autoLinkDeployments", "connection", "metricsExport"]);
-            for name in ["environmentVariable", "airflowVariable"] {
-                if let Some(variable) = changed.get(name) {
-                    body.insert(name.into(), Value::Object(pick(variable, &["value"])));
+        let bodies = [
+            &mut self.connection,
+            &mut self.environment_variable,
+            &mut self.airflow_variable,
+            &mut self.metrics_export,
+        ];
+        for body in bodies.into_iter().flatten() {
+            body.retain(|_, value| !value.is_null());
+            for field in set {
+                let (place, name) = match field.split_once('.') {
+                    Some((map, name)) => (body.entry(map).or_insert_with(|| json!({})).as_object_mut(), name),
+                    None => (Some(&mut *body), field.as_str()),
+                };
+                let Some(place) = place else { continue };
+                if place.get(name).is_none_or(|value| value == "") {
+                    place.insert(name.to_owned(), secret(&[words, &[name]].concat()));
                 }
             }
-            body.extend(links(planner, entry, &changed, Some(&found))?);
-            let body = blank(Value::Object(body));
-            planner.push(planner.change(entry, &found, "", body));
-            Ok(())
         }
+        Ok(given(json!(self)))
     }
 }
 
-/// A secret that stays as it is, is sent as an empty text.
-fn blank(value: Value) -> Value {
-    match value {
-        value if is_kept(&value) => "".into(),
-        Value::Array(items) => items.into_iter().map(blank).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, blank(value))).collect(),
-        other => other,
+impl Resource for EnvironmentObject {
+    type List = api::List;
+    type Get = api::Get;
+
+    // A secret that stays as it is, is sent as an empty text.
+    const KEPT: Value = Value::String(String::new());
+
+    fn reshaped(names: &Names, wire: &Value) -> Outcome<Value> {
+        let Shown { object_key: key, scope, scope_entity_id, set_fields, links, exclude_links, bodies } =
+            read(wire)?;
+        let id = scope_entity_id.as_str();
+        let home = names.of(id);
+        let place = match scope.is(EnvironmentObjectScope::Deployment) {
+            true => json!({ "workspace": names.workspace_of(id), "deployment": home }),
+            false => json!({ "workspace": home }),
+        };
+        let link = |Linked { scope_entity_id, set_fields, overrides }| {
+            let deployment = names.of(scope_entity_id.as_str());
+            let overrides = overrides.shown(&set_fields, &[&home, &key, &deployment])?;
+            Ok(merged(json!({ "deployment": deployment }), overrides))
+        };
+        let links: Vec<Value> = links.into_iter().map(link).collect::<Outcome<_>>()?;
+        let excluded = names.all(exclude_links.iter().map(|it| it.scope_entity_id.as_str()));
+        let parts = json!({ "links": links, "excludedDeployments": excluded });
+        Ok(merged(merged(place, parts), bodies.shown(&set_fields, &[&home, &key])?))
+    }
+
+    fn create(mut self, planner: &mut Planner<'_>, entry: &Entry) -> Outcome {
+        let (workspace, at) = (&self.workspace, entry.at.as_str());
+        let (scope, id): (_, EntityId) = match &self.deployment {
+            Some(name) => {
+                (EnvironmentObjectScope::Deployment, planner.deployment(workspace, name, at)?.into())
+            }
+            None => (
+                EnvironmentObjectScope::Workspace,
+                planner.id::<WorkspaceId>(Kind::Workspace, workspace, at)?.into(),
+            ),
+        };
+        let links = self.links.take();
+        let fields = merged(object(&self), json!({ "scope": scope, "scopeEntityId": id }));
+        let mut body: CreateEnvironmentObjectRequest = same(fields, at)?;
+        let link = |link: Link| {
+            let set: OverridesRequest = same(object(&link), at)?;
+            Ok(CreateEnvironmentObjectLinkRequest {
+                scope: LinkScope::Deployment,
+                scope_entity_id: planner.deployment(&self.workspace, &link.deployment, at)?,
+                overrides: Some(set).filter(|set| object(set) != json!({})),
+            })
+        };
+        body.links = links.map(|all| all.into_iter().map(link).collect::<Outcome<_>>()).transpose()?;
+        body.exclude_links = excluded(planner, entry, &self)?;
+        planner.create::<api::Create>(entry, &body).map(drop)
+    }
+
+    fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
+        let mut changed = found.changed.clone();
+        let links = changed.links.take();
+        let mut body: UpdateEnvironmentObjectRequest = same(object(&changed), &entry.at)?;
+        let shown: Shown = found.now()?;
+        let link = |link: Link| {
+            let scope_entity_id = planner.deployment(&changed.workspace, &link.deployment, &entry.at)?;
+            let known = shown.links.iter().find(|known| known.scope_entity_id == scope_entity_id);
+            let set: OverridesRequest = same(object(&link), &entry.at)?;
+            let unset_fields = known.map_or_else(Vec::new, |known| no_more_different(known, &link));
+            let is_plain = unset_fields.is_empty() && object(&set) == json!({});
+            let overrides = UpdateEnvironmentObjectOverridesRequest { set, unset_fields };
+            let overrides = Some(overrides).filter(|_| !is_plain);
+            Ok(UpdateEnvironmentObjectLinkRequest {
+                scope: LinkScope::Deployment,
+                scope_entity_id,
+                overrides,
+            })
+        };
+        body.links = links.map(|all| all.into_iter().map(link).collect::<Outcome<_>>()).transpose()?;
+        body.exclude_links = excluded(planner, entry, &changed)?;
+        planner.change::<api::Update, _>(entry, &found, &body).map(drop)
     }
 }
 
-/// Links and exclusions, as requests take them.
-fn links(
+fn excluded(
     planner: &Planner<'_>,
     entry: &Entry,
-    declared: &Value,
-    found: Option<&Difference>,
-) -> Outcome<Fields> {
-    let workspace = &entry.fields["workspace"];
-    let scoped = |name: &Value| -> Outcome<Value> {
-        let id = planner.deployment(workspace, name, &entry.at)?;
-        Ok(json!({ "scope": "DEPLOYMENT", "scopeEntityId": id }))
+    declared: &EnvironmentObject,
+) -> Outcome<Option<Vec<ExcludeLinkEnvironmentObjectRequest>>> {
+    let one = |name: &String| {
+        let scope_entity_id = planner.deployment(&declared.workspace, name, &entry.at)?;
+        Ok(ExcludeLinkEnvironmentObjectRequest { scope: LinkScope::Deployment, scope_entity_id })
     };
-    let mut requests = Fields::new();
-    if let Some(links) = declared["links"].as_array() {
-        let mut all = Vec::new();
-        for link in links {
-            let mut request = scoped(&link["deployment"])?;
-            let mut overrides = Fields::new();
-            for (name, _) in BODIES {
-                overrides.extend(pick(link, &[name]));
-            }
-            let unset = found.map_or_else(Vec::new, |found| no_more_different(found, &request, &overrides));
-            if !unset.is_empty() {
-                overrides.insert("unsetFields".into(), unset.into());
-            }
-            if !overrides.is_empty() {
-                request["overrides"] = Value::Object(overrides);
-            }
-            all.push(request);
-        }
-        requests.insert("links".into(), all.into());
-    }
-    if let Some(names) = declared["excludedDeployments"].as_array() {
-        let all = names.iter().map(scoped).collect::<Outcome<Vec<_>>>()?;
-        requests.insert("excludeLinks".into(), all.into());
-    }
-    Ok(requests)
+    let names = declared.excluded_deployments.as_ref();
+    names.map(|names| names.iter().map(one).collect()).transpose()
 }
 
 /// The fields that a link overrides, and that are not declared for it.
-fn no_more_different(found: &Difference, link: &Value, overrides: &Fields) -> Vec<String> {
-    let links = found.existing.wire["links"].as_array().into_iter().flatten();
-    let known = links.into_iter().find(|known| known["scopeEntityId"] == link["scopeEntityId"]);
-    let set = known.and_then(|known| known["setFields"].as_array()).into_iter().flatten().map(text);
-    let is_declared = |field: &&str| {
-        let path = field.split('.');
-        overrides.values().any(|body| path.clone().try_fold(body, |at, name| at.get(name)).is_some())
+fn no_more_different(known: &Linked, declared: &Link) -> Vec<String> {
+    let bodies = object(declared);
+    let is_declared = |field: &&String| {
+        let mut bodies = bodies.as_object().into_iter().flatten();
+        bodies.any(|(_, body)| field.split('.').try_fold(body, |at, name| at.get(name)).is_some())
     };
-    set.filter(|field| !is_declared(field)).map(str::to_owned).collect()
+    known.set_fields.iter().filter(|field| !is_declared(field)).cloned().collect()
 }

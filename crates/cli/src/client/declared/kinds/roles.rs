@@ -1,37 +1,32 @@
 //! Custom roles.
 
-use super::{Entry, Fields, Kind, Names, Outcome, Planner, Standing, Value, fields, json, pick, text};
+use podium_api::declarations::Role;
+use podium_api::roles as api;
 
-pub(super) fn form(names: &Names, wire: &Value) -> Fields {
-    let mut form = pick(wire, &["name", "description", "scopeType", "permissions"]);
-    form.insert("restrictedWorkspaces".into(), names.all(&wire["restrictedWorkspaceIds"]));
-    form
-}
+use super::{Difference, Entry, Kind, Outcome, Planner, Resource, object, same};
 
-pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
-    match standing {
-        Standing::New(mut body) => {
-            if let Some(workspaces) = body.remove("restrictedWorkspaces") {
-                let ids = planner.ids(Kind::Workspace, &workspaces, &entry.at)?;
-                body.insert("restrictedWorkspaceIds".into(), ids);
-            }
-            planner.push(planner.create(entry, Kind::Role.collection(), Value::Object(body)));
-            Ok(())
-        }
-        Standing::Differs(found) => {
-            Planner::never_changes(&found, entry, &["scopeType"])?;
-            let mut body = fields(json!({
-                "name": found.wanted("name"),
-                "description": text(&found.wanted("description")),
-                "permissions": found.wanted("permissions"),
-            }));
-            if found.is_in(&["restrictedWorkspaces"]) {
-                let workspaces = found.wanted("restrictedWorkspaces");
-                let ids = planner.ids(Kind::Workspace, &workspaces, &entry.at)?;
-                body.insert("restrictedWorkspaceIds".into(), ids);
-            }
-            planner.push(planner.change(entry, &found, "", Value::Object(body)));
-            Ok(())
-        }
+impl Resource for Role {
+    type List = api::List;
+    type Get = api::Get;
+
+    const FIXED: &'static [&'static str] = &["scopeType"];
+
+    fn create(self, planner: &mut Planner<'_>, entry: &Entry) -> Outcome {
+        let mut body: api::CreateCustomRoleRequest = same(object(&self), &entry.at)?;
+        let workspaces = self.restricted_workspaces.as_deref();
+        body.restricted_workspace_ids = planner.some_ids(Kind::Workspace, workspaces, &entry.at)?;
+        planner.create::<api::Create>(entry, &body).map(drop)
+    }
+
+    fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
+        let (now, wanted): (api::RoleWithPermission, _) = (found.now()?, &found.changed);
+        let workspaces = wanted.restricted_workspaces.as_deref();
+        let body = api::UpdateCustomRoleRequest {
+            name: wanted.name.clone(),
+            description: Some(wanted.description.clone().or(now.description).unwrap_or_default()),
+            permissions: wanted.permissions.clone().unwrap_or(now.permissions),
+            restricted_workspace_ids: planner.some_ids(Kind::Workspace, workspaces, &entry.at)?,
+        };
+        planner.change::<api::Update, _>(entry, &found, &body).map(drop)
     }
 }

@@ -1,82 +1,84 @@
 //! Teams, their members and their roles.
 
-use super::{
-    Difference, Entry, Fields, Kind, Names, Outcome, Planner, Standing, Value, grants, json, pick, text,
-};
-use crate::client::declared::calls::Planned;
+use podium_api::declarations::Team;
+use podium_api::enums::OrganizationRole;
+use podium_api::path::OfTeamMember;
+use podium_api::teams::{self as api, AddTeamMembersRequest, TeamMember};
+use podium_api::{Nothing, TeamId};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-pub(super) fn form(names: &Names, wire: &Value) -> Fields {
-    let mut form = pick(wire, &["name", "description", "organizationRole"]);
-    if let Some(members) = wire["members"].as_array() {
-        let mut emails: Vec<&str> = members.iter().map(|member| text(&member["username"])).collect();
-        emails.sort_unstable();
-        form.insert("members".into(), emails.into());
-    }
-    form.insert("roles".into(), grants::of_subject(names, wire));
-    form
+use super::{Difference, Entry, Kind, Names, Outcome, Planner, Resource, grants, read};
+
+/// The members of a team; nothing where they were not read.
+#[derive(Deserialize)]
+struct Shown {
+    members: Option<Vec<TeamMember>>,
 }
 
-pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
-    match standing {
-        Standing::New(declared) => {
-            let declared = Value::Object(declared);
-            let mut body = pick(&declared, &["name", "description", "organizationRole"]);
-            if let Some(members) = declared.get("members") {
-                body.insert("memberIds".into(), planner.ids(Kind::User, members, &entry.at)?);
-            }
-            planner.push(planner.create(entry, Kind::Team.collection(), Value::Object(body)));
-            if declared["roles"].as_array().is_some_and(|roles| !roles.is_empty()) {
-                let mut body = grants::lists(planner, &declared["roles"], &entry.at)?;
-                let role = declared.get("organizationRole").cloned();
-                body["organizationRole"] = role.unwrap_or("ORGANIZATION_MEMBER".into());
-                let call = planner.change_made(entry, "/roles", body);
-                planner.after_deployments.push(call);
-            }
-            Ok(())
+impl Resource for Team {
+    type List = api::List;
+    type Get = api::Get;
+
+    fn reshaped(names: &Names, wire: &Value) -> Outcome<Value> {
+        let emails = read::<Shown>(wire)?.members.map(|members| {
+            let mut emails: Vec<String> = members.into_iter().map(|member| member.username).collect();
+            emails.sort_unstable();
+            emails
+        });
+        Ok(json!({ "members": emails, "roles": grants::of_subject(names, wire)? }))
+    }
+
+    fn create(self, planner: &mut Planner<'_>, entry: &Entry) -> Outcome {
+        let body = api::CreateTeamRequest {
+            name: self.name,
+            description: self.description,
+            member_ids: planner.some_ids(Kind::User, self.members.as_deref(), &entry.at)?,
+            organization_role: self.organization_role,
+        };
+        planner.create::<api::Create>(entry, &body)?;
+        let role = self.organization_role.unwrap_or(OrganizationRole::Member);
+        grants::give::<api::UpdateRoles>(planner, entry, role, self.roles)
+    }
+
+    fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
+        let Team { name, description, members, organization_role, roles } = &found.changed;
+        if description.is_some() {
+            let body = api::UpdateTeamRequest { name: name.clone(), description: description.clone() };
+            planner.change::<api::Update, _>(entry, &found, &body)?;
         }
-        Standing::Differs(found) => {
-            if found.is_in(&["name", "description"]) {
-                let description = found.wanted("description");
-                let body = json!({ "name": found.wanted("name"), "description": text(&description) });
-                planner.push(planner.change(entry, &found, "", body));
-            }
-            if found.is_in(&["members"]) {
-                change_members(planner, entry, &found)?;
-            }
-            if found.is_in(&["organizationRole", "roles"]) {
-                let mut body = json!({});
-                if found.is_in(&["roles"]) {
-                    body = grants::lists(planner, &found.wanted("roles"), &entry.at)?;
-                }
-                body["organizationRole"] = found.wanted("organizationRole");
-                let call = planner.change(entry, &found, "/roles", body);
-                planner.after_deployments.push(call);
-            }
-            Ok(())
+        if let Some(members) = members {
+            change_members(planner, entry, &found, members)?;
         }
+        grants::change::<api::UpdateRoles, _>(planner, entry, &found, *organization_role, roles.as_deref())
     }
 }
 
-fn change_members(planner: &mut Planner<'_>, entry: &Entry, found: &Difference) -> Outcome {
-    let wanted = found.wanted("members");
-    let wanted: Vec<&Value> = wanted.as_array().into_iter().flatten().collect();
-    let members: Vec<&Value> = found.existing.wire["members"].as_array().into_iter().flatten().collect();
-    let is = |email: &Value, member: &Value| {
-        text(email).to_lowercase() == text(&member["username"]).to_lowercase()
-    };
-    let (mut added, mut details) = (Vec::new(), Vec::new());
+fn change_members(
+    planner: &mut Planner<'_>,
+    entry: &Entry,
+    found: &Difference<Team>,
+    wanted: &[String],
+) -> Outcome {
+    let members = found.now::<Shown>()?.members.unwrap_or_default();
+    let is = |email: &String, member: &TeamMember| email.to_lowercase() == member.username.to_lowercase();
+    let (mut member_ids, mut details) = (Vec::new(), Vec::new());
     for email in wanted.iter().filter(|email| !members.iter().any(|member| is(email, member))) {
-        added.push(planner.id(Kind::User, email, &entry.at)?);
-        details.push(format!("adds the member {}", text(email)));
+        member_ids.push(planner.id(Kind::User, email, &entry.at)?);
+        details.push(format!("adds the member {email}"));
     }
-    if !added.is_empty() {
-        let call = planner.change(entry, found, "/members", json!({ "memberIds": added }));
-        planner.push(Planned { details, ..call });
+    if !member_ids.is_empty() {
+        let body = AddTeamMembersRequest { member_ids };
+        planner.change::<api::AddMembers, _>(entry, found, &body)?.details = details;
     }
     for member in members.iter().filter(|member| !wanted.iter().any(|email| is(email, member))) {
-        let call = planner.change(entry, found, "/members", Value::Null);
-        let details = vec![format!("removes the member {}", text(&member["username"]))];
-        planner.push(Planned { body: None, member: Some(member["userId"].clone()), details, ..call });
+        let path = OfTeamMember {
+            organization_id: planner.organization.organization_id,
+            team_id: TeamId::from_raw(found.existing.id),
+            member_id: member.user_id,
+        };
+        let details = vec![format!("removes the member {}", member.username)];
+        planner.change_at::<api::RemoveMember, _>(entry, found, &path, &Nothing)?.details = details;
     }
     Ok(())
 }

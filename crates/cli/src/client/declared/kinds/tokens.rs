@@ -1,96 +1,114 @@
 //! API tokens.
 
-use super::{
-    Entry, Failed, Fields, Kind, Names, Outcome, Planner, Standing, Value, fields, given, grants, json, pick,
-    text,
-};
+use podium_api::declarations::Token;
+use podium_api::enums::{TokenEntity, TokenScope};
+use podium_api::tokens::{self as api, ApiTokenRole, UpdateApiTokenRolesRequest};
+use podium_api::{EntityId, WorkspaceId};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-pub(super) fn form(names: &Names, wire: &Value) -> Fields {
-    let mut form = pick(wire, &["name"]);
-    let held: Vec<&Value> = wire["roles"].as_array().into_iter().flatten().collect();
-    let primary = held.iter().find(|held| held["entityType"] == wire["scope"]);
-    if let Some(primary) = primary {
-        let id = &primary["entityId"];
-        match text(&wire["scope"]) {
-            "WORKSPACE" => _ = form.insert("workspace".into(), names.of(id)),
-            "DEPLOYMENT" => {
-                form.insert("workspace".into(), names.workspace_of(id));
-                form.insert("deployment".into(), names.of(id));
-            }
-            _ => {}
-        }
-        form.insert("role".into(), primary["role"].clone());
-    }
-    form.extend(pick(wire, &["description", "kind", "expiryPeriodInDays"]));
-    let others = held.iter().filter(|held| Some(*held) != primary);
-    let others = others.filter_map(|held| grants::of_token(names, held)).collect();
-    form.insert("roles".into(), grants::in_order(others));
-    form
+use super::{Difference, Entry, Failed, Kind, Names, Outcome, Planner, Resource, grants, read};
+use crate::client::answer::Word;
+use crate::client::grants::HeldByToken;
+
+/// What is read of a token to show it as files do.
+#[derive(Deserialize)]
+struct Shown {
+    scope: Word<TokenEntity>,
+    #[serde(default)]
+    roles: Vec<HeldByToken>,
 }
 
-pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
-    match standing {
-        Standing::New(declared) => {
-            let declared = Value::Object(declared);
-            let Some(role) = declared.get("role") else {
-                return Err(Failed::usage(format!("{}.role is missing: a new token needs a role", entry.at)));
+impl Resource for Token {
+    type List = api::List;
+    type Get = api::Get;
+
+    const FIXED: &'static [&'static str] = &["kind", "expiryPeriodInDays"];
+
+    fn reshaped(names: &Names, wire: &Value) -> Outcome<Value> {
+        let Shown { scope, mut roles } = read(wire)?;
+        let Some(primary) = roles.iter().position(|held| held.entity_type == scope) else {
+            return Ok(json!({ "roles": grants::of_token(names, roles) }));
+        };
+        let HeldByToken { entity_id: id, role, .. } = roles.remove(primary);
+        let (workspace, deployment) = match scope.known() {
+            Some(TokenEntity::Workspace) => (Some(names.of(&id)), None),
+            Some(TokenEntity::Deployment) => (Some(names.workspace_of(&id)), Some(names.of(&id))),
+            _ => (None, None),
+        };
+        let roles = grants::of_token(names, roles);
+        Ok(json!({ "workspace": workspace, "deployment": deployment, "role": role, "roles": roles }))
+    }
+
+    fn create(self, planner: &mut Planner<'_>, entry: &Entry) -> Outcome {
+        let Some(role) = self.role.clone() else {
+            return Err(Failed::usage(format!("{}.role is missing: a new token needs a role", entry.at)));
+        };
+        let (scope, entity_id) = home(planner, entry, &self)?;
+        let body = api::CreateApiTokenRequest {
+            name: self.name,
+            description: self.description,
+            scope,
+            entity_id,
+            role,
+            kind: self.kind,
+            token_expiry_period_in_days: self.expiry_period_in_days,
+        };
+        planner.create::<api::Create>(entry, &body)?;
+        let roles = grants::entries(planner, self.roles.as_deref().unwrap_or_default(), &entry.at)?;
+        if !roles.is_empty() {
+            planner.change_made::<api::UpdateRoles>(entry, &UpdateApiTokenRolesRequest { roles })?;
+        }
+        Ok(())
+    }
+
+    fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
+        let Token { name, description, role, roles, .. } = &found.changed;
+        if description.is_some() {
+            let body = api::UpdateApiTokenRequest { name: name.clone(), description: description.clone() };
+            planner.change::<api::Update, _>(entry, &found, &body)?;
+        }
+        if role.is_some() || roles.is_some() {
+            let mut held = found.now::<api::ApiToken>()?.roles.unwrap_or_default();
+            let (scope, id) = home(planner, entry, &found.declared)?;
+            let is_primary = |held: &ApiTokenRole| held.entity_type.as_str() == scope.as_str();
+            let Some(primary) = held.iter().position(is_primary) else {
+                return Err(Failed::because(format!("the token {name} holds no role in what it belongs to")));
             };
-            let (scope, home) = home(planner, entry, &declared)?;
-            let body = given(json!({
-                "name": declared["name"],
-                "description": declared["description"],
-                "scope": scope,
-                "entityId": home,
-                "role": role,
-                "kind": declared["kind"],
-                "tokenExpiryPeriodInDays": declared["expiryPeriodInDays"],
-            }));
-            planner.push(planner.create(entry, Kind::Token.collection(), body));
-            let others = grants::entries(planner, &declared["roles"], &entry.at)?;
-            if !others.is_empty() {
-                planner.push(planner.change_made(entry, "/roles", json!({ "roles": others })));
-            }
-            Ok(())
+            let now = held.remove(primary);
+            let primary = ApiTokenRole {
+                entity_id: id.map_or(now.entity_id, |id| id.to_string()),
+                role: role.clone().unwrap_or(now.role),
+                ..now
+            };
+            let others = match &found.declared.roles {
+                Some(declared) => grants::entries(planner, declared, &entry.at)?,
+                None => held,
+            };
+            let roles = std::iter::once(primary).chain(others).collect();
+            let body = UpdateApiTokenRolesRequest { roles };
+            planner.change::<api::UpdateRoles, _>(entry, &found, &body)?;
         }
-        Standing::Differs(found) => {
-            Planner::never_changes(&found, entry, &["kind", "expiryPeriodInDays"])?;
-            if found.is_in(&["name", "description"]) {
-                let description = found.wanted("description");
-                let body = fields(json!({ "name": found.wanted("name"), "description": text(&description) }));
-                planner.push(planner.change(entry, &found, "", Value::Object(body)));
-            }
-            if found.is_in(&["role", "roles"]) {
-                let (scope, home) = home(planner, entry, &found.existing.form)?;
-                let home = match home {
-                    Value::Null => found.existing.wire["roles"]
-                        .as_array()
-                        .into_iter()
-                        .flatten()
-                        .find(|held| held["entityType"] == scope)
-                        .map_or(Value::Null, |held| held["entityId"].clone()),
-                    home => home,
-                };
-                let primary = json!({ "entityType": scope, "entityId": home, "role": found.wanted("role") });
-                let mut all = vec![primary];
-                all.extend(grants::entries(planner, &found.wanted("roles"), &entry.at)?);
-                planner.push(planner.change(entry, &found, "/roles", json!({ "roles": all })));
-            }
-            Ok(())
-        }
+        Ok(())
     }
 }
 
 /// What a token belongs to: the organization unless a workspace or deployment is named.
-fn home(planner: &Planner<'_>, entry: &Entry, token: &Value) -> Outcome<(&'static str, Value)> {
-    Ok(match (token.get("workspace"), token.get("deployment")) {
-        (Some(workspace), Some(name)) => ("DEPLOYMENT", planner.deployment(workspace, name, &entry.at)?),
-        (Some(workspace), None) => ("WORKSPACE", planner.id(Kind::Workspace, workspace, &entry.at)?),
+fn home(planner: &Planner<'_>, entry: &Entry, token: &Token) -> Outcome<(TokenScope, Option<EntityId>)> {
+    Ok(match (&token.workspace, &token.deployment) {
+        (Some(workspace), Some(name)) => {
+            (TokenScope::Deployment, Some(planner.deployment(workspace, name, &entry.at)?.into()))
+        }
+        (Some(workspace), None) => (
+            TokenScope::Workspace,
+            Some(planner.id::<WorkspaceId>(Kind::Workspace, workspace, &entry.at)?.into()),
+        ),
         (None, Some(_)) => {
             return Err(Failed::usage(format!(
                 "{}.workspace is missing: give the workspace of the deployment",
                 entry.at
             )));
         }
-        (None, None) => ("ORGANIZATION", Value::Null),
+        (None, None) => (TokenScope::Organization, None),
     })
 }

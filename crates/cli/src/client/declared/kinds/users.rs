@@ -1,40 +1,38 @@
 //! Users: one who is not there yet is invited.
 
-use super::{Entry, Fields, Names, Outcome, Planner, Standing, Value, grants, json};
+use podium_api::declarations::User;
+use podium_api::enums::OrganizationRole;
+use podium_api::invites::{self, CreateUserInviteRequest};
+use podium_api::users as api;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-const INVITES: &str = "invites";
+use super::{Difference, Entry, Names, Outcome, Planner, Resource, grants, read};
 
-pub(super) fn form(names: &Names, wire: &Value) -> Fields {
-    super::fields(json!({
-        "email": wire["username"],
-        "organizationRole": wire["organizationRole"],
-        "roles": grants::of_subject(names, wire),
-    }))
+/// What is read of a user to show it as files do.
+#[derive(Deserialize)]
+struct Shown {
+    username: String,
 }
 
-pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
-    match standing {
-        Standing::New(declared) => {
-            let role = declared.get("organizationRole").cloned().unwrap_or("ORGANIZATION_MEMBER".into());
-            let body = json!({ "inviteeEmail": declared["email"], "role": role });
-            planner.push(planner.create(entry, INVITES, body));
-            if declared.get("roles").and_then(Value::as_array).is_some_and(|roles| !roles.is_empty()) {
-                let mut body = grants::lists(planner, &declared["roles"], &entry.at)?;
-                body["organizationRole"] = role;
-                let call = planner.change_made(entry, "/roles", body);
-                planner.after_deployments.push(call);
-            }
-            Ok(())
-        }
-        Standing::Differs(found) => {
-            let mut body = json!({});
-            if found.is_in(&["roles"]) {
-                body = grants::lists(planner, &found.wanted("roles"), &entry.at)?;
-            }
-            body["organizationRole"] = found.wanted("organizationRole");
-            let call = planner.change(entry, &found, "/roles", body);
-            planner.after_deployments.push(call);
-            Ok(())
-        }
+impl Resource for User {
+    type List = api::List;
+    type Get = api::Get;
+
+    fn reshaped(names: &Names, wire: &Value) -> Outcome<Value> {
+        let Shown { username } = read(wire)?;
+        Ok(json!({ "email": username, "roles": grants::of_subject(names, wire)? }))
+    }
+
+    fn create(self, planner: &mut Planner<'_>, entry: &Entry) -> Outcome {
+        let role = self.organization_role.unwrap_or(OrganizationRole::Member);
+        planner
+            .create::<invites::Create>(entry, &CreateUserInviteRequest { invitee_email: self.email, role })?;
+        grants::give::<api::UpdateRoles>(planner, entry, role, self.roles)
+    }
+
+    fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
+        let User { organization_role, roles, .. } = &found.changed;
+        grants::change::<api::UpdateRoles, _>(planner, entry, &found, *organization_role, roles.as_deref())
     }
 }

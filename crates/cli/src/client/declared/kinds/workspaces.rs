@@ -1,58 +1,69 @@
 //! Workspaces.
 
-use super::{Entry, Fields, Kind, Names, Outcome, Planner, Standing, Value, fields, json, pick, text};
+use podium_api::declarations::Workspace;
+use podium_api::{ClusterId, Patch, workspaces as api};
 
-const PLAIN: &[&str] = &["description", "cicdEnforcedDefault", "defaultCloudProvider", "defaultRegion"];
+use super::{Difference, Entry, Kind, Outcome, Planner, Resource};
 
-pub(super) fn form(names: &Names, wire: &Value) -> Fields {
-    let mut form = pick(wire, &["name"]);
-    form.extend(pick(wire, PLAIN));
-    form.insert("defaultCluster".into(), names.of(&wire["defaultClusterId"]));
-    form
+impl Resource for Workspace {
+    type List = api::List;
+    type Get = api::Get;
+
+    fn create(self, planner: &mut Planner<'_>, entry: &Entry) -> Outcome {
+        let body = api::CreateWorkspaceRequest {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            cicd_enforced_default: self.cicd_enforced_default,
+            default_cluster_id: None,
+            default_cloud_provider: self.default_cloud_provider,
+            default_region: self.default_region,
+        };
+        planner.create::<api::Create>(entry, &body)?;
+        // A cluster may be restricted to this workspace, so it comes later.
+        if let Patch::Set(id) = default_cluster(planner, entry, self.default_cluster.as_deref())? {
+            let body = api::UpdateWorkspaceRequest {
+                name: self.name,
+                description: self.description.unwrap_or_default(),
+                cicd_enforced_default: self.cicd_enforced_default.unwrap_or_default(),
+                default_cluster_id: Patch::Set(id),
+                default_cloud_provider: Patch::Keep,
+                default_region: Patch::Keep,
+            };
+            planner.change_made::<api::Update>(entry, &body)?.after = Some(Kind::Cluster);
+        }
+        Ok(())
+    }
+
+    fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
+        let now: api::Workspace = found.now()?;
+        let wanted = &found.changed;
+        let body = api::UpdateWorkspaceRequest {
+            name: wanted.name.clone(),
+            description: wanted.description.clone().or(now.description).unwrap_or_default(),
+            cicd_enforced_default: wanted.cicd_enforced_default.unwrap_or(now.cicd_enforced_default),
+            default_cluster_id: default_cluster(planner, entry, wanted.default_cluster.as_deref())?,
+            default_cloud_provider: wanted.default_cloud_provider.map_or(Patch::Keep, Patch::Set),
+            default_region: wanted.default_region.clone().map_or(Patch::Keep, Patch::Set),
+        };
+        planner.change::<api::Update, _>(entry, &found, &body)?.after = Some(Kind::Cluster);
+        Ok(())
+    }
 }
 
-pub(super) fn plan(planner: &mut Planner<'_>, entry: &Entry, standing: Standing) -> Outcome {
-    match standing {
-        Standing::New(declared) => {
-            let declared = Value::Object(declared);
-            let mut body = pick(&declared, &["name"]);
-            body.extend(pick(&declared, PLAIN));
-            planner.push(planner.create(entry, Kind::Workspace.collection(), Value::Object(body)));
-            // A cluster may be restricted to this workspace, so it comes later.
-            if let Some(cluster) = declared.get("defaultCluster").filter(|name| !text(name).is_empty()) {
-                let body = json!({
-                    "name": declared["name"],
-                    "description": text(&declared["description"]),
-                    "cicdEnforcedDefault": declared["cicdEnforcedDefault"] == json!(true),
-                    "defaultClusterId": planner.id(Kind::Cluster, cluster, &entry.at)?,
-                });
-                let call = planner.change_made(entry, "", body);
-                planner.after_clusters.push(call);
+/// The cluster of new deployments; an empty name means none.
+fn default_cluster(
+    planner: &mut Planner<'_>,
+    entry: &Entry,
+    name: Option<&str>,
+) -> Outcome<Patch<ClusterId>> {
+    Ok(match name {
+        None => Patch::Keep,
+        Some("") => Patch::Clear,
+        Some(name) => {
+            if planner.is_new(Kind::Cluster, name) {
+                planner.on_new_clusters.insert(entry.key.clone());
             }
-            Ok(())
+            Patch::Set(planner.id(Kind::Cluster, name, &entry.at)?)
         }
-        Standing::Differs(found) => {
-            let mut body = fields(json!({
-                "name": found.wanted("name"),
-                "description": text(&found.wanted("description")),
-                "cicdEnforcedDefault": found.wanted("cicdEnforcedDefault"),
-            }));
-            for name in ["defaultCloudProvider", "defaultRegion"] {
-                if found.is_in(&[name]) {
-                    body.insert(name.into(), found.wanted(name));
-                }
-            }
-            if found.is_in(&["defaultCluster"]) {
-                let cluster = found.wanted("defaultCluster");
-                let id = match text(&cluster) {
-                    "" => Value::Null,
-                    _ => planner.id(Kind::Cluster, &cluster, &entry.at)?,
-                };
-                body.insert("defaultClusterId".into(), id);
-            }
-            let call = planner.change(entry, &found, "", Value::Object(body));
-            planner.after_clusters.push(call);
-            Ok(())
-        }
-    }
+    })
 }

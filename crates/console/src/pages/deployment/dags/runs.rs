@@ -6,9 +6,7 @@ use serde_json::json;
 
 use super::answers::{Run, Runs};
 use crate::airflow::{Airflow, plain};
-use crate::answer::Result;
-use crate::view::{self, Html, Tone};
-use crate::visit::OrganizationVisit;
+use crate::pages::{Html, OrganizationVisit, Result, Tone, view};
 
 /// How many runs of a DAG are shown.
 const SHOWN: usize = 12;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use askama::Template;
 use podium_api::deploy_reports::{self, DeployReport, ReportedChanges};
 use podium_api::deploys::{self, Deploy, ListDeploys};
 use podium_api::enums::{DeployReportState, DeployStatus};
@@ -11,13 +10,8 @@ use podium_api::path::OfDeploy;
 use podium_api::{DeployId, DeploymentId, Timestamp};
 
 use super::{Changes, name};
-use crate::answer::{Answer, Result};
-use crate::calls::Problem;
-use crate::form::Choice;
 use crate::pages::deployment::Head;
-use crate::shell::Shell;
-use crate::view::{self, Html};
-use crate::visit::{OrganizationVisit, id};
+use crate::pages::{Answer, Choice, Html, OrganizationVisit, Problem, Result, Shell, Template, id, view};
 
 /// How many of the newest deploys can be chosen from, and how many may lie between two that are compared.
 const CHOICES: u32 = 200;

@@ -1,13 +1,10 @@
 //! How many lines were written when, and how serious they look. Counted after the page itself is there.
 
-use askama::Template;
 use podium_api::deployment_logs::{self, CountDeploymentLogs, DeploymentLogCount, DeploymentLogCounts};
 use podium_api::{DeploymentId, Timestamp};
 
 use super::Wanted;
-use crate::answer::{Answer, Result};
-use crate::view;
-use crate::visit::OrganizationVisit;
+use crate::pages::{Answer, OrganizationVisit, Result, Template, view};
 
 /// How many bars there are, and how high the highest is.
 const BARS: u64 = 60;

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use podium_api::Timestamp;
 use podium_api::deployment_logs::{DeploymentLogEntry, LogLevel};
 
-use crate::view;
-use crate::visit::OrganizationVisit;
+use crate::pages::{OrganizationVisit, view};
 
 /// How many characters of a line are shown: of a longer one so many of its beginning, and the rest of its end, which is
 /// where a traceback says what happened.

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use podium_api::path::OfDeployment;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::Differences;
 use crate::client::airflow::{Airflow, Dag};
-use crate::client::answer::read;
-use crate::client::ending::{Failed, Outcome};
-use crate::client::session::Session;
+use crate::client::commands::{Failed, Outcome, Session};
 
 /// How many DAGs are looked at.
 const MOST_DAGS: u64 = 5_000;
@@ -43,25 +41,20 @@ pub(super) async fn affected<T>(
     }
     let asked = async {
         let airflow = Airflow::of(session, &path).await?.asked_once();
-        let mut looked_at = 0;
-        let collect = |page: &[Value]| {
-            looked_at += page.len() as u64;
-            for dag in page {
-                let dag: Dag = read(dag)?;
-                let Some(file) = file_of(&dag, deployed) else { continue };
-                let is_in = |names: &[String]| names.binary_search(&file).is_ok();
-                if is_in(&differences.changed) {
-                    affected.changed.push(dag.dag_id);
-                } else if is_in(&differences.removed) {
-                    affected.removed.push(dag.dag_id);
-                }
+        let dags: Vec<Dag> = airflow.all(&["dags"], ("dags", &json!({})), MOST_DAGS).await?;
+        let is_cut = dags.len() as u64 >= MOST_DAGS;
+        for dag in dags {
+            let Some(file) = file_of(&dag, deployed) else { continue };
+            let is_in = |names: &[String]| names.binary_search(&file).is_ok();
+            if is_in(&differences.changed) {
+                affected.changed.push(dag.dag_id);
+            } else if is_in(&differences.removed) {
+                affected.removed.push(dag.dag_id);
             }
-            Ok(())
-        };
-        airflow.pages(&["dags"], ("dags", &json!({})), MOST_DAGS, collect).await?;
-        match looked_at < MOST_DAGS {
-            true => Ok(()),
-            false => Err(Failed::because(format!("there are {MOST_DAGS} DAGs or more"))),
+        }
+        match is_cut {
+            false => Ok(()),
+            true => Err(Failed::because(format!("there are {MOST_DAGS} DAGs or more"))),
         }
     };
     let slow =
@@ -101,6 +94,7 @@ fn file_of<T>(dag: &Dag, deployed: &BTreeMap<String, T>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::answer::read;
 
     #[test]
     fn a_dag_is_in_the_file_that_its_path_ends_with() {
