@@ -231,7 +231,7 @@ fn staged_blocks_are_bounded_together() {
 fn the_number_of_blocks_is_limited() {
     let place = Place::new(Limits::default());
     let staging = Staging::new(id(1), id(2), "dags");
-    let directory = place.directory.path().join(&staging.0.as_str());
+    let directory = place.directory.path().join(staging.0.as_str());
     fs::create_dir_all(&directory).unwrap();
     (0..MOST_BLOCKS).for_each(|number| fs::write(directory.join(format!("{number}")), "").unwrap());
     place.run(async |uploads| {
