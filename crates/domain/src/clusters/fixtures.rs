@@ -62,12 +62,12 @@ pub(super) fn hybrid(provider: &str) -> Value {
 /// What comes of creating a cluster.
 pub(super) fn created(body: Value) -> Result<Definition> {
     let body: CreateClusterRequest = serde_json::from_value(body).unwrap();
-    with_facts(BTreeSet::new(), at(0), |facts| create(&body, facts))
+    with_facts(&BTreeSet::new(), at(0), |facts| create(&body, facts))
 }
 
-fn with_facts<T>(in_use_by: BTreeSet<WorkspaceId>, now: Timestamp, rule: impl FnOnce(&Facts<'_>) -> T) -> T {
+fn with_facts<T>(in_use_by: &BTreeSet<WorkspaceId>, now: Timestamp, rule: impl FnOnce(&Facts<'_>) -> T) -> T {
     let (pool_ids, workspaces) = (pool_ids(), BTreeSet::from([w1(), w2()]));
-    let (pool_ids, workspaces, in_use_by) = (&pool_ids[..], &workspaces, &in_use_by);
+    let (pool_ids, workspaces) = (&pool_ids[..], &workspaces);
     rule(&Facts { cluster_id: cluster_id(), pool_ids, workspaces, in_use_by, now })
 }
 
@@ -103,5 +103,5 @@ pub(super) fn updated(stored: &Cluster, changes: Value) -> Result<Definition> {
         ClusterType::Hybrid => changes,
     };
     let body: UpdateClusterRequest = serde_json::from_value(body).unwrap();
-    with_facts(BTreeSet::from([w1()]), at(60), |facts| update(stored, &body, facts))
+    with_facts(&BTreeSet::from([w1()]), at(60), |facts| update(stored, &body, facts))
 }
