@@ -95,6 +95,7 @@ impl Deployments {
         });
         Ok(begun.await?)
     }
+
     /// An operation of a schedule, not begun yet.
     pub(crate) fn scheduled(&self, row: &DeploymentRow, kind: OperationKind, now: Timestamp) -> NewOperation {
         NewOperation {

@@ -414,10 +414,10 @@ impl Supervisor {
         self.state.running = self.state.live().clone();
         self.save_state().await;
         let running = self.state.running.clone();
+        self.view.show_web_server(None);
         self.view.change(|status| {
             (status.rollout, status.components, status.running) = (rollout, components, running);
         });
-        self.view.show_web_server(None);
     }
 
     async fn save_state(&self) {

@@ -82,7 +82,7 @@ impl Tail {
         if steps.is_empty() {
             return (tail, is_all);
         }
-        let lines = chunks.iter().flat_map(|chunk| lines(id, chunk, now)).collect();
+        let lines = chunks.into_iter().flat_map(|chunk| lines(id, &chunk, now)).collect();
         if let Err(fault) = tail.logs.append(lines).await {
             tracing::warn!(%id, %fault, "an environment's log lines could not be stored yet");
             return (tail, true);
