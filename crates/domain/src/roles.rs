@@ -33,6 +33,11 @@ pub static BUILT_IN: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
         .expect("built-in-roles.json is a list of roles")
 });
 
+/// Reads the roles; a server whose built-in roles cannot be read does not start.
+pub fn load() {
+    LazyLock::force(&PERMISSIONS);
+}
+
 static PERMISSIONS: LazyLock<Vec<PermissionSet>> = LazyLock::new(|| {
     let mut sets: Vec<PermissionSet> = Vec::new();
     for (index, role) in BUILT_IN.iter().enumerate() {

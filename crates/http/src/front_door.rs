@@ -166,7 +166,6 @@ impl FrontDoor {
         endpoints: Arc<InProcessCalls>,
         settings: &Settings,
     ) -> Self {
-        podium_domain::airflow::load();
         let (upstreams, tags) = (upstream::Upstreams::new(), tags::Tags::default());
         let (form_timeout, airflow_timeout) =
             (settings.public_body_timeout, settings.console_airflow_timeout);

@@ -70,10 +70,12 @@ pub enum ServeError {
     System(#[from] std::io::Error),
 }
 
-/// Whether there can be a server with these settings: a certificate and a key that cannot be read are found here, and schemas
-/// that requests cannot be checked against.
+/// Whether there can be a server with these settings: a certificate and a key that cannot be read are found here, schemas that
+/// requests cannot be checked against, and tables of rules that are none.
 pub fn check(settings: &Settings) -> Result<(), ServeError> {
     checks::make_all();
+    podium_domain::roles::load();
+    podium_domain::airflow::load();
     Ok(settings.tls.as_ref().map_or(Ok(()), |tls| Certificate::load(tls).map(drop))?)
 }
 

@@ -108,7 +108,7 @@ wire! {
         pub airflow_param_name: String,
         /// Its name for people.
         pub friendly_name: String,
-        /// A description of the auth type.
+        /// A description of the parameter.
         pub description: String,
         /// What its values are: `string`, `number`, `boolean` or `json`.
         pub data_type: String,

@@ -195,6 +195,27 @@ tokens:
 }
 
 #[test]
+fn another_spelling_of_a_name_finds_the_deployment_and_does_not_rename_it() {
+    let desk = Desk::signed_in();
+    desk.declares(FILE);
+    desk.applies(&["--no-wait"]);
+    desk.declares(
+        "set: production
+deployments:
+  - name: NIGHTLY
+    workspace: reports
+    description: Each night
+",
+    );
+    desk.applies(&["--no-wait"]);
+    let deployment = desk.json(&["deployment", "get", "nightly"]);
+    assert_eq!(
+        (&deployment["name"], &deployment["description"]),
+        (&"nightly".into(), &"Each night".into())
+    );
+}
+
+#[test]
 fn an_export_applied_to_an_empty_server_reproduces_it() {
     let desk = Desk::signed_in();
     desk.declares(FILE);

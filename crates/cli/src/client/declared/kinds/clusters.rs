@@ -17,6 +17,18 @@ struct Shown {
     is_dr_enabled: bool,
 }
 
+/// What is read of a cluster to change it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Now {
+    #[serde(rename = "type")]
+    kind: ClusterType,
+    #[serde(default)]
+    tags: Vec<ClusterK8sTag>,
+    #[serde(default)]
+    dr_region: String,
+}
+
 impl Resource for Cluster {
     type List = api::List;
     type Get = api::Get;
@@ -50,16 +62,16 @@ impl Resource for Cluster {
     }
 
     fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
-        let (now, declared): (api::Cluster, _) = (found.now()?, &found.declared);
+        let (now, declared): (Now, _) = (found.now()?, &found.declared);
         let mut body: UpdateClusterRequest = same(object(&found.changed), &entry.at)?;
-        body.cluster_type = Some(now.r#type);
-        if now.r#type == ClusterType::Hybrid {
+        body.cluster_type = Some(now.kind);
+        if now.kind == ClusterType::Hybrid {
             body.name = None;
         } else {
-            body.k8s_tags = Some(declared.tags.clone().map_or(now.details.tags, tags));
+            body.k8s_tags = Some(declared.tags.clone().map_or(now.tags, tags));
         }
         if standby(&found.changed).iter().any(Option::is_some) {
-            let region = declared.dr_region.as_ref().unwrap_or(&now.details.dr_region);
+            let region = declared.dr_region.as_ref().unwrap_or(&now.dr_region);
             let described = if region.is_empty() { Default::default() } else { standby(declared) };
             body.enable_dr = Some(!region.is_empty());
             [

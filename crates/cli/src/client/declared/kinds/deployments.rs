@@ -105,6 +105,8 @@ impl Resource for Deployment {
             hibernation.override_ =
                 Some(DeploymentHibernationOverrideRequest { is_hibernating, override_until });
         }
+        // Names ignore case: another spelling finds the deployment, and does not rename it.
+        change.name.clone_from(&found.existing.name);
         let body = found.now::<Kept>()?.changed(&object(&change), &[], &[]);
         planner.change::<api::Update, _>(entry, &found, &body).map(drop)
     }

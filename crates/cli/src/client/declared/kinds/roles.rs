@@ -2,8 +2,17 @@
 
 use podium_api::declarations::Role;
 use podium_api::roles as api;
+use serde::Deserialize;
 
 use super::{Difference, Entry, Kind, Outcome, Planner, Resource, object, same};
+
+/// What is read of a role to change it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Now {
+    description: Option<String>,
+    permissions: Vec<String>,
+}
 
 impl Resource for Role {
     type List = api::List;
@@ -19,7 +28,7 @@ impl Resource for Role {
     }
 
     fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
-        let (now, wanted): (api::RoleWithPermission, _) = (found.now()?, &found.changed);
+        let (now, wanted): (Now, _) = (found.now()?, &found.changed);
         let workspaces = wanted.restricted_workspaces.as_deref();
         let body = api::UpdateCustomRoleRequest {
             name: wanted.name.clone(),

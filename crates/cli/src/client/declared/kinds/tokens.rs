@@ -19,6 +19,14 @@ struct Shown {
     roles: Vec<HeldByToken>,
 }
 
+/// What is read of a token to change it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Now {
+    #[serde(default)]
+    roles: Vec<ApiTokenRole>,
+}
+
 impl Resource for Token {
     type List = api::List;
     type Get = api::Get;
@@ -69,7 +77,7 @@ impl Resource for Token {
             planner.change::<api::Update, _>(entry, &found, &body)?;
         }
         if role.is_some() || roles.is_some() {
-            let mut held = found.now::<api::ApiToken>()?.roles.unwrap_or_default();
+            let mut held = found.now::<Now>()?.roles;
             let (scope, id) = home(planner, entry, &found.declared)?;
             let is_primary = |held: &ApiTokenRole| held.entity_type.as_str() == scope.as_str();
             let Some(primary) = held.iter().position(is_primary) else {

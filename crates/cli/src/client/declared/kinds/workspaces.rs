@@ -2,8 +2,17 @@
 
 use podium_api::declarations::Workspace;
 use podium_api::{ClusterId, Patch, workspaces as api};
+use serde::Deserialize;
 
 use super::{Difference, Entry, Kind, Outcome, Planner, Resource};
+
+/// What is read of a workspace to change it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Now {
+    description: Option<String>,
+    cicd_enforced_default: bool,
+}
 
 impl Resource for Workspace {
     type List = api::List;
@@ -35,7 +44,7 @@ impl Resource for Workspace {
     }
 
     fn change(planner: &mut Planner<'_>, entry: &Entry, found: Difference<Self>) -> Outcome {
-        let now: api::Workspace = found.now()?;
+        let now: Now = found.now()?;
         let wanted = &found.changed;
         let body = api::UpdateWorkspaceRequest {
             name: wanted.name.clone(),
