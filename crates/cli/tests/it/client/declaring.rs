@@ -209,10 +209,7 @@ deployments:
     );
     desk.applies(&["--no-wait"]);
     let deployment = desk.json(&["deployment", "get", "nightly"]);
-    assert_eq!(
-        (&deployment["name"], &deployment["description"]),
-        (&"nightly".into(), &"Each night".into())
-    );
+    assert_eq!((&deployment["name"], &deployment["description"]), (&"nightly".into(), &"Each night".into()));
 }
 
 #[test]
