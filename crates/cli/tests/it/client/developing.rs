@@ -80,7 +80,7 @@ fn what_is_saved_is_deployed_and_nothing_is_left_at_the_end() {
     // The next time everything is there already.
     let mut again = bench.develop(&[]);
     again.says("Podium is running at http://127.0.0.1:");
-    assert_eq!(again.says("Packed "), "Packed 4 files, 694 bytes.\n");
+    assert_eq!(again.says("Packed "), "Packed 4 files, 712 bytes.\n");
     again.says("Live after ");
     interrupted(again);
 }
