@@ -34,7 +34,6 @@ const ROUNDS: &[&[&str]] = &[
 /// The outcome of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ran {
-    /// It passed.
     Passed,
     /// It passed, but without the browser part.
     WithoutBrowser,

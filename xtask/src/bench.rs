@@ -163,7 +163,6 @@ impl Bench {
         Ok(kilobytes / 1024)
     }
 
-    /// How many there are of a kind.
     fn total(&self, kind: &str) -> Outcome<u64> {
         self.json(&format!("/{kind}?limit=0"))?["totalCount"].as_u64().ok_or("a list has no total".into())
     }

@@ -16,7 +16,6 @@ pub(crate) fn command_line(pid: u32) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Sends a signal, by name.
 pub(crate) fn signal(pid: u32, name: &str) -> bool {
     works(Command::new("sh").args(["-c", &format!("kill -s {name} {pid}")]))
 }

@@ -17,7 +17,6 @@ pub(crate) fn directory_of(program: &str, more: &[PathBuf]) -> Option<PathBuf> {
     env::split_paths(&path).chain(more.iter().cloned()).find(|directory| directory.join(program).is_file())
 }
 
-/// Whether this process is root.
 pub(crate) fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

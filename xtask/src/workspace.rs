@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use crate::outcome::{Outcome, While};
 
-/// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let own = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);

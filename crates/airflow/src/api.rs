@@ -33,7 +33,6 @@ const NAME: &str = "podium";
 
 /// The interface of an environment's web server.
 pub struct AirflowApi<'a> {
-    /// What asks it.
     pub client: &'a WebClient,
     /// The URL of the web server.
     pub base: &'a str,
@@ -41,14 +40,11 @@ pub struct AirflowApi<'a> {
     pub line: Line,
     /// The key that it trusts.
     pub key: &'a Secret,
-    /// The time of asking.
     pub now: Timestamp,
 }
 
-/// A DAG that Airflow knows.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct KnownDag {
-    /// Its id.
     pub dag_id: String,
     /// The path of its file.
     #[serde(default)]
@@ -96,7 +92,6 @@ fn not_mapped() -> i64 {
 pub struct RunningTasks {
     /// The names of some of them, `dag/run/task`.
     pub names: Vec<String>,
-    /// How many there are.
     pub count: u64,
 }
 

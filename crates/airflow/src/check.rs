@@ -35,13 +35,11 @@ const MOST_DAGS: usize = 5;
 pub struct CheckedDags {
     /// The files of the DAGs by their ids.
     pub dags: BTreeMap<String, String>,
-    /// The import errors.
     pub errors: Vec<ReportedImportError>,
     /// The files that may have DAGs.
     pub files: BTreeSet<String>,
 }
 
-/// What a parser says.
 #[derive(Deserialize)]
 pub struct ParserAnswer {
     dags: Vec<KnownDag>,

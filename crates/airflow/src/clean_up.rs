@@ -14,7 +14,6 @@ use crate::files::Files;
 pub const LONGEST: Duration = Duration::from_hours(2);
 /// The longest answer.
 pub const MOST_BYTES: usize = 64 << 10;
-/// The tables that are cleaned.
 const TABLES: [&str; 15] = [
     "dag_run",
     "task_instance",
@@ -49,7 +48,6 @@ pub enum CleanUpState {
     Underway,
     /// It has ended, and what came of it.
     Done(UserText),
-    /// It has failed, and why.
     Failed(Reason),
 }
 
@@ -80,7 +78,6 @@ impl CleanUps {
         }
     }
 
-    /// The clean-up that is to begin, if there is one.
     pub fn begin(&self) -> Option<CleanUp> {
         let mut asked = self.lock();
         let asked = asked.as_mut().filter(|asked| !asked.has_begun)?;

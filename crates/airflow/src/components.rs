@@ -11,7 +11,6 @@ use crate::Secret;
 use crate::files::PLUGINS;
 use crate::settings::{self, SettingsContext, Variables};
 
-/// A process of Airflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComponentProgram {
     /// The component, named like its log.
@@ -173,7 +172,6 @@ pub fn source(component: &str) -> &str {
     if is_worker(component) { "worker" } else { component }
 }
 
-/// Who runs the tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tasks {
     /// The total number of parallel tasks.
@@ -187,7 +185,6 @@ pub struct Tasks {
 /// Workers of queues, and their broker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Celery {
-    /// The URL of the broker.
     pub broker: Secret,
     /// The URL of what keeps results.
     pub results: Secret,
@@ -198,7 +195,6 @@ pub struct Celery {
 }
 
 impl Tasks {
-    /// Airflow's name for the executor.
     pub fn executor(&self) -> &'static str {
         match (&self.celery, self.is_sequential) {
             (Some(_), _) => "CeleryExecutor",

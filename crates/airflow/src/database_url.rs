@@ -100,7 +100,6 @@ fn value_of(pair: &str, name: &str) -> Option<String> {
     pair.strip_prefix(name)?.strip_prefix('=').map(decoded)
 }
 
-/// The parts of a URL.
 struct Parts<'a> {
     user: &'a str,
     host: &'a str,
@@ -119,7 +118,6 @@ fn with_query(url: String, query: &[&str]) -> String {
     if query.is_empty() { url } else { format!("{url}?{}", query.join("&")) }
 }
 
-/// The URL of an environment's database for Airflow.
 pub fn of_environment(admin: &Secret, name: &str, password: &Secret) -> String {
     let Parts { host, query, .. } = parts(admin.reveal());
     let is_shared = |pair: &&str| !ADMINS.contains(&pair.split('=').next().unwrap_or_default());
@@ -135,7 +133,6 @@ pub fn of_database(admin: &Secret, name: &str) -> String {
     with_query(format!("postgresql://{at}{host}/{name}"), &query)
 }
 
-/// The socket directory of a URL, if it has one.
 pub fn socket_directory(url: &str) -> Option<PathBuf> {
     let Parts { host, query, .. } = parts(url);
     let named = query.iter().find_map(|pair| pair.strip_prefix("host=")).unwrap_or(host);

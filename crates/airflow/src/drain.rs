@@ -21,17 +21,14 @@ const MOST_WAITED_FOR: usize = 20;
 /// which it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainRequest {
-    /// When it was made.
     pub made_at: Timestamp,
 }
 
 impl DrainRequest {
-    /// The request in a file.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(|millis| Self { made_at: Timestamp::from_millis(millis) })
     }
 
-    /// What is in the file.
     pub fn text(self) -> String {
         self.made_at.millis().to_string()
     }

@@ -11,15 +11,11 @@ use crate::Secret;
 /// An environment as it is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
-    /// The deployment.
     pub id: DeploymentId,
-    /// Its organization.
     pub organization_id: OrganizationId,
-    /// Its workspace.
     pub workspace_id: WorkspaceId,
     /// The cluster that it runs on; none on the server's own infrastructure.
     pub cluster_id: Option<ClusterId>,
-    /// Its name.
     pub name: String,
     /// Its unique name in the plane.
     pub namespace: String,
@@ -29,7 +25,6 @@ pub struct Environment {
     pub is_hibernating: bool,
     /// What is wanted of the deployment, for where it runs now. Its variables are below, as far as they are set.
     pub spec: Spec,
-    /// Its own environment variables.
     pub variables: Vec<Setting>,
     /// The settings that it gets from environment objects.
     pub objects: Objects,
@@ -42,7 +37,6 @@ pub struct Objects {
     pub variables: Vec<Setting>,
     /// Connections, each as the JSON that Airflow reads.
     pub connections: Vec<Setting>,
-    /// Airflow variables.
     pub airflow_variables: Vec<Setting>,
     /// Where metrics go, each as a JSON document.
     pub metrics_exports: Vec<Setting>,
@@ -51,9 +45,7 @@ pub struct Objects {
 /// A value under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The name.
     pub key: String,
-    /// The value.
     pub value: Secret,
     /// Whether logs must mask it.
     pub is_secret: bool,

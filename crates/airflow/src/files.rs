@@ -16,12 +16,10 @@ pub struct Files {
     pub user_home: PathBuf,
     /// Airflow's home directory, with bundles at their mount paths.
     pub home: PathBuf,
-    /// Temporary files.
     pub temporary: PathBuf,
     /// The versions of its DAGs: a folder for each below `versions`, and links `current` to the DAGs and `project` to the
     /// project that is live.
     pub dags: PathBuf,
-    /// The logs of its tasks.
     pub task_logs: PathBuf,
     /// The logs of DAG parsing.
     pub parser_logs: PathBuf,

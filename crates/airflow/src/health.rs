@@ -87,9 +87,7 @@ pub fn progress_mark(component: &str) -> String {
 /// What is known of a component whose process runs.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningComponent<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// When it was started.
     pub started_at: Timestamp,
     /// When it last reported progress, possibly before its start.
     pub progress_at: Option<Timestamp>,
@@ -133,7 +131,6 @@ impl RunningComponent<'_> {
 pub struct TaskNeeds {
     /// Requests of tasks to the web server: tasks of the 2.x line use the database.
     pub task_api: bool,
-    /// The environment's own broker.
     pub broker: bool,
 }
 

@@ -5,12 +5,9 @@
 use podium_api::{Timestamp, airflow_logs};
 use serde_json::{Map, Value};
 
-/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Its timestamp, if it has one.
     pub timestamp: Option<Timestamp>,
-    /// The readable text.
     pub text: String,
 }
 

@@ -44,7 +44,6 @@ pub struct Parsing {
 pub struct Parsed {
     /// The files of the DAGs by their ids.
     pub dags: BTreeMap<String, String>,
-    /// The import errors.
     pub errors: Vec<ReportedImportError>,
     /// How many files were read, and of how many.
     pub done: (u64, u64),
@@ -187,7 +186,6 @@ impl DagFolder {
         }
     }
 
-    /// The version whose folder a path is in.
     fn version_in(self, path: &str) -> Option<&str> {
         let (_, below) = path.rsplit_once(self.0)?;
         below.strip_prefix("versions/")?.split('/').next()

@@ -10,9 +10,7 @@ use podium_domain::{Reason, UserText};
 
 /// The largest file.
 pub const MOST_BYTES: usize = 64 * 1024;
-/// The most lines.
 const MOST_LINES: usize = 1000;
-/// The longest line.
 const LONGEST_LINE: usize = 1000;
 
 /// Comparisons of versions; a longer one before its prefix.
@@ -44,7 +42,6 @@ impl Requirements {
         Ok((!all.is_empty()).then_some(Self(all)))
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -59,7 +56,6 @@ impl Requirements {
     }
 }
 
-/// The requirement on a line, if there is one.
 fn requirement(line: &str) -> Result<Option<String>, &'static str> {
     if line.len() > LONGEST_LINE {
         return Err("it is longer than 1000 bytes");

@@ -9,7 +9,6 @@ use zeroize::Zeroizing;
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Wraps a value.
     pub fn new(value: String) -> Self {
         Self(Zeroizing::new(value))
     }

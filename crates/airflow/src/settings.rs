@@ -16,29 +16,21 @@ use crate::database_url::{self, percent_encoded};
 use crate::files::{Files, PLUGINS};
 use crate::{Environment, Secret, Setting};
 
-/// Variables by name.
 pub type Variables = BTreeMap<String, Secret>;
 
 /// The inputs of an environment's settings.
 #[derive(Clone)]
 pub struct SettingsContext<'a> {
-    /// What is wanted.
     pub environment: &'a Environment,
-    /// The version of Airflow.
     pub version: Version,
-    /// Where its files are.
     pub files: &'a Files,
-    /// Its web server.
     pub web_server: WebServerAddress,
     /// The URL under which people reach the control plane.
     pub public_url: &'a str,
-    /// The metadata database.
     pub database: MetadataDatabase<'a>,
     /// What its DAGs are read from: Airflow's list of bundles.
     pub bundles: Value,
-    /// Who runs its tasks.
     pub tasks: &'a Tasks,
-    /// Its keys.
     pub keys: EnvironmentKeys,
     /// The project, if its DAGs are in one.
     pub project: Option<&'a ProjectSettings>,
@@ -58,7 +50,6 @@ pub struct WebServerAddress {
 /// A metadata database, and how many connections a process may have.
 #[derive(Clone, Copy, Debug)]
 pub struct MetadataDatabase<'a> {
-    /// Its URL for Airflow.
     pub url: &'a Secret,
     /// How many connections a process keeps, if it is on a server.
     pub kept_connections: u32,
@@ -76,7 +67,6 @@ pub struct ProjectSettings {
     pub plugins: Option<String>,
 }
 
-/// The keys of one environment.
 #[derive(Clone)]
 pub struct EnvironmentKeys {
     /// Encrypts secrets in Airflow's database: 32 bytes in URL-safe base64.

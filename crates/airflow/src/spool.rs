@@ -29,7 +29,6 @@ const MOST_DROPPED: u64 = 1024 * 1024;
 /// How many digits the name of a segment has.
 const DIGITS: usize = 16;
 
-/// The name of a segment.
 pub fn segment_name(number: u64) -> String {
     format!("{number:0DIGITS$}")
 }
@@ -76,7 +75,6 @@ impl Found {
         Self { to: position, ..Self::default() }
     }
 
-    /// Whether there are events in it.
     pub fn has_events(&self) -> bool {
         !self.claims.is_empty() || self.dropped > 0
     }
@@ -105,7 +103,6 @@ impl Found {
 /// A segment as it is found.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// Its number.
     pub number: u64,
     /// Its length in bytes.
     pub length: u64,

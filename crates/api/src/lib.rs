@@ -3,6 +3,8 @@
 //! Compiles alone and depends on no HTTP library, no database and no async code. Everything that deals with an endpoint
 //! (the router, the OpenAPI document, the client, the tests) starts from the types declared here.
 
+#![warn(missing_docs)]
+
 #[macro_use]
 mod declare;
 #[macro_use]

@@ -67,7 +67,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
     .await
 }
 
-/// Reads an agent token.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<ApiToken>> {
     let path = call.path;
     cx.read(move |cx, conn| {

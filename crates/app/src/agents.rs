@@ -16,7 +16,6 @@ crate::system::reaches_rows!();
 
 /// An agent that may call the agent endpoints of its deployment.
 pub struct AgentCx {
-    /// The application.
     pub app: App,
     /// The deployment that it works for.
     pub deployment: InScope<DeploymentId>,
@@ -26,7 +25,6 @@ pub struct AgentCx {
 
 /// A valid agent token.
 pub struct Agent {
-    /// The token.
     pub token_id: AgentTokenId,
     organization_id: OrganizationId,
     deployment: InScope<DeploymentId>,

@@ -15,7 +15,6 @@ use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
 use crate::webhooks::{check_places, newest};
 
-/// Lists alerts.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<AlertsPaginated>> {
     cx.list(&call.query.page, |cx, conn, paging| Ok(alerts::list(conn, cx.scope(), paging)?), show).await
 }
@@ -77,7 +76,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Alert>
     .await
 }
 
-/// Reads an alert.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Alert>> {
     let id = call.path.alert_id;
     cx.read(move |cx, conn| {

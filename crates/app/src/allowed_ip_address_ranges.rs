@@ -16,13 +16,11 @@ use crate::authority::{rights_change, rights_lock};
 use crate::cx::{Call, Cx};
 use crate::error::{Error, OrConflict, Result};
 
-/// Lists the ranges.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<AllowedIpAddressRangesPaginated>> {
     let read = |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| Ok(ranges::list(conn, cx.scope(), paging)?);
     cx.list(&call.query.page, read, |range| range).await
 }
 
-/// Adds a range.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<AllowedIpAddressRange>> {
     let range = rules::range("ipAddressRange", &call.body.ip_address_range)?;
     let id = cx.new_id();

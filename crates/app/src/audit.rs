@@ -107,7 +107,6 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Writes the record.
     pub(crate) fn write(
         &self,
         tx: &Tx,

@@ -56,7 +56,6 @@ pub struct Authority {
     used_minute: AtomicI64,
 }
 
-/// A member of an organization.
 #[derive(PartialEq)]
 pub struct Member {
     /// Proof of its membership and of its rights there.
@@ -133,7 +132,6 @@ impl Authority {
 }
 
 impl Member {
-    /// The organization.
     pub const fn organization_id(&self) -> OrganizationId {
         self.membership.organization_id()
     }
@@ -357,7 +355,6 @@ impl App {
     }
 }
 
-/// The minute that a time is in.
 fn minute(at: Timestamp) -> Timestamp {
     Timestamp::from_millis(at.millis() - at.millis().rem_euclid(60_000))
 }

@@ -13,7 +13,6 @@ pub async fn noting<T>(work: impl Future<Output = T>) -> (T, Option<SubjectId>) 
     CALLER.scope(Cell::new(None), async { (work.await, CALLER.get().get()) }).await
 }
 
-/// Notes who is calling.
 pub(crate) fn note(subject_id: SubjectId) {
     // Outside a request there is nothing to record.
     let _ = CALLER.try_with(|caller| caller.set(Some(subject_id)));

@@ -31,7 +31,6 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ClustersP
     cx.list(&call.query.page, read, |cluster| cluster).await
 }
 
-/// Creates a cluster.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Cluster>> {
     let OneOf(body) = call.body;
     let id = cx.new_id();
@@ -73,7 +72,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Cluste
     .await
 }
 
-/// Reads a cluster.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Cluster>> {
     cx.read(move |cx, conn| find(conn, cx, call.path.cluster_id)).await
 }
@@ -153,7 +151,6 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     .await
 }
 
-/// A cluster as the target of an operation.
 fn target(cluster: &Cluster) -> OperationTarget {
     OperationTarget::Cluster(cluster.id, cluster.name.clone())
 }

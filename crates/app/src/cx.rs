@@ -33,15 +33,11 @@ crate::system::reaches_rows!();
 
 /// The request, apart from its input.
 pub struct Request {
-    /// The endpoint.
     pub endpoint: &'static Description,
-    /// The request id.
     pub id: String,
     /// The path as it was sent.
     pub path: String,
-    /// The client's address.
     pub address: IpAddr,
-    /// The client's user agent.
     pub user_agent: String,
     /// The `If-Match` header.
     pub if_match: Option<String>,
@@ -53,7 +49,6 @@ pub struct Request {
     pub audited_body: Option<serde_json::Value>,
     /// The session of the browser that it came from, by way of the console.
     pub session: Option<OpenSession>,
-    /// When it arrived.
     pub now: Timestamp,
 }
 
@@ -87,9 +82,7 @@ type Effect<C> = Box<dyn FnMut(&C, &Tx) -> Result<Option<Written>> + Send>;
 pub struct Call<E: Endpoint> {
     /// The ids of the path.
     pub path: E::Path,
-    /// The query.
     pub query: E::Query,
-    /// The body.
     pub body: E::Body,
 }
 
@@ -146,7 +139,6 @@ impl Cx<Scope> {
         &self.proof
     }
 
-    /// The organization in the path.
     pub fn organization_id(&self) -> OrganizationId {
         self.proof.organization_id()
     }
@@ -196,7 +188,6 @@ impl Cx<Scope> {
 }
 
 impl<P: Clone + Send + Sync + 'static> Cx<P> {
-    /// The application.
     pub fn app(&self) -> &App {
         &self.inner.app
     }
@@ -206,7 +197,6 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.inner.authority.profile.clone()
     }
 
-    /// The caller's id.
     pub fn subject_id(&self) -> SubjectId {
         self.inner.authority.credential.subject_id
     }
@@ -226,7 +216,6 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.inner.app.watch(&self.inner.authority, self.inner.request.session)
     }
 
-    /// The request.
     pub fn request(&self) -> &Request {
         &self.inner.request
     }
@@ -236,7 +225,6 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.inner.request.now
     }
 
-    /// A new id.
     pub fn new_id<I: TypedId>(&self) -> I {
         self.inner.app.world.id()
     }

@@ -13,7 +13,6 @@ use crate::error::{OrConflict, Result};
 
 const MAX_NAME: usize = 128;
 
-/// Lists sets.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeclaredSetsPaginated>> {
     let keys: Vec<String> = call.query.names.iter().map(|name| names::fold(name)).collect();
     let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
@@ -22,7 +21,6 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeclaredS
     cx.list(&call.query.page, read, |set| set).await
 }
 
-/// Creates a set.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<DeclaredSet>> {
     let name = names::name("name", &call.body.name, MAX_NAME)?;
     let stamp = Stamp::new(cx.profile(), cx.now());
@@ -44,7 +42,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Declar
     .await
 }
 
-/// Reads a set.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<DeclaredSet>> {
     cx.read(move |cx, conn| find(conn, cx.scope(), call.path.declared_set_id)).await
 }

@@ -123,7 +123,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
     .await
 }
 
-/// Reads a deployment.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Deployment>>> {
     let id = call.path.deployment_id;
     if !cx.grants().sees_only_dags_of(id)

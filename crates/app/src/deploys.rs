@@ -81,7 +81,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Deploy
     .await
 }
 
-/// Reads a deploy.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Deploy>> {
     cx.read(move |cx, conn| {
         let (deployment, row) = find(conn, cx.scope(), &call.path)?;
@@ -251,7 +250,6 @@ fn conditions(cx: &Cx<Scope>, deployment: &DeploymentRow, wakes: bool) -> Deploy
     }
 }
 
-/// Whether images are run where a deployment is.
 fn runs_images(cx: &Cx<Scope>, deployment: &DeploymentRow) -> bool {
     cx.app().observer.get().is_none_or(|observer| observer.runs_images(deployment.location().plane()))
 }

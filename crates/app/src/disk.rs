@@ -64,7 +64,6 @@ impl Reserve {
 }
 
 impl App {
-    /// The reason if the disk is full.
     pub fn disk_is_full(&self) -> Option<Reason> {
         self.disk.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

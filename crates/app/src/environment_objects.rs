@@ -23,7 +23,6 @@ use crate::plans;
 
 pub use lists::{list, resolved_for};
 
-/// Creates an object.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<CreateEnvironmentObject>> {
     let (id, body) = (cx.new_id(), call.body);
     let mentions = rules::mentions(&body);
@@ -50,7 +49,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Create
     .await
 }
 
-/// Reads an object.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<EnvironmentObject>> {
     let id = call.path.environment_object_id;
     cx.page(move |cx, conn| Ok(shown(&find(cx, conn, id, Verb::Get)?))).await
@@ -71,7 +69,6 @@ pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Enviro
     .await
 }
 
-/// Deletes an object.
 pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.environment_object_id;
     cx.mutate(move |cx, tx| {

@@ -6,7 +6,6 @@ use podium_domain::{Reason, Refusal};
 
 use crate::streams::WhoseStreams;
 
-/// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The error of an endpoint.
@@ -27,7 +26,6 @@ pub enum Error {
     /// Too many streams are open; retry after this many seconds.
     #[error("too many streams")]
     TooManyStreams {
-        /// Whose.
         whose: WhoseStreams,
         /// Seconds to wait.
         retry_after: u64,
@@ -50,7 +48,6 @@ pub enum Error {
     /// The database.
     #[error(transparent)]
     Db(#[from] podium_db::Error),
-    /// An internal error.
     #[error("{0}")]
     Internal(String),
 }
@@ -71,7 +68,6 @@ pub enum Unauthenticated {
     Missing,
     /// It was not issued by this server.
     Malformed,
-    /// It has expired.
     Expired,
     /// It was deleted, rotated or signed out.
     Revoked,
@@ -80,7 +76,6 @@ pub enum Unauthenticated {
 }
 
 impl Unauthenticated {
-    /// The message for the caller.
     pub fn message(self) -> &'static str {
         match self {
             Self::Missing => "The token is missing: send it as `Authorization: Bearer <token>`.",

@@ -20,7 +20,6 @@ use tokio::sync::oneshot;
 const PLACES_BACK: u64 = 64;
 const MOST_PLACES_BACK: u64 = 512;
 
-/// A fair queue; clones share it.
 #[derive(Clone)]
 pub(crate) struct FairQueue<K: Clone + Eq + Hash>(Arc<Shared<K>>);
 
@@ -32,7 +31,6 @@ struct Shared<K: Clone + Eq + Hash> {
 /// How many turns there are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// At once.
     pub(crate) at_once: usize,
     /// That wait on one account.
     pub(crate) waiting_of_one: usize,
@@ -116,7 +114,6 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
         (&mut waiting.permit).await.map_err(|_| QueueFull)
     }
 
-    /// How many wait.
     pub(crate) fn waiting(&self) -> usize {
         self.0.lock().queue.len()
     }

@@ -44,7 +44,6 @@ pub struct Written {
 }
 
 impl Written {
-    /// Serializes a reply.
     pub fn of(reply: &impl Reply) -> Result<Self> {
         let (version, body) = reply.parts();
         let mut json = Vec::new();

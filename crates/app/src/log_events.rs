@@ -28,7 +28,6 @@ pub struct LogEvents {
     deployment: InScope<DeploymentId>,
     follower: Follower,
     watch: Watch,
-    /// When it ends.
     end: Option<Instant>,
     _open: OpenStream,
 }
@@ -115,7 +114,6 @@ impl LogEvents {
     }
 }
 
-/// Lines as events.
 fn written(lines: impl Iterator<Item = (u64, DeploymentLogEntry)>) -> Result<Vec<u8>> {
     let mut text = String::new();
     for (number, entry) in lines {

@@ -6,10 +6,8 @@ use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 /// Why mail cannot be sent with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
-    /// The server.
     #[error("the mail server's URL cannot be used: {0}")]
     Server(#[from] lettre::transport::smtp::Error),
-    /// The sender.
     #[error("the sender's address cannot be used: {0}")]
     Sender(#[from] lettre::address::AddressError),
 }
@@ -23,7 +21,6 @@ pub struct Undelivered {
     pub detail: String,
 }
 
-/// Sends mail.
 #[derive(Clone)]
 pub struct Mailer {
     transport: AsyncSmtpTransport<Tokio1Executor>,

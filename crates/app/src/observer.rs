@@ -64,6 +64,5 @@ pub trait Observer: Send + Sync {
 pub struct RunningTasks {
     /// The names of some of them.
     pub names: Vec<String>,
-    /// How many there are.
     pub count: u64,
 }

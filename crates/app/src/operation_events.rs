@@ -65,7 +65,6 @@ pub struct OperationEvents {
     seen: Option<u64>,
     /// When it was read last.
     read_at: Instant,
-    /// When it ends.
     end: Option<Instant>,
     is_over: bool,
     _open: OpenStream,
@@ -150,7 +149,6 @@ impl OperationEvents {
     }
 }
 
-/// An operation as an event.
 fn written(version: u64, operation: &api::Operation) -> Result<Vec<u8>> {
     let data = serde_json::to_string(operation).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(format!("id: {version}\ndata: {data}\n\n").into_bytes())

@@ -51,7 +51,6 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Operation
     Ok(Many(OperationsPaginated { operations, limit, offset, total_count }))
 }
 
-/// Reads an operation.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Operation>> {
     cx.read(move |cx, conn| Ok(answer(cx, &find(cx, conn, call.path.operation_id)?))).await
 }
@@ -95,7 +94,6 @@ pub(crate) fn begin_with(
     Ok(())
 }
 
-/// A deployment as the target of an operation.
 pub(crate) fn of_deployment(row: &DeploymentRow) -> OperationTarget {
     OperationTarget::Deployment(row.id, row.workspace_id, row.name.clone())
 }

@@ -57,7 +57,6 @@ impl OperatorSessions {
 }
 
 impl Operator {
-    /// The operator of an installation.
     pub fn new(app: App, system: &System) -> Self {
         Self { app, system: *system }
     }

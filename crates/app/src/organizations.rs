@@ -32,7 +32,6 @@ pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<Organization
     cx.list(&call.query.page, read, show).await
 }
 
-/// Reads an organization.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Organization>> {
     let row = cx.read(|cx, conn| find(conn, cx.scope())).await?;
     let (version, mut body) = (row.stamp.version, show(row));

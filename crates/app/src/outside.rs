@@ -62,7 +62,6 @@ impl Outside {
 }
 
 impl App {
-    /// The logs of a deployment.
     pub fn logs_of(&self, deployment: InScope<DeploymentId>) -> LogsOf<'_> {
         LogsOf { logs: &self.outside.logs, deployment_id: *deployment.get() }
     }
@@ -121,7 +120,6 @@ impl LogsOf<'_> {
         self.logs.resume(id, subject_id, self.deployment_id, now)
     }
 
-    /// Begins a search.
     pub(crate) fn snapshot(
         &self,
         id: SearchId,
@@ -142,7 +140,6 @@ impl LogsOf<'_> {
         self.logs.count(Search { deployment_id: self.deployment_id, ..search }, buckets).await
     }
 
-    /// Begins to follow.
     pub(crate) fn follow(&self, search: Follow, after: Option<u64>) -> Follower {
         self.logs.follow(Follow { deployment_id: self.deployment_id, ..search }, after)
     }

@@ -24,11 +24,9 @@ const BOUNDS: Bounds = Bounds { at_once: 2, waiting_of_one: 64, waiting: 1024 };
 /// them, never for users, whom anybody can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Requester {
-    /// An address.
     Address(Place),
     /// A user, known or not.
     User(Account),
-    /// The operator.
     Operator,
 }
 
@@ -55,7 +53,6 @@ impl Passwords {
         Self { world, queue: FairQueue::new(BOUNDS), refused: AtomicU64::new(0), nobody: OnceLock::new() }
     }
 
-    /// Hashes a password.
     pub(crate) async fn hash(&self, password: String, requesters: &[Requester]) -> Result<String> {
         let mut salt = [0; 16];
         self.world.fill(&mut salt);

@@ -61,7 +61,6 @@ pub trait Calls: Send + Sync {
 /// What a path leads to.
 #[derive(Clone, Copy)]
 pub struct Found {
-    /// The endpoint.
     pub endpoint: &'static Description,
     /// The first id in the path.
     pub first_id: Option<podium_api::Id>,
@@ -69,23 +68,16 @@ pub struct Found {
 
 /// A call that becomes part of the caller's transaction.
 pub struct JoinedCall {
-    /// The application.
     pub app: App,
-    /// The caller.
     pub authority: Arc<Authority>,
-    /// The method.
     pub method: &'static str,
-    /// The path and query.
     pub path: String,
-    /// The body.
     pub body: Option<Value>,
     /// The `If-Match` header.
     pub if_match: Option<String>,
     /// Under which key its answer is kept, so that it can be given again.
     pub kept_under: Option<CallKey>,
-    /// The client's address.
     pub address: IpAddr,
-    /// The client's user agent.
     pub user_agent: String,
     /// The id of the request that it is part of.
     pub request_id: String,
@@ -96,7 +88,6 @@ pub struct JoinedCall {
 /// The key of a call of a plan: no `Idempotency-Key` that a client sends can be the same.
 #[derive(Clone, Debug)]
 pub struct CallKey {
-    /// The key.
     pub text: String,
     /// Whether the call is only to be answered from what is stored, and never made.
     pub is_replay: bool,
@@ -110,13 +101,10 @@ impl CallKey {
 
 /// The answer to a call.
 pub enum Handled {
-    /// It was done.
     Done {
-        /// The status.
         status: u16,
         /// The version in its `ETag`.
         version: Option<i64>,
-        /// The body.
         body: Option<Value>,
     },
     /// It was refused, or failed.

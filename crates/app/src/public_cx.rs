@@ -5,9 +5,7 @@ use crate::cx::Request;
 
 /// A call of an endpoint that anybody may call.
 pub struct PublicCx {
-    /// The application.
     pub app: App,
-    /// The request.
     pub request: Request,
     /// The token, if one was sent; it has not been verified.
     pub bearer: Option<String>,

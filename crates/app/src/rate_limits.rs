@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 /// Calls a second for each subject; bursts of ten seconds' worth are fine.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
-    /// Reads.
     pub reads: NonZeroU32,
     /// Creates, updates and actions.
     pub writes: NonZeroU32,

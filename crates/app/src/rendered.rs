@@ -29,7 +29,6 @@ const MEMORY: u64 = 32 * 1024 * 1024;
 /// Estimated size of an entry.
 const TYPICAL: u64 = 1024;
 
-/// A cached rendering.
 #[derive(Clone)]
 struct Entry {
     organization_id: OrganizationId,
@@ -60,7 +59,6 @@ impl<T> Default for Rendered<T> {
 
 /// A resource whose JSON is cached.
 pub(crate) trait Cacheable: Serialize + Sized {
-    /// Its cache.
     fn rendered(app: &App) -> &Rendered<Self>;
 }
 

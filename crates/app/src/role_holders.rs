@@ -20,11 +20,9 @@ use crate::facts;
 
 /// A row that is shown together with the roles that it holds.
 pub(crate) trait Holder {
-    /// What kind of subject it is.
     const KIND: SubjectKind;
     /// What it is on the wire.
     type Shown;
-    /// Its id.
     fn id(&self) -> SubjectId;
     /// Shows it; `roles` is what the caller may see of those it holds.
     fn show(self, held: &[Grant], roles: SubjectRoles) -> Self::Shown;
@@ -101,7 +99,6 @@ pub(crate) fn show_all<H: Holder>(cx: &Cx<Scope>, conn: &Conn, holders: Vec<H>) 
     Ok(holders.into_iter().map(shown).collect())
 }
 
-/// Shows one with its roles.
 pub(crate) fn show<H: Holder>(cx: &Cx<Scope>, conn: &Conn, holder: H) -> Result<H::Shown> {
     let held = grants::of(conn, cx.scope(), holder.id())?;
     Ok(show_holding(cx, holder, &held))

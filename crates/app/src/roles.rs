@@ -12,7 +12,6 @@ use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
 use crate::workspaces::known as known_workspaces;
 
-/// Lists the templates.
 pub async fn list_templates(_: Cx<Scope>, call: Call<api::ListTemplates>) -> Result<Many<Vec<RoleTemplate>>> {
     let mut templates = built_in::templates();
     templates.retain(|template| is_asked_for(&call.query.scope_types, template.scope_type));
@@ -35,7 +34,6 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<RolesPagi
     Ok(Many(RolesPaginated { roles, default_roles, limit, offset, total_count }))
 }
 
-/// Creates a custom role.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<RoleWithPermission>> {
     only_owners(&cx)?;
     let body = call.body;
@@ -68,7 +66,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<RoleWi
     .await
 }
 
-/// Reads a custom role.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<RoleWithPermission>> {
     cx.read(move |cx, conn| find(conn, cx.scope(), call.path.role_id)).await
 }

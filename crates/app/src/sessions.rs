@@ -30,7 +30,6 @@ crate::system::reaches_rows!();
 const SEE_OTHER: u16 = 303;
 const OK: u16 = 200;
 
-/// A session that has begun.
 #[derive(Debug)]
 pub struct NewSession {
     /// The value of the session cookie.
@@ -42,7 +41,6 @@ pub struct NewSession {
 /// A session that was looked up for a request: it stands for the rights of its token.
 #[derive(Clone, Copy)]
 pub struct OpenSession {
-    /// Its id.
     pub(crate) id: SessionId,
     /// The hash of its cookie.
     pub(crate) hash: [u8; 32],

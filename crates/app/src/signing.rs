@@ -21,16 +21,13 @@ pub struct Claims {
     pub iss: String,
     /// Whom it is for: the same.
     pub aud: String,
-    /// Whose it is.
     pub sub: SubjectId,
-    /// The token's id.
     pub jti: CredentialId,
     /// When it was issued, in seconds.
     pub iat: i64,
     /// When it ends, in seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exp: Option<i64>,
-    /// The id of an API token.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub api_token_id: Option<CredentialId>,
     /// Where an API token works.
@@ -51,7 +48,6 @@ struct Header {
 /// Why stored keys cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// None signs.
     #[error("there is no signing key")]
     None,
     /// The one that signs can only verify.
@@ -103,12 +99,10 @@ impl Keys {
         Ok(Self { current: current.id.clone(), pair, public })
     }
 
-    /// The key that signs.
     pub fn current(&self) -> &str {
         &self.current
     }
 
-    /// Signs a token.
     pub fn sign(&self, claims: &Claims) -> String {
         let header = Header { alg: "EdDSA".into(), typ: "JWT".into(), kid: self.current.clone() };
         let part = |value: Value| BASE64.encode(value.to_string());

@@ -49,9 +49,7 @@ const MOST_UPLOADING: usize = 128;
 /// How many times larger an archive may be once it is unpacked.
 const MOST_EXPANSION: u64 = 4;
 
-/// A started application.
 pub struct Started {
-    /// The application.
     pub app: App,
     /// The right to act for the system itself: for loops, maintenance and the operator.
     pub system: System,

@@ -27,11 +27,8 @@ pub(crate) type OpenStream = CapacityPermit<Id>;
 /// Whose streams are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhoseStreams {
-    /// Those of the caller.
     Caller,
-    /// Those of the organization.
     Organization,
-    /// Those of everybody.
     Everybody,
 }
 

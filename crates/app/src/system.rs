@@ -56,7 +56,6 @@ pub(crate) trait Key: sealed::Sealed {
     /// What it opens: all of the system's right, or the part for its purpose.
     type Right;
 
-    /// That of the system's right.
     fn right(system: System) -> Self::Right;
 }
 

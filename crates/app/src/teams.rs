@@ -18,7 +18,6 @@ use crate::role_holders;
 
 const MAX_NAME: usize = 128;
 
-/// Lists teams.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<TeamsPaginated>> {
     let api::ListTeams { names, workspace_id, deployment_id, page } = call.query;
     let name_keys: Vec<String> = names.iter().map(|name| names::fold(name)).collect();
@@ -39,7 +38,6 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<TeamsPagi
     cx.list(&page, read, |team| team).await
 }
 
-/// Creates a team.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>> {
     let body = call.body;
     let organization_role = body.organization_role.unwrap_or(OrganizationRole::Member);
@@ -82,7 +80,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Team>>
     if gives_rights { cx.change_rights(create).await } else { cx.mutate(create).await }
 }
 
-/// Reads a team.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Team>> {
     cx.read(move |cx, conn| {
         let team = find(conn, cx.scope(), call.path.team_id)?;
@@ -123,7 +120,6 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     .await
 }
 
-/// Lists a team's members.
 pub async fn list_members(cx: Cx<Scope>, call: Call<api::ListMembers>) -> Result<Many<TeamMembersPaginated>> {
     let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
         let team = find(conn, cx.scope(), call.path.team_id)?;
@@ -155,7 +151,6 @@ pub async fn add_members(cx: Cx<Scope>, call: Call<api::AddMembers>) -> Result<N
     .await
 }
 
-/// Removes a member from a team.
 pub async fn remove_member(cx: Cx<Scope>, call: Call<api::RemoveMember>) -> Result<Nothing> {
     let OfTeamMember { team_id, member_id, .. } = call.path;
     cx.change_rights(move |cx, tx| {
@@ -173,7 +168,6 @@ pub async fn remove_member(cx: Cx<Scope>, call: Call<api::RemoveMember>) -> Resu
     .await
 }
 
-/// Replaces a team's roles.
 pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result<One<SubjectRoles>> {
     let id = call.path.team_id;
     let change = Change::from(call.body);

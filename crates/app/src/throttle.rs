@@ -52,7 +52,6 @@ struct Failures {
     drained: Timestamp,
 }
 
-/// Counts failures.
 pub(crate) struct Throttle(Cache<Who, Failures>);
 
 impl Default for Throttle {

@@ -90,7 +90,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<ApiTok
     cx.change_rights_checking_reply(may, effect).await
 }
 
-/// Reads a token.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<ApiToken>> {
     cx.read(move |cx, conn| shown(cx, conn, call.path.token_id)).await
 }
@@ -134,7 +133,6 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     .await
 }
 
-/// Replaces a token's roles.
 pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result<One<SubjectRoles>> {
     let (id, entries) = (call.path.token_id, call.body.roles);
     let mentions = token_roles::mentions(&entries);

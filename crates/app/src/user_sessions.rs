@@ -20,7 +20,6 @@ crate::system::acts_for_the_system!();
 
 const NO_PERSON: &str = "sign in as the user whose sessions are meant";
 
-/// Lists the caller's sessions.
 pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<SessionsPaginated>> {
     let user_id = users_only(&cx, NO_PERSON)?;
     let (current, token_id) = (current(&cx), cx.authority().credential.token_id);

@@ -89,7 +89,6 @@ pub async fn update_roles(cx: Cx<Scope>, call: Call<api::UpdateRoles>) -> Result
     .await
 }
 
-/// Lists the teams of a user.
 pub async fn list_teams(cx: Cx<Scope>, call: Call<api::ListTeams>) -> Result<Many<UserTeamsPaginated>> {
     let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
         let user = find(conn, cx.scope(), call.path.user_id)?;
@@ -100,7 +99,6 @@ pub async fn list_teams(cx: Cx<Scope>, call: Call<api::ListTeams>) -> Result<Man
     cx.list(&call.query.page, read, membership).await
 }
 
-/// Reads the caller.
 pub async fn get_self(cx: Cx<()>, _: Call<api::GetSelf>) -> Result<One<SelfUser>> {
     if cx.authority().credential.user_id().is_none() {
         let message = "An API token is not a user: sign in as a user to read your own account.";

@@ -24,7 +24,6 @@ pub use podium_domain::webhooks::Destinations;
 pub use signing::SignedEvent;
 pub use wakes::{WebhookNotifier, enqueue_behind, run};
 
-/// Lists webhooks.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<WebhooksPaginated>> {
     let paging = Paging::from(&call.query.page);
     let (limit, offset) = (paging.limit, paging.offset);
@@ -83,7 +82,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Webhoo
     .await
 }
 
-/// Reads a webhook.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Webhook>> {
     let id = call.path.webhook_id;
     cx.read(move |cx, conn| {

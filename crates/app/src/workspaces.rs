@@ -50,7 +50,6 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Workspace
     Ok(Many(WorkspacesPaginated { workspaces, limit, offset, total_count }))
 }
 
-/// Creates a workspace.
 pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Workspace>> {
     let body = call.body;
     let name = names::name("name", &body.name, MAX_NAME)?;
@@ -82,7 +81,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Worksp
     .await
 }
 
-/// Reads a workspace.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Shown<Workspace>>> {
     let id = call.path.workspace_id;
     if let Some(cached) = cx.cached(id.id()).await? {
@@ -105,7 +103,6 @@ impl Render<Workspace, Shown<Workspace>> for Cx<Scope> {
     }
 }
 
-/// Changes a workspace.
 pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Workspace>> {
     let body = call.body;
     let name = names::name("name", &body.name, MAX_NAME)?;

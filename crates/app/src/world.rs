@@ -25,7 +25,6 @@ struct Fixed {
 const COUNTER_END: u32 = 36 * 36 * 36 * 36;
 
 impl World {
-    /// The real one.
     pub fn machine() -> Self {
         Self { source: Source::Machine, counter: AtomicU32::new(0) }
     }
@@ -48,7 +47,6 @@ impl World {
         }
     }
 
-    /// The time.
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else is given")]
     pub fn now(&self) -> Timestamp {
         match &self.source {
@@ -76,7 +74,6 @@ impl World {
         }
     }
 
-    /// A new id.
     pub fn id<I: TypedId>(&self) -> I {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed) % COUNTER_END;
         let mut random = [0; 8];

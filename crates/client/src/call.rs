@@ -147,7 +147,6 @@ impl Call {
         }
     }
 
-    /// Whether it is a read.
     pub fn is_read(&self) -> bool {
         matches!(self.method, HttpMethod::GET | HttpMethod::HEAD)
     }

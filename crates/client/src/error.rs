@@ -3,7 +3,6 @@
 use podium_api::ErrorBody;
 use podium_api::enums::ErrorCode;
 
-/// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call did not succeed.
@@ -15,17 +14,13 @@ pub enum Error {
     /// The server could not be reached, or its answer broke off.
     #[error("{url} cannot be reached: {reason}")]
     Unreachable {
-        /// The server.
         url: String,
         /// Why not.
         reason: String,
     },
     /// The server points elsewhere; a token is not sent there.
     #[error("the server redirects to {location:?}: use the URL of the API itself")]
-    Redirected {
-        /// Where to.
-        location: String,
-    },
+    Redirected { location: String },
     /// The response is larger than what is read into memory.
     #[error("the response is larger than {most} bytes")]
     TooLarge {

@@ -66,7 +66,6 @@ pub struct Settings {
 /// The socket of a server on this machine, and what whoever uses it must know.
 #[derive(Clone)]
 pub struct Socket {
-    /// The socket.
     pub path: PathBuf,
     /// The key that the server keeps next to it.
     pub key: String,
@@ -79,7 +78,6 @@ pub type Observer = Arc<dyn Fn(&Sent<'_>) + Send + Sync>;
 
 /// A request that was sent: never its body, and never a query that carries a signature.
 pub struct Sent<'a> {
-    /// The method.
     pub method: &'a str,
     /// The path, with the query of a call.
     pub path: &'a str,
@@ -110,7 +108,6 @@ impl fmt::Debug for Client {
 /// A resource, and the `ETag` to send back as `If-Match`.
 #[derive(Clone, Debug)]
 pub struct Fetched<T> {
-    /// The resource.
     pub body: T,
     /// Its `ETag`.
     pub etag: Option<String>,
@@ -165,7 +162,6 @@ impl Client {
         self.settings.socket.as_ref().map(|socket| socket.path.as_path())
     }
 
-    /// Calls an endpoint.
     pub async fn call<E>(
         &self,
         path: &E::Path,

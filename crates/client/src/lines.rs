@@ -9,7 +9,6 @@ const MOST_BYTES: usize = 8 << 20;
 /// How long a stream may be silent. The server says something every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The lines of a response.
 pub struct Lines {
     response: reqwest::Response,
     url: String,
@@ -24,11 +23,9 @@ pub struct Lines {
 pub struct Event {
     /// Its id, to go on after it.
     pub id: Option<String>,
-    /// Its data.
     pub data: String,
 }
 
-/// The events of a response.
 pub struct Events(Lines);
 
 impl Client {

@@ -9,7 +9,6 @@ use crate::{Call, Client, Error, Result};
 /// How many items a page has.
 const PAGE: u64 = 500;
 
-/// The pages of a list.
 pub struct Pages {
     client: Client,
     call: Call,

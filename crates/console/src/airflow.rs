@@ -18,29 +18,23 @@ const LONGEST_DETAIL: usize = 500;
 pub struct AirflowCall {
     /// The name of the deployment in the data plane.
     pub namespace: String,
-    /// The method.
     pub method: &'static str,
     /// The parts of the path, decoded.
     pub path: Vec<String>,
     /// The query, encoded.
     pub query: String,
-    /// The body.
     pub body: Option<Value>,
 }
 
-/// What Airflow answered.
 #[derive(Debug)]
 pub struct AirflowReply {
-    /// The status.
     pub status: u16,
-    /// The body.
     pub body: Vec<u8>,
 }
 
 /// A request that somebody may want to make.
 #[derive(Debug)]
 pub struct AirflowQuestion {
-    /// The method.
     pub method: &'static str,
     /// The parts of the path, decoded.
     pub path: Vec<String>,
@@ -48,7 +42,6 @@ pub struct AirflowQuestion {
     pub tags: Vec<String>,
 }
 
-/// The Airflow of a deployment.
 pub(crate) struct Airflow<'a> {
     calls: &'a dyn Calls,
     pub(crate) namespace: String,

@@ -8,20 +8,15 @@ use crate::calls::Problem;
 /// What a visit is answered with.
 #[derive(Debug)]
 pub enum Answer {
-    /// A page.
     Page {
-        /// The status.
         status: u16,
-        /// The HTML.
         html: String,
     },
     /// JSON, for a script of the console.
     Json(String),
     /// A file to keep.
     File {
-        /// Its name.
         name: &'static str,
-        /// Its media type.
         media_type: &'static str,
         /// Its content.
         text: String,
@@ -37,12 +32,10 @@ pub enum Answer {
 pub(crate) type Result<T = Answer> = std::result::Result<T, Problem>;
 
 impl Answer {
-    /// A page.
     pub(crate) fn page(template: &impl Template) -> Result {
         Self::with_status(200, template)
     }
 
-    /// A page with a status.
     pub(crate) fn with_status(status: u16, template: &impl Template) -> Result {
         let html = template.render().map_err(|_| Problem::new(500, "The page could not be rendered."))?;
         // Whatever text a page shows, it stays in its place.

@@ -11,9 +11,7 @@ use crate::ROOT;
 pub struct Asset {
     /// Its path, which contains a hash of its content: it can be cached for ever.
     pub path: String,
-    /// Its media type.
     pub media_type: &'static str,
-    /// Its content.
     pub content: &'static str,
 }
 
@@ -37,7 +35,6 @@ impl Asset {
     }
 }
 
-/// The asset at a path.
 pub fn find(path: &str) -> Option<&'static Asset> {
     [&*STYLE, &*SCRIPT, &*ICON, &*ACCEPT_INVITE].into_iter().find(|asset| asset.path == path)
 }
@@ -47,7 +44,6 @@ pub(crate) fn style() -> &'static str {
     &STYLE.path
 }
 
-/// The path of the script.
 pub(crate) fn script() -> &'static str {
     &SCRIPT.path
 }
@@ -57,7 +53,6 @@ pub(crate) fn accept_invite_script() -> &'static str {
     &ACCEPT_INVITE.path
 }
 
-/// The path of the icon.
 pub(crate) fn icon() -> &'static str {
     &ICON.path
 }

@@ -51,11 +51,8 @@ pub trait Calls: Send + Sync {
 /// A call of the API. Query and body are the endpoint's own types, as JSON: its schema, which they are checked against like
 /// those of any request, is about JSON, too.
 pub struct ApiCall {
-    /// The endpoint.
     pub endpoint: &'static Description,
-    /// The ids in its path.
     pub ids: Vec<Id>,
-    /// The query.
     pub query: Value,
     /// The body; `null` if there is none.
     pub body: Value,
@@ -75,18 +72,15 @@ impl ApiCall {
 /// reading it is the only work for the call of a page.
 #[derive(Debug)]
 pub struct ApiReply {
-    /// The status.
     pub status: u16,
     /// The `ETag` header.
     pub etag: Option<String>,
-    /// The body.
     pub body: Vec<u8>,
 }
 
 /// Why a call failed.
 #[derive(Clone, Debug, Default)]
 pub struct Problem {
-    /// The status.
     pub status: u16,
     /// What happened and what to do about it.
     pub message: String,
@@ -95,7 +89,6 @@ pub struct Problem {
 }
 
 impl dyn Calls + '_ {
-    /// Reads.
     pub async fn get<E: Endpoint<Query: Default>>(&self, path: E::Path) -> Result<BodyOf<E>, Problem> {
         self.find::<E>(path, E::Query::default()).await
     }

@@ -8,7 +8,6 @@ use podium_api::text::printable;
 #[derive(Debug, Template)]
 #[template(path = "door/notice.html")]
 pub struct Notice<'a> {
-    /// The title.
     pub title: &'a str,
     /// What has happened and what to do about it.
     pub message: &'a str,
@@ -20,7 +19,6 @@ pub struct Notice<'a> {
 #[derive(Debug, Template)]
 #[template(path = "door/again.html")]
 pub struct Again<'a> {
-    /// Where to.
     pub to: &'a str,
 }
 
@@ -52,7 +50,6 @@ pub struct DeviceCode<'a> {
 /// The form that approves or denies the sign-in of a terminal.
 #[derive(Debug, Template)]
 #[template(path = "door/device-decision.html")]
-#[expect(missing_docs, reason = "the names say it, and the page has a term for each")]
 pub struct DeviceDecision<'a> {
     pub code: &'a str,
     pub machine: &'a str,

@@ -8,7 +8,6 @@ use crate::params::Params;
 use crate::shell::Shell;
 use crate::visit::OrganizationVisit;
 
-/// A page with a form.
 #[derive(Debug, Template)]
 #[template(path = "form.html")]
 pub(crate) struct FormPage {
@@ -18,10 +17,8 @@ pub(crate) struct FormPage {
     pub(crate) form: Form,
 }
 
-/// A form.
 #[derive(Debug, Default)]
 pub(crate) struct Form {
-    /// Where it is sent.
     pub(crate) action: String,
     pub(crate) fields: Vec<Field>,
     /// Fields that have good defaults, folded away.
@@ -35,7 +32,6 @@ pub(crate) struct Form {
     pub(crate) problem: Option<Problem>,
 }
 
-/// A field.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
@@ -44,7 +40,6 @@ pub(crate) struct Field {
     pub(crate) hint: String,
     pub(crate) kind: FieldKind,
     pub(crate) is_required: bool,
-    /// What is wrong with it.
     pub(crate) wrong: Option<String>,
 }
 
@@ -59,12 +54,10 @@ pub(crate) enum FieldKind {
     Area,
     Check,
     Choice(Vec<Choice>),
-    /// Any number of these.
     Checks(Vec<Choice>),
     Hidden,
 }
 
-/// A choice of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) value: String,
@@ -73,12 +66,10 @@ pub(crate) struct Choice {
 }
 
 impl Field {
-    /// A text.
     pub(crate) fn text(name: &'static str, label: impl Into<String>) -> Self {
         Self { name, label: label.into(), ..Self::default() }
     }
 
-    /// A choice: values with their labels.
     pub(crate) fn choice(
         name: &'static str,
         label: impl Into<String>,
@@ -128,7 +119,6 @@ impl Field {
         Self { hint: hint.into(), ..self }
     }
 
-    /// What it holds.
     pub(crate) fn value(self, value: impl Into<String>) -> Self {
         Self { value: value.into(), ..self }
     }
@@ -212,7 +202,6 @@ impl OrganizationVisit<'_> {
 }
 
 impl FormPage {
-    /// The page.
     pub(crate) fn answer(&self) -> Result {
         Answer::page(self)
     }

@@ -25,5 +25,4 @@ pub use params::Params;
 pub use routes::answer;
 pub use visit::{Visit, VisitMethod};
 
-/// Where the console is.
 pub const ROOT: &str = "/console";

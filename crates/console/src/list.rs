@@ -27,7 +27,6 @@ pub(crate) struct ListPage {
     pub(crate) table: Table,
 }
 
-/// A table.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) columns: Vec<&'static str>,
@@ -111,7 +110,6 @@ impl From<Html> for Cell {
 }
 
 impl Cell {
-    /// A link.
     pub(crate) fn link(text: impl Into<String>, href: String) -> Self {
         Self::Link { text: text.into(), href, sub: String::new() }
     }
@@ -210,7 +208,6 @@ impl Table {
 }
 
 impl ListPage {
-    /// A page with a table, and what is listed.
     pub(crate) fn new(shell: Shell, lead: &'static str, table: Table) -> Self {
         Self { shell, lead, action: None, filters: Vec::new(), table }
     }
@@ -226,7 +223,6 @@ impl ListPage {
         self
     }
 
-    /// The page.
     pub(crate) fn answer(&self) -> Result {
         Answer::page(self)
     }

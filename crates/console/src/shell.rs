@@ -12,9 +12,7 @@ use crate::visit::OrganizationVisit;
 /// What surrounds a page.
 #[derive(Debug, Default)]
 pub(crate) struct Shell {
-    /// The title of the page.
     pub(crate) title: String,
-    /// The name of the organization.
     pub(crate) organization: String,
     /// Where the organization begins.
     pub(crate) home: String,
@@ -26,7 +24,6 @@ pub(crate) struct Shell {
     pub(crate) person: String,
     /// What was done just now.
     pub(crate) done: Option<&'static str>,
-    /// Whether deployments are simulated.
     pub(crate) is_simulated: bool,
     /// What a form has to send along.
     pub(crate) form_token: String,
@@ -36,7 +33,6 @@ pub(crate) struct Shell {
     pub(crate) seen: Option<String>,
 }
 
-/// A link of the navigation.
 #[derive(Debug)]
 pub(crate) struct NavigationItem {
     pub(crate) href: String,
@@ -70,12 +66,10 @@ impl Shell {
         assets::style()
     }
 
-    /// The script.
     pub(crate) fn script(&self) -> &'static str {
         assets::script()
     }
 
-    /// The icon.
     pub(crate) fn icon(&self) -> &'static str {
         assets::icon()
     }

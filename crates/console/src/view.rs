@@ -89,7 +89,6 @@ pub(crate) fn shape(tone: Tone, label: &str) -> Html {
     ))
 }
 
-/// The status of a deployment.
 pub(crate) fn deployment_status(of: DeploymentStatus) -> Html {
     let (tone, word) = match of {
         DeploymentStatus::Healthy => (Tone::Good, "Healthy"),
@@ -102,7 +101,6 @@ pub(crate) fn deployment_status(of: DeploymentStatus) -> Html {
     status(tone, word)
 }
 
-/// The state of an operation.
 pub(crate) fn operation_state(of: OperationState) -> Html {
     let (tone, word) = match of {
         OperationState::Pending => (Tone::Unknown, "Pending"),
@@ -125,7 +123,6 @@ pub(crate) fn deploy_status(of: DeployStatus) -> Html {
     status(tone, word)
 }
 
-/// The state of the rollout of a deploy.
 pub(crate) fn rollout_state(of: DeployReportState) -> Html {
     let (tone, word) = match of {
         DeployReportState::Waiting => (Tone::Unknown, "Waiting"),

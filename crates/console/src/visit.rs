@@ -13,10 +13,8 @@ use crate::answer::{Answer, Result};
 use crate::calls::{Calls, Problem};
 use crate::params::Params;
 
-/// How a page is visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisitMethod {
-    /// It is read.
     Read,
     /// A form is sent.
     Send,
@@ -26,23 +24,18 @@ pub enum VisitMethod {
 pub struct Visit<'a> {
     /// Makes calls for the person.
     pub calls: &'a dyn Calls,
-    /// How the page is visited.
     pub method: VisitMethod,
     /// The path below [`ROOT`].
     pub path: &'a str,
-    /// The query.
     pub query: Params,
     /// The form; empty for a page that is read.
     pub form: Params,
     /// What a form of the console has to send along.
     pub form_token: String,
-    /// The name of the person.
     pub person: String,
-    /// The id of the person.
     pub person_id: SubjectId,
     /// The address of the person.
     pub address: IpAddr,
-    /// When.
     pub now: Timestamp,
 }
 
@@ -118,12 +111,10 @@ impl OrganizationVisit<'_> {
         self.visit.calls.is_owner(self.organization_id).await
     }
 
-    /// The value of a form.
     pub(crate) fn form(&self) -> &Params {
         &self.visit.form
     }
 
-    /// The query.
     pub(crate) fn query(&self) -> &Params {
         &self.visit.query
     }

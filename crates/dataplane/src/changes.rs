@@ -8,12 +8,9 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 /// How many changes are buffered for a subscriber; a slower one gets [`Changed::Everything`] instead.
 const WAITING: usize = 4096;
 
-/// What changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// An environment.
     Environment(DeploymentId),
-    /// A cluster.
     Cluster(ClusterId),
     /// Unknown: observe everything again.
     Everything,

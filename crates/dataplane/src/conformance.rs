@@ -6,7 +6,6 @@ use crate::{Changed, DataPlane, Environment, Location};
 
 /// A plane that can be reopened, as after a restart of the control plane.
 pub trait Reopened {
-    /// The plane.
     type Plane: DataPlane;
 
     /// Opens it, with what is left of it from before.

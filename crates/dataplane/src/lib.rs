@@ -47,7 +47,6 @@ pub type PlaneFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Se
 /// Every call returns quickly and may be repeated: it records what is wanted, and the work continues in the background.
 /// `observe` reports the progress. A cancelled call may still take effect, so callers must observe again.
 pub trait DataPlane: Send + Sync {
-    /// What kind of plane it is.
     fn kind(&self) -> PlaneKind;
 
     /// Whether it makes or connects a new cluster; if it does not, why.

@@ -31,29 +31,23 @@ impl Cluster {
     }
 }
 
-/// A cluster as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedCluster {
     /// The generation that was last applied.
     pub generation: i64,
     /// How far that got.
     pub progress: Progress,
-    /// Its metadata.
     pub metadata: ClusterMetadata,
 }
 
-/// The metrics of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentMetrics {
-    /// The environment.
     pub id: DeploymentId,
-    /// Its components, by name.
     pub components: Vec<ComponentMetrics>,
     /// Its disk usage in bytes, as last measured.
     pub disk: Option<u64>,
 }
 
-/// A component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComponentMetrics {
     /// Its name, such as `scheduler`.
@@ -66,7 +60,6 @@ pub struct ComponentMetrics {
     pub restarts: Option<u64>,
     /// The memory of its process group in bytes.
     pub memory: Option<u64>,
-    /// When it was started.
     pub started_at: Option<Timestamp>,
     /// Its last heartbeat.
     pub heartbeat_at: Option<Timestamp>,
@@ -75,19 +68,15 @@ pub struct ComponentMetrics {
 /// A line that a component wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// The deployment.
     pub deployment_id: DeploymentId,
     /// The component, as the API names sources of logs.
     pub source: String,
-    /// When it was written.
     pub timestamp: Timestamp,
-    /// What was written.
     pub text: String,
 }
 
 /// The machine that a plane is bound to. No other replica can manage what runs there.
 pub trait Machine: Send + Sync {
-    /// The environments on this machine.
     fn environments(&self) -> Vec<DeploymentId>;
 
     /// Whether the process at the other end of a connection, whose own end is the second address, belongs to an
@@ -112,7 +101,6 @@ pub trait Machine: Send + Sync {
 /// decides who gets in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebServer {
-    /// Where it listens.
     pub upstream: Upstream,
     /// The major version of Apache Airflow that serves there, which decides how requests are signed.
     pub line: Line,
@@ -125,7 +113,6 @@ pub struct WebServer {
 pub struct Upstream {
     /// An address, or a name to look up; an IPv6 address in brackets.
     pub host: String,
-    /// The port.
     pub port: u16,
     /// How the connection is encrypted; it is plain if there is nothing here.
     pub tls: Option<UpstreamTls>,

@@ -53,7 +53,6 @@ impl Planes {
         self.of_kind(location.plane())
     }
 
-    /// The plane that a cluster is on.
     pub fn of_cluster(&self, location: ClusterLocation) -> &Arc<dyn DataPlane> {
         self.of_kind(location.plane)
     }

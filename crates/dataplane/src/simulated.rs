@@ -71,7 +71,6 @@ struct StoredCluster {
 }
 
 impl Simulated {
-    /// A plane in memory.
     pub fn in_memory(clock: Clock) -> Self {
         Self::new(Store::memory(), Store::memory(), clock)
     }

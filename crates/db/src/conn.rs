@@ -46,7 +46,6 @@ impl Conn {
         Ok(rows)
     }
 
-    /// The first row of a result, if there is one.
     pub fn query_opt<T>(
         &self,
         sql: &Sql,
@@ -230,9 +229,7 @@ impl Deref for Tx {
 /// A change that a transaction made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The kind of resource.
     pub kind: &'static str,
-    /// Its id.
     pub id: String,
     /// The organization it belongs to.
     pub organization_id: Option<String>,

@@ -2,7 +2,6 @@
 //!
 //! The messages are for operators. What a user reads is decided far above this crate.
 
-/// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a statement or a unit of work failed.

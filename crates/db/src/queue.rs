@@ -29,7 +29,6 @@ impl<T> Queue<T> {
         }
     }
 
-    /// How many wait.
     pub(crate) fn len(&self) -> usize {
         let sender = self.0.read().unwrap_or_else(PoisonError::into_inner);
         sender.as_ref().map_or(0, Sender::len)

@@ -7,7 +7,6 @@ const MOST: usize = 8;
 /// A row that a statement reads, maybe by a join.
 #[derive(Clone, Copy, Debug)]
 pub struct JoinedRow {
-    /// Its table.
     pub table: &'static str,
     /// The column with its key; where that is null, there is no such row.
     pub key: usize,

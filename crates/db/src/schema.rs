@@ -2,19 +2,15 @@
 
 use crate::{Db, Engine, Result, Row, Sql, migrate, params};
 
-/// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
     pub name: String,
-    /// Its columns, by name.
     pub columns: Vec<Column>,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
     pub name: String,
     /// `text`, `integer`, `boolean` or `blob`; any other type as the engine names it.
     pub kind: String,

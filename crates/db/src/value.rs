@@ -11,7 +11,6 @@ pub enum Value<'a> {
     Int(i64),
     /// A boolean; SQLite stores 0 and 1.
     Bool(bool),
-    /// Text.
     Text(&'a str),
     /// Bytes.
     Blob(&'a [u8]),
@@ -59,7 +58,6 @@ pub enum Owned {
     Int(i64),
     /// A boolean.
     Bool(bool),
-    /// Text.
     Text(String),
     /// Bytes.
     Blob(Vec<u8>),

@@ -83,7 +83,6 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// Reads stored ranges.
     pub fn read(stored: Vec<String>) -> Self {
         let mut allowed = Self::default();
         for text in stored {

@@ -15,7 +15,6 @@ use crate::roles::{DagRoleName, DeploymentRoleName, is_built_in};
 /// A custom role, as far as giving it is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomRole {
-    /// Its id.
     pub id: RoleId,
     /// What it is held on.
     pub scope: CustomRoleScope,
@@ -28,9 +27,7 @@ pub struct CustomRole {
 /// What a request mentions, and somebody has to look up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mentions {
-    /// Workspaces.
     pub workspaces: BTreeSet<WorkspaceId>,
-    /// Deployments.
     pub deployments: BTreeSet<DeploymentId>,
     /// Names of roles that are not built in.
     pub custom_roles: BTreeSet<String>,
@@ -48,7 +45,6 @@ impl Mentions {
 /// What was found of it in the organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The workspaces that exist.
     pub workspaces: BTreeSet<WorkspaceId>,
     /// The deployments that exist, and their workspaces.
     pub deployments: BTreeMap<DeploymentId, WorkspaceId>,
@@ -111,7 +107,6 @@ impl RoleError {
     }
 }
 
-/// The role of this name, to be held on this.
 pub fn role(name: &str, on: &On, facts: &Facts) -> Result<Held, RoleError> {
     let none = |choices: String| RoleError::new("enum", format!("must be one of {choices}; it is `{name}`"));
     match (Held::built_in(on, name), on) {

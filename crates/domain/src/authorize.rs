@@ -12,13 +12,9 @@ use crate::refusal::{Refusal, Result};
 
 /// What a permission is needed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are ids, named for what they identify")]
 pub enum Target {
-    /// The organization.
     Organization,
-    /// A workspace.
     Workspace(WorkspaceId),
-    /// A deployment.
     Deployment { id: DeploymentId, workspace_id: WorkspaceId },
 }
 

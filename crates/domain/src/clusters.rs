@@ -29,7 +29,6 @@ use crate::names::Name;
 /// What the rules must know to judge a request.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// The cluster.
     pub cluster_id: ClusterId,
     /// Ids for new node pools: as many as the request has pools.
     pub pool_ids: &'a [NodePoolId],
@@ -44,7 +43,6 @@ pub struct Facts<'a> {
 /// What a valid request makes of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Its name.
     pub name: Name,
     /// What its owner has chosen.
     pub details: ClusterDetails,

@@ -21,7 +21,6 @@ const MAX_NAME: usize = 128;
 /// A custom role that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Its name.
     pub name: Name,
     /// Its description; `None` keeps the stored one.
     pub description: Option<String>,

@@ -35,30 +35,24 @@ pub const MOST_UPLOADS: usize = 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Details {
-    /// What it is for.
     pub description: String,
-    /// The requested runtime, if any.
     pub asked_runtime: Option<String>,
     /// The runtime that the deployment had when it was created.
     pub runtime_version: String,
     /// Whether DAGs were deployed apart from images then.
     pub is_dag_deploy_enabled: bool,
-    /// What the bundle is.
     pub bundle_type: Option<String>,
-    /// Where the bundle is mounted.
     pub bundle_mount_path: Option<String>,
     /// Where the code came from.
     pub git: Option<DeployGit>,
     /// The deploy that it brings back.
     pub rollback_from_id: Option<DeployId>,
-    /// What it was finalized with.
     pub finalized_with: Option<Versions>,
     /// What the deployment wanted afterwards.
     pub outcome: Option<Outcome>,
     /// Why its rollout failed, if it did: a text for users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Whether it wakes the deployment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wakes: bool,
 }
@@ -69,9 +63,7 @@ pub struct Details {
 pub struct Versions {
     /// Of the DAGs.
     pub dags: String,
-    /// Of the bundle.
     pub bundle: String,
-    /// Whether it was to be strict.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
 }
@@ -80,9 +72,7 @@ pub struct Versions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
-    /// The image.
     pub image_tag: String,
-    /// The runtime.
     pub runtime_version: String,
     /// The DAGs.
     pub dag_version: Option<String>,
@@ -165,11 +155,8 @@ const MOST_PENDING_OBJECTS: u64 = 20_000;
 /// Uploads that wait to be finalized, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Of the deploy.
     pub deploy: u64,
-    /// Of its deployment.
     pub deployment: u64,
-    /// Of its organization.
     pub organization: u64,
     /// How many blocks and archives of the organization that is.
     pub objects: u64,

@@ -104,7 +104,6 @@ pub const WITHOUT_EVENT: &[(&str, &str)] = &[
     ("ChangePassword", "an account belongs to no organization"),
 ];
 
-/// The event of an endpoint.
 pub fn of_endpoint(id: &str) -> Option<EventType> {
     OF_ENDPOINTS.iter().find(|(endpoint, _)| *endpoint == id).map(|(_, event)| *event)
 }
@@ -162,7 +161,6 @@ pub fn resource_of(event: EventType) -> &'static str {
     event.as_str().split('.').nth(1).unwrap_or_default()
 }
 
-/// What an event is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Resource<'a> {
     id: Id,
@@ -178,7 +176,6 @@ impl<'a> Resource<'a> {
         Self { id, name: None, target, status: None, is_open_to_members: false }
     }
 
-    /// Its id.
     pub const fn id(&self) -> Id {
         self.id
     }
@@ -206,7 +203,6 @@ pub struct NewEvent {
     pub event_type: EventType,
     /// Who may read it.
     pub audience: Audience,
-    /// What it says.
     pub data: EventData,
 }
 

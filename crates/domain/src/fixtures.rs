@@ -17,12 +17,10 @@ fn id<I: TypedId>(number: u64) -> I {
     I::from_raw(Id::from_parts(1_800_000_000_000, 0, number))
 }
 
-/// The organization.
 pub(crate) fn org() -> OrganizationId {
     id(1)
 }
 
-/// A workspace.
 pub(crate) fn w1() -> WorkspaceId {
     id(11)
 }
@@ -52,7 +50,6 @@ pub(crate) fn nothing<I: TypedId>() -> I {
     id(999)
 }
 
-/// The workspace of a deployment.
 pub(crate) fn workspace_of(deployment: DeploymentId) -> WorkspaceId {
     if deployment == d2() { w2() } else { w1() }
 }

@@ -14,26 +14,30 @@ use crate::roles::{self, DagRoleName, DeploymentRoleName};
 
 /// What a role is held on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the fields are ids, named for what they identify")]
 pub enum On {
-    /// The organization.
     Organization,
-    /// A workspace.
     Workspace(WorkspaceId),
-    /// A deployment.
-    Deployment { id: DeploymentId, workspace_id: WorkspaceId },
-    /// One DAG.
-    Dag { deployment_id: DeploymentId, workspace_id: WorkspaceId, dag_id: String },
+    Deployment {
+        id: DeploymentId,
+        workspace_id: WorkspaceId,
+    },
+    Dag {
+        deployment_id: DeploymentId,
+        workspace_id: WorkspaceId,
+        dag_id: String,
+    },
     /// Every DAG with a tag.
-    DagTag { deployment_id: DeploymentId, workspace_id: WorkspaceId, tag: String },
+    DagTag {
+        deployment_id: DeploymentId,
+        workspace_id: WorkspaceId,
+        tag: String,
+    },
 }
 
 /// A role that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// A role in the organization.
     Organization(OrganizationRole),
-    /// A role in a workspace.
     Workspace(WorkspaceRoleName),
     /// A built-in role on a deployment.
     Deployment(DeploymentRoleName),
@@ -41,9 +45,7 @@ pub enum Held {
     Dag(DagRoleName),
     /// A custom role, on what its scope says.
     Custom {
-        /// The custom role.
         id: RoleId,
-        /// Its name.
         name: String,
         /// What it gives.
         permissions: PermissionSet,
@@ -96,7 +98,6 @@ pub struct Grant {
 /// Which workspaces a permission reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// All of the organization's.
     All,
     /// These, in order.
     Only(Vec<WorkspaceId>),
@@ -105,7 +106,6 @@ pub enum Reach {
 /// Which deployments a permission reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentReach {
-    /// All of the organization's.
     All,
     /// Those of some workspaces, and some others.
     Only {
@@ -117,7 +117,6 @@ pub enum DeploymentReach {
 }
 
 impl DeploymentReach {
-    /// Whether it reaches a deployment of a workspace.
     pub fn contains(&self, workspace_id: WorkspaceId, deployment_id: DeploymentId) -> bool {
         match self {
             Self::All => true,

@@ -8,7 +8,6 @@ use podium_api::{FieldError, text};
 /// A name that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// As it is shown.
     pub text: String,
     /// As it is compared.
     pub key: String,

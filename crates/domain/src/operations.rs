@@ -32,9 +32,7 @@ const LONGEST_WAITED_FOR: usize = 500;
 /// An operation as the rules see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Course {
-    /// What it does.
     pub kind: OperationKind,
-    /// What it changes.
     pub target_type: OperationTargetType,
     /// Why it was started.
     pub cause: OperationCause,
@@ -46,7 +44,6 @@ pub struct Course {
     pub details: Details,
     /// When work on it began.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -84,7 +81,6 @@ pub struct RemovalDrain {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Undo {
-    /// Its name.
     pub name: String,
     /// Its desired state.
     pub spec: Spec,
@@ -107,7 +103,6 @@ pub enum Seen<'a> {
     Failed(&'a UserText),
 }
 
-/// Whether a state is final.
 pub const fn is_final(state: OperationState) -> bool {
     !matches!(state, OperationState::Pending | OperationState::Running)
 }

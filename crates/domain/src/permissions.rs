@@ -18,7 +18,6 @@ const _: () = assert!(NAMES.len() <= WORDS * 64, "PermissionSet needs another wo
 pub struct Permission(u8);
 
 impl Permission {
-    /// The permission of this name, if there is one.
     pub const fn named(name: &str) -> Option<Self> {
         match const_text::index_in(NAMES, name) {
             Some(index) => Some(Self(index as u8)),
@@ -89,7 +88,6 @@ impl PermissionSet {
         Self([a | x, b | y, c | z])
     }
 
-    /// This set without the other.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         let ([a, b, c], [x, y, z]) = (self.0, other.0);
@@ -109,7 +107,6 @@ impl PermissionSet {
         self.intersection(OF_SCOPE[scope as usize])
     }
 
-    /// Whether the permission is in the set.
     pub const fn contains(self, permission: Permission) -> bool {
         self.0[permission.0 as usize / 64] & (1 << (permission.0 % 64)) != 0
     }
@@ -124,7 +121,6 @@ impl PermissionSet {
         matches!(self.0, [0, 0, 0])
     }
 
-    /// How many permissions are in the set.
     pub const fn len(self) -> usize {
         let [a, b, c] = self.0;
         (a.count_ones() + b.count_ones() + c.count_ones()) as usize

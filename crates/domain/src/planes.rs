@@ -4,10 +4,8 @@ use podium_api::enums::PlaneKind;
 use podium_api::{ClusterId, DeploymentId};
 use serde::{Deserialize, Serialize};
 
-/// Where a cluster is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClusterLocation {
-    /// The cluster.
     pub id: ClusterId,
     /// The plane that made or connected it; none did if it is new, or could not be made.
     pub plane: Option<PlaneKind>,
@@ -16,7 +14,6 @@ pub struct ClusterLocation {
 /// Where an environment is, as long as anything of it may be left: also after its deployment is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Location {
-    /// Its deployment.
     pub id: DeploymentId,
     /// Its unique name in the plane; empty if it is not known any more.
     pub namespace: String,

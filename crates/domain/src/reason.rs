@@ -78,12 +78,10 @@ impl UserText {
         Self(Cow::Owned(text))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -179,7 +177,6 @@ impl<'a> Given<'a> {
         Self(if !text.is_empty() && text.chars().all(fits) { text } else { NOT_SHOWN })
     }
 
-    /// The key of an environment object.
     pub fn object_key(object_type: EnvironmentObjectType, key: &'a str) -> Self {
         Self(if keys::key(object_type, key).is_ok() { key } else { NOT_SHOWN })
     }
@@ -219,7 +216,6 @@ impl Reason {
         Self::new(UserText::filled("{}: {}", &[&what.into(), &error.kind()]), error)
     }
 
-    /// The text for users.
     pub fn user_text(&self) -> &UserText {
         &self.user_text
     }

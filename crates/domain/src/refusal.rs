@@ -68,7 +68,6 @@ impl Refusal {
         }
     }
 
-    /// The status of the answer.
     pub const fn status(&self) -> u16 {
         match self {
             Self::Invalid { .. } | Self::Hibernating(_) => 400,

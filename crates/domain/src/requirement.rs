@@ -11,7 +11,6 @@ use crate::permissions::Permission;
 /// What an endpoint requires of its callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The permission.
     pub permission: Permission,
     /// A weaker permission that admits callers to what they made themselves.
     pub of_creators: Option<Permission>,
@@ -22,11 +21,8 @@ pub struct Requirement {
 /// The target of a permission, and where its id is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredOn {
-    /// The organization.
     Organization,
-    /// A workspace.
     Workspace(Named),
-    /// A deployment.
     Deployment(Named),
 }
 

@@ -19,12 +19,9 @@ use crate::permissions::Permission;
 use crate::refusal::Result;
 use replacement::Replacement;
 
-/// Whose roles are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubjectKind {
-    /// A user's.
     User,
-    /// A team's.
     Team,
 }
 
@@ -48,7 +45,6 @@ impl SubjectKind {
     }
 }
 
-/// What a request changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The user leaves the organization, and every role and team with it.

@@ -15,14 +15,11 @@ use crate::permissions::{Permission, PermissionSet};
 
 pub use podium_api::enums::{DagRoleName, DeploymentRoleName};
 
-/// A built-in role.
 #[derive(Debug, Deserialize)]
 pub struct BuiltIn {
-    /// Its name.
     pub name: &'static str,
     /// What it is held on.
     pub scope: RoleScope,
-    /// What it is for.
     pub description: &'static str,
     adds: Vec<String>,
 }
@@ -57,12 +54,10 @@ impl BuiltIn {
     }
 }
 
-/// The permissions of a role in an organization.
 pub fn of_organization(role: OrganizationRole) -> PermissionSet {
     PERMISSIONS[role as usize]
 }
 
-/// The permissions of a role in a workspace.
 pub fn of_workspace(role: WorkspaceRoleName) -> PermissionSet {
     PERMISSIONS[OrganizationRole::ALL.len() + role as usize]
 }

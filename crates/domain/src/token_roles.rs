@@ -75,7 +75,6 @@ fn identity(grant: &Grant) -> (On, Option<String>) {
     (grant.on.clone(), is_dag.then(|| grant.held.name().to_owned()))
 }
 
-/// A token's roles, as on the wire.
 pub fn on_the_wire(organization_id: OrganizationId, grants: &[Grant]) -> Vec<ApiTokenRole> {
     let entry = |Grant { on, held }: &Grant| {
         let (entity_type, entity_id, deployment_id) = match on {

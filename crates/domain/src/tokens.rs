@@ -33,13 +33,10 @@ pub fn may(caller: &Grants, verb: Verb, belongs_to: Target) -> Result<()> {
 /// A token that may be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
-    /// Its name.
     pub name: Name,
-    /// What it is for.
     pub description: String,
     /// How it is meant to be used.
     pub kind: TokenKind,
-    /// What it belongs to.
     pub belongs_to: Target,
     /// Its primary role.
     pub primary: Grant,

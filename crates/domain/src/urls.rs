@@ -1,7 +1,6 @@
 //! URLs that callers provide and others click on: `http` and `https` only, since other schemes (`javascript:`,
 //! `data:`, `file:`) run or open something for the person who follows the link. Nothing here is ever fetched.
 
-/// Whether a text is a URL of the web.
 pub fn is_web(text: &str) -> bool {
     let is = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     let rest =

@@ -11,7 +11,6 @@ macro_rules! verbs {
     ($about:literal, $group:literal: $($verb:ident = $name:literal),+) => {
         #[doc = $about]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the variants are the verbs")]
         pub enum Verb {
             $($verb),+
         }

@@ -38,7 +38,6 @@ pub fn event_types(field: &str, patterns: &[String]) -> Result<Vec<String>, Vec<
     if wrong.is_empty() { Ok(kept) } else { Err(wrong) }
 }
 
-/// The types of events that a webhook asks for.
 pub fn asked_for(patterns: &[String]) -> Vec<EventType> {
     let is_asked = |event: &&EventType| {
         patterns.is_empty() || patterns.iter().any(|pattern| is_asked_for(pattern, **event))

@@ -151,7 +151,6 @@ impl Guarded for Permitted {
     }
 }
 
-/// The caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(crate) app: &'a App,

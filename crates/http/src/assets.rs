@@ -22,7 +22,6 @@ pub(crate) struct Assets {
 }
 
 impl Assets {
-    /// Those of an API at this URL.
     pub(crate) fn new(api_url: String) -> Self {
         Self { api_url, made: [const { OnceLock::new() }; 5] }
     }

@@ -115,7 +115,6 @@ type Context<E> = <<E as Endpoint>::Admission as Admission>::Context;
 /// What the function behind an endpoint returns.
 type Value<E> = <<E as Endpoint>::Reply as WriteReply>::Value;
 
-/// Binds a function to an endpoint.
 pub(crate) fn bind<E, F, Fut>(env: Arc<Env>, function: F) -> Handler
 where
     E: Endpoint<Admission: Admission, Reply: WriteReply>,

@@ -15,11 +15,9 @@ use hyper::body::{Frame, SizeHint};
 use crate::connections::Connection;
 use crate::pace::{Pace, Paced};
 
-/// The body of a response.
 pub enum Body {
     /// A complete body.
     Whole(Bytes),
-    /// A stream.
     Streamed(UnsyncBoxBody<Bytes, BodyError>),
 }
 
@@ -101,7 +99,6 @@ impl fmt::Display for BodyError {
 
 impl std::error::Error for BodyError {}
 
-/// A whole body.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::Whole(bytes.into())
 }

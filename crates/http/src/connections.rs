@@ -83,7 +83,6 @@ struct Address {
     waiting: BufferedBytes,
 }
 
-/// One connection.
 pub(crate) struct Connection {
     id: u64,
     all: Arc<Connections>,
@@ -241,7 +240,6 @@ impl Open {
 }
 
 impl Connection {
-    /// Begins a request.
     pub(crate) fn begin(self: &Arc<Self>) -> Running {
         self.activity.begin();
         Running(Arc::clone(self))

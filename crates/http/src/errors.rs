@@ -13,7 +13,6 @@ use crate::body::{Body, whole};
 
 const INTERNAL: &str = "Internal server error: please report the requestId.";
 
-/// An error response.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
@@ -67,7 +66,6 @@ impl Failure {
         Self::server(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL)
     }
 
-    /// The message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -45,7 +45,6 @@ use crate::settings::Settings;
 
 const LONGEST_USER_AGENT: usize = 512;
 
-/// The front door.
 pub(crate) struct FrontDoor {
     app: App,
     planes: PlanesInScope,
@@ -64,7 +63,6 @@ pub(crate) struct FrontDoor {
 pub(crate) enum ListenerKind {
     /// The control plane's.
     Main,
-    /// An environment's own port.
     Port(u16),
 }
 
@@ -81,7 +79,6 @@ pub(crate) enum DoorPage {
 }
 
 impl DoorPage {
-    /// The page at a path.
     pub(crate) fn at(path: &str) -> Option<Self> {
         match path {
             sign_in::PATH => Some(Self::SignIn),
@@ -108,10 +105,7 @@ enum Place {
     /// At the control plane's own URL.
     Console,
     /// At the environment's own origin.
-    Own {
-        /// The origin.
-        origin: String,
-    },
+    Own { origin: String },
 }
 
 type HttpResult = Result<Response<Body>, Failure>;

@@ -33,7 +33,6 @@ impl InProcessCalls {
         Self { routes, paths }
     }
 
-    /// The route of an endpoint.
     pub(crate) fn route_of(&self, endpoint: &'static Description) -> Option<&Arc<Route>> {
         self.routes.iter().find(|route| route.endpoint.id == endpoint.id)
     }

@@ -137,7 +137,6 @@ impl Incoming {
         bearer(&self.parts.headers)?.ok().map(str::to_owned)
     }
 
-    /// The request's metadata.
     pub(crate) fn request(
         &self,
         endpoint: &'static Description,
@@ -317,7 +316,6 @@ fn malformed(bytes: &[u8], error: &serde_json::Error) -> FieldError {
     FieldError::new("", "json", format!("is not JSON: {error}"))
 }
 
-/// The id in a field of the body.
 fn named(body: Option<&Value>, field: Option<&str>) -> Option<EntityId> {
     body?.get(field?)?.as_str()?.parse().ok()
 }

@@ -28,7 +28,6 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Counts a request.
     pub(crate) fn count(&self, status: u16, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let class = usize::from(status / 100).clamp(1, 5) - 1;

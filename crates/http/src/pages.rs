@@ -28,7 +28,6 @@ pub(crate) enum Page {
     Picture,
 }
 
-/// Where the pages are.
 pub(crate) const PATHS: &[(&str, Page)] = &[
     ("/", Page::Home),
     ("/openapi.json", Page::OpenApi),
@@ -46,7 +45,6 @@ pub(crate) const PATHS: &[(&str, Page)] = &[
 /// Paths that monitoring calls all the time.
 pub(crate) const PROBES: &[&str] = &["/healthz", "/readyz", "/metrics"];
 
-/// A response with a media type.
 fn of_type(media: &'static str, bytes: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(whole(bytes));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
@@ -54,7 +52,6 @@ fn of_type(media: &'static str, bytes: impl Into<Bytes>) -> Response<Body> {
     response
 }
 
-/// JSON.
 pub(crate) fn json(bytes: impl Into<Bytes>) -> Response<Body> {
     of_type("application/json", bytes)
 }
@@ -82,7 +79,6 @@ fn protect(headers: &mut HeaderMap, scripts: &str, form_targets: &str) {
     }
 }
 
-/// A redirect.
 pub(crate) fn redirect(to: &'static str) -> Response<Body> {
     let mut response = Response::new(whole(""));
     *response.status_mut() = StatusCode::FOUND;

@@ -14,7 +14,6 @@ use crate::planes::PlanesInScope;
 
 /// The other end of a connection.
 pub(crate) struct Peer {
-    /// Its address.
     pub(crate) address: SocketAddr,
     /// Our own end.
     own: Option<SocketAddr>,

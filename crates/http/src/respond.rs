@@ -56,7 +56,6 @@ pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
 pub(crate) trait WriteReply: Reply {
     /// What the function returns.
     type Value: Send + 'static;
-    /// Serializes it.
     fn write(value: Self::Value, env: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
 }
 
@@ -81,7 +80,6 @@ written_whole! { [T] One<T> [T] Many<T> [] Nothing [] Blank }
 pub(crate) enum ReplyOutput {
     /// A complete response.
     WrittenReply(WrittenReply),
-    /// A streamed response.
     Streamed(Response<Body>),
 }
 

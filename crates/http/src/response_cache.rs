@@ -86,7 +86,6 @@ impl Weighter<Key, Known> for Bytes {
     }
 }
 
-/// Cached responses.
 pub(crate) struct ResponseCache(Cache<Key, Known, Bytes>);
 
 impl Default for ResponseCache {

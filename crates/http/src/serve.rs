@@ -65,7 +65,6 @@ pub enum ServeError {
     /// The certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The system.
     #[error(transparent)]
     System(#[from] std::io::Error),
 }

@@ -52,7 +52,6 @@ const CURRENT_API_VERSION: &str = "1.0";
 /// The size limit of headers; much larger ones are rejected before they get here.
 const MAX_HEADERS: usize = 32 * 1024;
 
-/// Where the environments are.
 const ENVIRONMENTS: &str = "/airflow/";
 
 /// The HTTP side of an application.
@@ -146,7 +145,6 @@ impl Server {
         &self.0.env.settings
     }
 
-    /// The application.
     pub fn app(&self) -> &App {
         &self.0.app
     }

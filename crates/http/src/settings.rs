@@ -47,7 +47,6 @@ pub struct Settings {
 /// Bytes of answers that may wait to be read. One answer may always wait, however large it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// On one connection.
     pub connection: usize,
     /// On all connections of one address.
     pub address: usize,
@@ -60,7 +59,6 @@ pub struct Waiting {
 pub struct Tls {
     /// The chain.
     pub certificate: PathBuf,
-    /// The key.
     pub key: PathBuf,
 }
 

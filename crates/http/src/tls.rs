@@ -23,7 +23,6 @@ pub enum TlsError {
     /// It cannot be read.
     #[error("the TLS certificate {} cannot be read: {error}", .path.display())]
     Certificate {
-        /// Its file.
         path: PathBuf,
         /// What is wrong with it.
         error: pem::Error,

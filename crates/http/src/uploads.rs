@@ -18,7 +18,6 @@ use crate::errors::Failure;
 use crate::incoming::{no_room, query_pairs};
 use crate::settings::Settings;
 
-/// Receives an upload.
 pub(crate) async fn receive(
     app: &App,
     settings: &Settings,

@@ -40,7 +40,6 @@ pub(crate) fn number_of(source: LogSource) -> u8 {
     }
 }
 
-/// The source of a number.
 pub(crate) fn source_of(number: u8) -> Option<LogSource> {
     SOURCES.get(usize::from(number)).copied()
 }
@@ -96,7 +95,6 @@ impl Block {
         self.ends.push(self.text.len() as u32);
     }
 
-    /// The text of a line.
     pub(crate) fn text_of(&self, index: usize) -> &str {
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(index).copied().unwrap_or(start);

@@ -20,7 +20,6 @@ const BUDGET: usize = 64 * 1024;
 /// What it costs to read a block; one that is counted by its header costs 1.
 const READING: usize = 64;
 
-/// How many lines there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// The lines of each part of the window, by level in the order of `LogLevel::ALL`.

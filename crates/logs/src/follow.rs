@@ -22,10 +22,8 @@ use crate::{Entry, Query};
 const AT_ONCE: usize = 500;
 const BYTES_AT_ONCE: usize = 1024 * 1024;
 
-/// What to follow.
 #[derive(Clone, Debug)]
 pub struct Follow {
-    /// The deployment.
     pub deployment_id: DeploymentId,
     /// The components; none gives no lines.
     pub sources: Vec<LogSource>,
@@ -33,7 +31,6 @@ pub struct Follow {
     pub query: Query,
 }
 
-/// A follower of a deployment.
 #[derive(Debug)]
 pub struct Follower {
     pub(crate) search: Follow,
@@ -44,13 +41,10 @@ pub struct Follower {
 /// A line with its number, which is higher than that of every line written before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbered {
-    /// The number.
     pub number: u64,
-    /// The line.
     pub entry: Entry,
 }
 
-/// New lines of a deployment.
 #[derive(Debug)]
 pub struct NewLines {
     /// The lines, in the order of writing.
@@ -143,7 +137,6 @@ impl Notifier {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Subscribes to a deployment.
     pub(crate) fn subscribe(&self, deployment_id: DeploymentId) -> watch::Receiver<()> {
         let mut senders = self.lock();
         senders.retain(|_, sender| sender.receiver_count() > 0);

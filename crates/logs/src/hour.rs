@@ -16,12 +16,10 @@ pub(crate) struct Hour(i64);
 pub(crate) type Key = (DeploymentId, Hour);
 
 impl Hour {
-    /// The hour of a moment.
     pub(crate) fn of(moment: Timestamp) -> Self {
         Self(moment.millis().div_euclid(HOUR))
     }
 
-    /// When it begins.
     pub(crate) fn begins(self) -> Timestamp {
         Timestamp::from_millis(self.0.saturating_mul(HOUR))
     }

@@ -36,12 +36,23 @@ const ID: usize = 25;
 /// The content of a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
-    /// A line with its number.
-    Line { number: u64, deployment_id: DeploymentId, millis: i64, source: LogSource, text: &'a str },
+    Line {
+        number: u64,
+        deployment_id: DeploymentId,
+        millis: i64,
+        source: LogSource,
+        text: &'a str,
+    },
     /// Everything of a deployment below this number is deleted.
-    Removal { number: u64, deployment_id: DeploymentId },
+    Removal {
+        number: u64,
+        deployment_id: DeploymentId,
+    },
     /// The lines from this number on are a batch of a sender.
-    Batch { number: u64, origin: Origin },
+    Batch {
+        number: u64,
+        origin: Origin,
+    },
 }
 
 /// Encodes frames in memory.
@@ -100,7 +111,6 @@ impl Frames {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// Adds a removal.
     pub(crate) fn removal(&mut self, number: u64, deployment_id: DeploymentId) {
         self.close();
         self.begin(REMOVAL, number);

@@ -46,20 +46,16 @@ pub use store::LogStore;
 /// A line that a component of a deployment wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The deployment.
     pub deployment_id: DeploymentId,
     /// The component.
     pub source: LogSource,
-    /// When it was written.
     pub timestamp: Timestamp,
     /// The text; a very long one is stored as several lines.
     pub text: String,
 }
 
-/// A search.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// The deployment.
     pub deployment_id: DeploymentId,
     /// The time range, excluding its end.
     pub window: Range<Timestamp>,
@@ -83,11 +79,9 @@ pub struct Page {
 /// A line that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it was written.
     pub timestamp: Timestamp,
     /// The component.
     pub source: LogSource,
-    /// What was written.
     pub text: String,
 }
 

@@ -22,7 +22,6 @@ const MOST: usize = 100_000;
 pub struct Origin {
     /// The deployment that all lines belong to.
     pub deployment_id: DeploymentId,
-    /// The sender, as a number.
     pub(crate) sender: u64,
     /// The sequence number of the batch: later ones have higher numbers.
     pub sequence: u64,
@@ -50,7 +49,6 @@ pub(crate) struct Origins {
 }
 
 impl Origins {
-    /// Loads the file.
     pub(crate) fn load(root: &Path) -> io::Result<Self> {
         let text = missing_is_none(fs::read_to_string(root.join(FILE)))?.unwrap_or_default();
         let read = |line: &str| {

@@ -66,7 +66,6 @@ impl Query {
         self.words.is_empty() && self.texts.is_empty()
     }
 
-    /// Whether a line matches the query.
     pub fn matches(&self, line: &str) -> bool {
         self.has_words(line) && self.has_texts(line)
     }

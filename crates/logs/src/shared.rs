@@ -64,7 +64,6 @@ impl Shared {
         }
     }
 
-    /// Where the journal is.
     pub(crate) fn journal(&self) -> PathBuf {
         self.root.join("journal")
     }

@@ -22,7 +22,6 @@ const MOST_ENDS: usize = 16;
 /// A search with an id, which sees the lines that existed when it was created.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Its id.
     pub id: SearchId,
     pub(crate) search: Search,
     /// Only lines below this number are seen.
@@ -60,7 +59,6 @@ struct StoredSnapshot {
     snapshot: Arc<Snapshot>,
 }
 
-/// The stored snapshots.
 #[derive(Default)]
 pub(crate) struct Snapshots(Mutex<(HashMap<SearchId, StoredSnapshot>, u64)>);
 

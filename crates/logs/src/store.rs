@@ -24,7 +24,6 @@ const READERS: usize = 8;
 /// How often a search is retried because segments were merged meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// Logs of deployments.
 pub struct LogStore {
     pub(crate) shared: Arc<Shared>,
     /// `None` once the store is being closed.

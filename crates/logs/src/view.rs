@@ -19,7 +19,6 @@ const OPEN: usize = 32;
 /// How many unpacked blocks are cached in addition to those of the current scan.
 const UNPACKED: usize = 6;
 
-/// The lines of one hour.
 #[derive(Default)]
 pub(crate) struct HourView {
     tails: Vec<Arc<Block>>,

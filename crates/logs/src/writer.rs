@@ -34,14 +34,16 @@ const BYTES_TOGETHER: usize = 4 * 1024 * 1024;
 /// A journal file is rotated at this length.
 const LONG_JOURNAL: u64 = 24 * 1024 * 1024;
 
-/// A command to the writer.
 pub(crate) enum Command {
     /// Append these lines; reports whether they are new.
     Append(Batch, Added),
-    /// Delete a deployment.
     Remove(DeploymentId, Done),
     /// Delete days that ended before a time.
-    Expire { before: Timestamp, now: Timestamp, done: Done },
+    Expire {
+        before: Timestamp,
+        now: Timestamp,
+        done: Done,
+    },
     /// Flush everything to segments.
     Flush(Done),
 }

@@ -25,7 +25,6 @@ const MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The size of a checked archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// Bytes as they were sent.
     pub bytes: u64,
     /// Bytes when unpacked.
     pub unpacked: u64,
@@ -103,10 +102,8 @@ impl Checker {
     }
 }
 
-/// Limits of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes as they are sent.
     pub bytes: u64,
     /// Bytes when unpacked: a small archive can contain a disk full of zeros.
     pub unpacked: u64,

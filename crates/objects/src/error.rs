@@ -2,7 +2,6 @@
 
 use std::io;
 
-/// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an upload failed.
@@ -37,7 +36,6 @@ pub enum Refused {
     /// More bytes than an archive of its size may unpack to.
     #[error("it unpacks to more than {most} bytes, the most for an archive of {bytes} bytes")]
     UnpacksTooMuch {
-        /// Bytes as they were sent.
         bytes: u64,
         /// What they may unpack to.
         most: u64,
@@ -79,7 +77,6 @@ pub enum Flaw {
     /// Its path goes up.
     #[error("has `..` in its path")]
     Parent,
-    /// Its path is empty.
     #[error("has no path")]
     EmptyPath,
     /// Its path is not printable text.
@@ -106,7 +103,6 @@ pub enum Flaw {
     /// It is below something other than a directory, or at the path of a directory.
     #[error("collides with `{0}`, which is of another kind")]
     Collides(String),
-    /// It is ambiguous.
     #[error("is described twice: {0}")]
     Ambiguous(&'static str),
     /// Its header is invalid.

@@ -32,7 +32,6 @@ impl Key {
         Self(format!("deployments/{deployment_id}/{deploy_id}"))
     }
 
-    /// One upload of a deploy.
     pub fn of_upload(deployment_id: DeploymentId, deploy_id: DeployId, version: UploadId) -> Self {
         Self(format!("deployments/{deployment_id}/{deploy_id}/{version}"))
     }
@@ -47,7 +46,6 @@ impl Key {
         Self(format!("{}/{word}", self.0))
     }
 
-    /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -269,9 +269,7 @@ fn all_blocks_fit(store: &dyn ObjectStore, staging: &Staging, most: u64) -> Resu
 /// A valid object in the store. Dropping it deletes it again unless it is confirmed.
 #[must_use = "a stored object is deleted again unless it is confirmed"]
 pub struct StoredObject {
-    /// Its key.
     pub key: Key,
-    /// What it holds.
     pub contents: Contents,
     /// The SHA-256 of its bytes as they were sent, in lower-case hexadecimal.
     pub sha256: String,

@@ -63,7 +63,6 @@ impl History {
     }
 }
 
-/// Whether an operation cleans up.
 pub(crate) fn is_clean_up(operation: &OperationRow) -> bool {
     operation.course.kind == OperationKind::CleanUp
 }

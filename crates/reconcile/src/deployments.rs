@@ -329,7 +329,6 @@ pub(crate) fn record(
     StepResult { next, progressed, effect: (is_news || is_advanced).then_some(effect) }
 }
 
-/// Logs a change of a deployment's status.
 fn log_change(row: &DeploymentRow, status: DeploymentStatus, reason: &Reason) {
     use DeploymentStatus::{Unhealthy, Unknown};
     if status == row.status {

@@ -294,7 +294,6 @@ fn log_if_failed<T>(kind: &'static str, written: Result<T>) {
     }
 }
 
-/// Options of the loops.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Concurrent steps of each kind. Kinds have separate limits, so that a slow one does not delay others.

@@ -8,7 +8,6 @@ use podium_app::App;
 use podium_dataplane::Fault;
 use podium_db::Tx;
 
-/// The future of a step.
 pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<StepResult, Failure>> + Send + 'a>>;
 
 /// The future of what precedes a stop.
@@ -50,7 +49,6 @@ macro_rules! reconciles {
 
 pub(crate) use reconciles;
 
-/// The result of a step.
 pub struct StepResult {
     /// When to reconcile again.
     pub next: Next,
@@ -94,7 +92,6 @@ pub enum Next {
     Settled,
     /// At a time.
     At {
-        /// The time.
         at: Timestamp,
         /// What it waits for, for the operator.
         reason: String,

@@ -33,7 +33,6 @@ pub const OPERATOR_KEY: &str = "operator-key";
 /// The file with the id of this machine among the nodes of an installation.
 pub(crate) const NODE_ID: &str = "node-id";
 
-/// The data directory.
 pub(crate) struct DataDir(PathBuf);
 
 impl DataDir {
@@ -97,7 +96,6 @@ impl DataDir {
         }
     }
 
-    /// Stores the owner's token.
     pub(crate) fn keep_owner_token(&self, token: &str) -> Result<PathBuf, Failure> {
         let path = self.0.join(OWNER_TOKEN);
         write_private(&path, token)?;

@@ -150,7 +150,6 @@ impl Choice {
         Ok(database.map_err(|why| format!("--airflow-database: {why}"))?)
     }
 
-    /// The options of the local data plane.
     #[cfg(target_os = "linux")]
     pub(crate) fn options(
         &self,
@@ -195,7 +194,6 @@ impl Choice {
     }
 }
 
-/// A range of ports.
 pub(crate) fn ports(text: &str) -> Result<RangeInclusive<u16>, Failure> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {

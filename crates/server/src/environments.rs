@@ -77,7 +77,6 @@ struct Named {
 }
 
 impl Chosen {
-    /// The directory of the environments.
     fn local(&self) -> PathBuf {
         self.installation.data_dir.join(LOCAL)
     }

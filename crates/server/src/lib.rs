@@ -40,7 +40,6 @@ pub use ip_range::Reset;
 
 /// A command of the operator.
 #[derive(Subcommand)]
-#[expect(missing_docs, reason = "the help of a variant without docs is that of its arguments")]
 pub enum Command {
     /// Serve the API.
     Serve(Box<serve::Serve>),

@@ -9,18 +9,14 @@ use crate::record::record;
 use crate::stamp::{Stamp, stamp_joins};
 use crate::{Doorkeeper, Scope};
 
-/// The kind of their changes.
 pub const KIND: &str = "agent_tokens";
 
 record! {
     /// An agent token, without its value.
     #[derive(Clone, Debug)]
     pub struct AgentTokenRow as columns! {
-        /// Its id.
         pub id: AgentTokenId = id "t.id",
-        /// Its name.
         pub name: String = get "t.name",
-        /// Its description.
         pub description: String = get "t.description",
         /// The last six characters of its value.
         pub short_token: String = get "t.short_token",
@@ -30,7 +26,6 @@ record! {
         pub start_at: Timestamp = time "t.start_at",
         /// Until when it works.
         pub end_at: Option<Timestamp> = time_opt "t.end_at",
-        /// When it was last used.
         pub last_used_at: Option<Timestamp> = time_opt "t.last_used_at",
         /// Who made it and changed it.
         pub stamp: Stamp = stamp,
@@ -79,7 +74,6 @@ pub fn list(
     TABLE.page(conn, filter, paging, Total::Count, AgentTokenRow::read)
 }
 
-/// Reads an agent token.
 pub fn get(
     conn: &Conn,
     scope: &Scope,
@@ -90,12 +84,10 @@ pub fn get(
     conn.query_opt(&GET, params, AgentTokenRow::read)
 }
 
-/// The deployment of an agent token.
 pub fn deployment_of(conn: &Conn, _: &Doorkeeper, id: AgentTokenId) -> Result<Option<DeploymentId>> {
     conn.query_opt(&DEPLOYMENT_OF, params![id.as_str()], |row| row.id(0))
 }
 
-/// Adds an agent token.
 pub fn insert(
     tx: &Tx,
     scope: &Scope,

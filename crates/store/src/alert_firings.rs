@@ -91,9 +91,7 @@ statements! {
 /// A token that expires soon.
 #[derive(Clone, Debug)]
 pub struct ExpiringToken {
-    /// The token.
     pub subject: podium_api::alerts::AlertSubject,
-    /// When it expires.
     pub end_at: Timestamp,
 }
 

@@ -18,13 +18,9 @@ record! {
     /// A mail that waits to be sent.
     #[derive(Clone, Debug)]
     pub struct MailRow as columns! {
-        /// Its id.
         pub id: AlertMailId = id "id",
-        /// Who gets it.
         pub recipient: String = get "recipient",
-        /// Its subject.
         pub subject: String = get "subject",
-        /// Its text.
         pub body: String = get "body",
         /// How often it was tried.
         pub attempts: u32 = get "attempts",
@@ -87,7 +83,6 @@ pub fn finish(tx: &Tx, _: &Steward, claimed: &MailRow, again_at: Option<Timestam
     Ok(rows == 1)
 }
 
-/// When the next mail of an alert is due.
 pub fn next_due(conn: &Conn, _: &Steward, alert_id: AlertId) -> Result<Option<Timestamp>> {
     conn.query_one(&NEXT, params![alert_id.as_str()], |row| row.time_opt(0))
 }

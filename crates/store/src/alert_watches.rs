@@ -69,13 +69,11 @@ statements! {
 /// Something that an alert watches or has found: what it is about, and how it began.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What it is about.
     pub subject: AlertSubject,
     /// The DAG run, if it is about one.
     pub run_id: String,
     /// Why, where Podium knows it.
     pub reason: String,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -104,10 +102,8 @@ pub fn add(tx: &Tx, _: &Steward, alert_id: AlertId, found: &Found, due_at: Times
     tx.run(&ADD, &[watched, &found.values(), params![MOST_ON_DEPLOYMENT]].concat())
 }
 
-/// A watch that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// Since when it was watched.
     pub since: Timestamp,
     /// Whether its time had come before.
     pub has_fired: bool,

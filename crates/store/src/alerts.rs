@@ -17,16 +17,11 @@ use crate::{Scope, Steward, counters, work};
 pub const KIND: &str = "alerts";
 
 record! {
-    /// An alert.
     #[derive(Clone, Debug)]
     pub struct AlertRow as columns! {
-        /// Its id.
         pub id: AlertId = id "t.id",
-        /// Its organization.
         pub organization_id: OrganizationId = id "t.organization_id",
-        /// Its name.
         pub name: String = get "t.name",
-        /// Its description.
         pub description: String = get "t.description",
         /// What it watches for.
         pub kind: AlertKind = word "t.kind",
@@ -104,12 +99,10 @@ pub struct Rule {
     pub deployment_ids: Vec<DeploymentId>,
     /// The webhooks that get its events.
     pub webhook_ids: Vec<WebhookId>,
-    /// Who gets its mails.
     pub mail_addresses: Vec<String>,
 }
 
 impl Rule {
-    /// What it looks for.
     pub fn threshold(&self) -> Threshold {
         let Self { after_minutes, days_before, dag_id, .. } = self;
         Threshold { after_minutes: *after_minutes, days_before: *days_before, dag_id: dag_id.clone() }
@@ -151,7 +144,6 @@ pub fn get(conn: &Conn, scope: &Scope, id: AlertId) -> Result<Option<AlertRow>> 
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], AlertRow::read)
 }
 
-/// Reads an alert.
 pub fn state(conn: &Conn, _: &Steward, id: AlertId) -> Result<Option<AlertRow>> {
     conn.query_opt(&READ, params![id.as_str()], AlertRow::read)
 }
@@ -258,7 +250,6 @@ pub fn mail_ended(tx: &Tx, _: &Steward, id: AlertId, failed_at: Option<Timestamp
     }
 }
 
-/// The organizations that have alerts.
 pub fn followed(conn: &Conn, _: &Steward) -> Result<Vec<OrganizationId>> {
     conn.query(&FOLLOWED, &[], |row| row.id(0))
 }

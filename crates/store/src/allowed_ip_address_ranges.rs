@@ -46,7 +46,6 @@ pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<Listed<Allowe
     TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
 }
 
-/// Reads those of these ranges that there are.
 pub fn get_each(
     conn: &Conn,
     scope: &Scope,
@@ -68,7 +67,6 @@ pub fn organizations(conn: &Conn, _: &System) -> Result<Vec<OrganizationId>> {
     conn.query(&ORGANIZATIONS, &[], |row| row.id(0))
 }
 
-/// Adds a range.
 pub fn insert(tx: &Tx, scope: &Scope, range: &AllowedIpAddressRange, key: &str, stamp: &Stamp) -> Result<()> {
     let values = params![range.id.as_str(), scope.organization(), &range.ip_address_range, key];
     tx.execute(&INSERT, &[values, &stamp.values()].concat())?;

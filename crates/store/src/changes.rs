@@ -24,24 +24,16 @@ pub struct Position {
     sequence: i64,
 }
 
-/// A change in the log.
 #[derive(Clone, Debug)]
 pub struct LoggedChange {
-    /// Its position.
     pub position: Position,
-    /// The kind of resource.
     pub kind: String,
-    /// The resource.
     pub id: String,
-    /// Its organization.
     pub organization_id: Option<String>,
-    /// Its workspace.
     pub workspace_id: Option<String>,
-    /// Its deployment.
     pub deployment_id: Option<String>,
     /// Its version after the change.
     pub version: i64,
-    /// When it changed.
     pub at: Timestamp,
 }
 

@@ -19,7 +19,6 @@ pub fn last(conn: &Conn, _: &Steward, id: DeploymentId) -> Result<Option<Timesta
     conn.query_opt(&LAST, params![id.as_str()], |row| row.time(0))
 }
 
-/// Records that one begins.
 pub fn begin(tx: &Tx, _: &Steward, id: DeploymentId, now: Timestamp) -> Result<()> {
     tx.run(&BEGIN, params![id.as_str(), now.millis()])
 }

@@ -93,7 +93,6 @@ statements! {
     IN_USE_BY = "SELECT DISTINCT workspace_id FROM deployments WHERE cluster_id = $1 AND organization_id = $2";
 }
 
-/// Which clusters to list.
 pub struct ListFilter<'a> {
     /// The workspaces that the caller may see: a cluster for others only is not shown.
     pub reach: &'a Reach,
@@ -106,9 +105,7 @@ pub struct ListFilter<'a> {
 /// A cluster as its loop sees it.
 #[derive(Clone, Debug)]
 pub struct ClusterState {
-    /// Its organization.
     pub organization_id: OrganizationId,
-    /// The cluster.
     pub cluster: Cluster,
     /// Advanced by every change of the desired state.
     pub generation: i64,
@@ -121,7 +118,6 @@ pub struct ClusterState {
 }
 
 impl ClusterState {
-    /// Where it is.
     pub fn location(&self) -> ClusterLocation {
         ClusterLocation { id: self.cluster.id, plane: self.cluster.data_plane }
     }
@@ -153,7 +149,6 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &ListFilter<'_>, paging: &Paging
     Ok((clusters, total))
 }
 
-/// Reads a cluster.
 pub fn get(conn: &Conn, scope: &Scope, id: ClusterId) -> Result<Option<One<Cluster>>> {
     let found = conn.query_opt(&GET, params![id.as_str(), scope.organization()], read_one)?;
     filled(conn, found)

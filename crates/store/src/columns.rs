@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 
 /// Reads ids, times and words from a row.
 pub(crate) trait Columns {
-    /// An id.
     fn id<I: TypedId>(&self, index: usize) -> Result<I> {
         self.word(index)
     }
@@ -21,7 +20,6 @@ pub(crate) trait Columns {
     fn word_opt<T: FromStr>(&self, index: usize) -> Result<Option<T>>;
     /// A JSON document.
     fn document<T: DeserializeOwned>(&self, index: usize) -> Result<T>;
-    /// A time.
     fn time(&self, index: usize) -> Result<Timestamp>;
     /// A time, or `None`.
     fn time_opt(&self, index: usize) -> Result<Option<Timestamp>>;
@@ -55,12 +53,10 @@ impl Columns for Row<'_> {
     }
 }
 
-/// Ids as texts.
 pub(crate) fn texts(ids: &[impl ToString]) -> Vec<String> {
     ids.iter().map(ToString::to_string).collect()
 }
 
-/// The texts of ids as they were named.
 pub(crate) fn named<I: TypedId>(ids: &[Named<I>]) -> Vec<&str> {
     ids.iter().map(Named::as_str).collect()
 }

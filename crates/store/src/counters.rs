@@ -36,7 +36,6 @@ pub(crate) use count_new;
 /// A total, and how often older rows have moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counter {
-    /// How many rows there are.
     pub total: i64,
     /// How often the rank of an older row has changed.
     pub disorder: i64,
@@ -69,7 +68,6 @@ fn shard(id: Id) -> i64 {
     i64::from(id.as_str().as_bytes()[24]) % SHARDS
 }
 
-/// Reads a counter.
 pub(crate) fn read(conn: &Conn, organization_id: &str, kind: &str) -> Result<Counter> {
     let mut sum = Counter::default();
     conn.query(&READ, params![organization_id, kind], |row| sum.add(row))?;

@@ -14,7 +14,6 @@ record! {
     /// A living token.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Credential as columns! {
-        /// What kind it is.
         pub kind: CredentialKind = word "kind",
         /// Its id: the `jti` of the token.
         pub token_id: CredentialId = id "token_id",
@@ -47,11 +46,8 @@ statements! {
 /// What kind of token a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialKind {
-    /// A user's.
     Session,
-    /// An API token.
     ApiToken,
-    /// An agent token.
     AgentToken,
 }
 
@@ -84,12 +80,10 @@ impl Credential {
         (self.kind == CredentialKind::Session).then(|| UserId::from_raw(self.subject_id.id()))
     }
 
-    /// The API token that it is.
     pub fn api_token_id(&self) -> Option<TokenId> {
         (self.kind == CredentialKind::ApiToken).then(|| TokenId::from_raw(self.token_id.id()))
     }
 
-    /// The agent token that it is.
     pub fn agent_token_id(&self) -> Option<AgentTokenId> {
         (self.kind == CredentialKind::AgentToken).then(|| AgentTokenId::from_raw(self.token_id.id()))
     }
@@ -100,7 +94,6 @@ impl Credential {
 pub struct NewSession {
     /// Its id: the `jti` of the token.
     pub id: SessionId,
-    /// Whose it is.
     pub user_id: UserId,
     /// How and from where it began.
     pub origin: SessionOrigin,
@@ -113,7 +106,6 @@ pub struct NewSession {
 /// A new token of an organization: it acts for itself, in that organization only.
 #[derive(Clone, Copy, Debug)]
 pub struct NewToken {
-    /// Which token it is.
     pub id: TokenOf,
     /// Until when it works.
     pub expires_at: Option<Timestamp>,
@@ -122,9 +114,7 @@ pub struct NewToken {
 /// A token that belongs to an organization.
 #[derive(Clone, Copy, Debug)]
 pub enum TokenOf {
-    /// An API token.
     Api(TokenId),
-    /// An agent token.
     Agent(AgentTokenId),
 }
 
@@ -137,7 +127,6 @@ impl TokenOf {
         }
     }
 
-    /// The token as a subject.
     pub fn subject_id(self) -> SubjectId {
         match self {
             Self::Api(id) => id.into(),

@@ -49,14 +49,12 @@ pub fn list(
     TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
 }
 
-/// Reads a set.
 pub fn get(conn: &Conn, scope: &Scope, id: DeclaredSetId) -> Result<Option<One<DeclaredSet>>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         Ok(One { version: row.get(STAMP)?, body: read(row)? })
     })
 }
 
-/// Adds a set.
 pub fn insert(tx: &Tx, scope: &Scope, set: &DeclaredSet, name_key: &str, stamp: &Stamp) -> Result<()> {
     let members = document(&set.members)?;
     let values = params![set.id.as_str(), scope.organization(), &set.name, name_key, &members];

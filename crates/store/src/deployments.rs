@@ -118,19 +118,14 @@ statements! {
 /// A deployment as it is stored.
 #[derive(Clone, Debug)]
 pub struct DeploymentRow {
-    /// Its id.
     pub id: DeploymentId,
-    /// Its organization.
     pub organization_id: OrganizationId,
-    /// Its workspace.
     pub workspace_id: WorkspaceId,
-    /// The name of its workspace.
     pub workspace_name: Option<String>,
     /// The cluster that it runs on.
     pub cluster_id: Option<ClusterId>,
     /// The visible part of that cluster.
     pub cluster: Option<OnCluster>,
-    /// Its name.
     pub name: String,
     /// Its name in the data plane.
     pub namespace: String,
@@ -138,9 +133,7 @@ pub struct DeploymentRow {
     pub spec: Spec,
     /// Advanced by every change of the desired state.
     pub generation: i64,
-    /// Its status.
     pub status: DeploymentStatus,
-    /// Why.
     pub status_reason: UserText,
     /// What is known to be running.
     pub observed: Running,
@@ -153,7 +146,6 @@ pub struct DeploymentRow {
 /// What a deployment shows of its cluster.
 #[derive(Clone, Debug)]
 pub struct OnCluster {
-    /// Its name.
     pub name: String,
     /// Whether it runs in its other region.
     pub is_failed_over: bool,
@@ -166,7 +158,6 @@ pub struct OnCluster {
 }
 
 impl DeploymentRow {
-    /// Where its environment is.
     pub fn location(&self) -> Location {
         let plane = self.cluster.as_ref().and_then(|cluster| cluster.plane);
         let cluster = self.cluster_id.map(|id| ClusterLocation { id, plane });
@@ -174,7 +165,6 @@ impl DeploymentRow {
     }
 }
 
-/// Which deployments to list.
 pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a DeploymentReach,
@@ -252,7 +242,6 @@ pub fn shown<T>(
     })
 }
 
-/// Reads a deployment.
 pub fn get(conn: &Conn, scope: &Scope, id: DeploymentId) -> Result<Option<DeploymentRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
 }
@@ -281,12 +270,10 @@ pub fn state(conn: &Conn, _: &Steward, id: DeploymentId) -> Result<Option<Deploy
     conn.query_opt(&STATE, params![id.as_str()], read)
 }
 
-/// The workspace of a deployment.
 pub fn workspace_of(conn: &Conn, scope: &Scope, id: DeploymentId) -> Result<Option<WorkspaceId>> {
     conn.query_opt(&WORKSPACE_OF, params![id.as_str(), scope.organization()], |row| row.id(0))
 }
 
-/// The workspaces of those of these deployments that there are.
 pub fn workspaces(
     conn: &Conn,
     scope: &Scope,
@@ -304,12 +291,10 @@ pub fn absent(conn: &Conn, _: &Steward, ids: &BTreeSet<DeploymentId>) -> Result<
     Ok(ids.difference(&existing).copied().collect())
 }
 
-/// How many deployments a workspace has.
 pub fn count(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Result<i64> {
     conn.query_one(&COUNT, params![workspace_id.as_str(), scope.organization()], |row| row.get(0))
 }
 
-/// The deployments of a workspace.
 pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Result<Vec<DeploymentId>> {
     conn.query(&IN_WORKSPACE, params![workspace_id.as_str(), scope.organization()], |row| row.id(0))
 }
@@ -366,13 +351,11 @@ pub fn update(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Re
 pub struct RollOut<'a> {
     /// The reason that their status shows.
     pub reason: &'a UserText,
-    /// Why, for their operations.
     pub cause: OperationCause,
     /// Who caused it, unless the server did.
     pub subject_id: Option<SubjectId>,
     /// The ids of their operations.
     pub new_id: &'a mut dyn FnMut() -> OperationId,
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -469,13 +452,10 @@ pub fn count_move(
 
 /// What a loop observed of a deployment.
 pub struct ObservedStatus<'a> {
-    /// The generation that it observed.
     pub generation: i64,
     /// What the deployment is doing.
     pub status: DeploymentStatus,
-    /// Why.
     pub reason: &'a UserText,
-    /// What runs.
     pub running: &'a Running,
 }
 

@@ -21,17 +21,13 @@ record! {
     /// A deploy as it is stored.
     #[derive(Clone, Debug)]
     pub struct DeployRow as columns! {
-        /// Its id.
         pub id: DeployId = id "t.id",
-        /// Its organization.
         pub organization_id: OrganizationId = id "t.organization_id",
-        /// The deployment that it is for.
         pub deployment_id: DeploymentId = id "t.deployment_id",
         /// What it carries.
         pub kind: DeployType = word "t.type",
         /// How far it has come, as far as anybody has noticed.
         pub status: DeployStatus = word "t.status",
-        /// Its image.
         pub image_tag: String = get "t.image_tag",
         /// The rest of it.
         pub details: Details = document "t.details",
@@ -43,18 +39,15 @@ record! {
 }
 
 record! {
-    /// An upload of a deploy.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct UploadRow as upload_columns! {
         /// Its version.
         pub id: UploadId = id "id",
-        /// What it is.
         pub kind: UploadKind = word "kind",
         /// How large it is.
         pub bytes: i64 = get "bytes",
         /// The SHA-256 of it.
         pub sha256: String = get "sha256",
-        /// Where it is stored.
         pub object_key: String = get "object_key",
     }
 }
@@ -105,20 +98,16 @@ statements! {
         (SELECT id FROM deployments WHERE id = $1 AND organization_id = $2)";
 }
 
-/// A new upload.
 #[derive(Clone, Debug)]
 pub struct NewUpload {
     /// Its version.
     pub id: UploadId,
-    /// What it is.
     pub kind: UploadKind,
     /// How large it is, unpacked how large it is, and how many entries it has.
     pub sizes: [u64; 3],
     /// The SHA-256 of it.
     pub sha256: String,
-    /// Where it is stored.
     pub object_key: String,
-    /// When it was uploaded.
     pub created_at: Timestamp,
 }
 
@@ -134,7 +123,6 @@ pub fn list(
     TABLE.page(conn, filter, paging, Total::Count, DeployRow::read)
 }
 
-/// Reads a deploy.
 pub fn get(
     conn: &Conn,
     scope: &Scope,
@@ -312,12 +300,10 @@ pub fn append_failed(
     events::append(tx, scope, now, &event)
 }
 
-/// The uploads of a deploy.
 pub fn uploads(conn: &Conn, scope: &Scope, deploy_id: DeployId) -> Result<Vec<UploadRow>> {
     conn.query(&UPLOADS, params![deploy_id.as_str(), scope.organization()], UploadRow::read)
 }
 
-/// The upload of a deployment with this version.
 pub fn upload(
     conn: &Conn,
     _: &Steward,
@@ -338,7 +324,6 @@ pub fn upload_in(
     Ok(conn.query_opt(&UPLOAD_IN, params, UploadRow::read)?.map(InScope::found))
 }
 
-/// Adds an upload of a deploy.
 pub fn insert_upload(tx: &Tx, _: &System, deploy: &DeployRow, upload: &NewUpload) -> Result<()> {
     let [bytes, unpacked, entries] = upload.sizes.map(u64::cast_signed);
     let values = params![

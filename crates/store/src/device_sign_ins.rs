@@ -15,9 +15,7 @@ record! {
     pub struct DeviceSignIn as columns! {
         /// The address that it asked from.
         pub address: String = get "address",
-        /// What it calls itself.
         pub client_name: String = get "client_name",
-        /// Its user agent.
         pub user_agent: String = get "user_agent",
         /// What was decided.
         pub decision: Option<DeviceSignInDecision> = word_opt "decision",
@@ -25,7 +23,6 @@ record! {
         pub user_id: Option<UserId> = id_opt "user_id",
         /// The hash of the token with which that was decided.
         pub credential_hash: Option<String> = get "credential_hash",
-        /// When it asked.
         pub created_at: Timestamp = time "created_at",
         /// Until when it works.
         pub expires_at: Timestamp = time "expires_at",
@@ -62,11 +59,8 @@ pub struct NewDeviceSignIn {
     pub site: String,
     /// The address that it asked from.
     pub address: String,
-    /// What it calls itself.
     pub client_name: String,
-    /// Its user agent.
     pub user_agent: String,
-    /// When it asked.
     pub created_at: Timestamp,
     /// Until when it can be approved.
     pub expires_at: Timestamp,
@@ -75,11 +69,8 @@ pub struct NewDeviceSignIn {
 /// How many wait for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// In all.
     pub all: u64,
-    /// Of a place.
     pub of_place: u64,
-    /// Of its site.
     pub of_site: u64,
 }
 

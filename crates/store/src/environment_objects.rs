@@ -86,13 +86,10 @@ statements! {
 /// An object as it is stored.
 #[derive(Clone, Debug)]
 pub struct ObjectRow {
-    /// Its id.
     pub id: EnvironmentObjectId,
     /// The workspace or deployment that it belongs to.
     pub entity_id: EntityId,
-    /// The workspace that it is in.
     pub workspace_id: WorkspaceId,
-    /// Its key.
     pub key: String,
     /// The object, with its secrets hidden.
     pub object: Object<Hidden>,
@@ -117,7 +114,6 @@ impl ObjectRow {
 /// Encrypted secrets, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sealed {
-    /// Of the object.
     pub values: Option<Vec<u8>>,
     /// Of the overrides for a deployment.
     pub links: BTreeMap<DeploymentId, Vec<u8>>,
@@ -146,7 +142,6 @@ impl Document {
     }
 }
 
-/// Which objects to list.
 pub struct ListFilter<'a> {
     /// Workspaces whose objects the caller may read.
     pub workspaces: &'a Reach,
@@ -197,7 +192,6 @@ pub fn list(
     Ok((rows, count))
 }
 
-/// Reads an object.
 pub fn get(conn: &Conn, scope: &Scope, id: EnvironmentObjectId) -> Result<Option<ObjectRow>> {
     let mut rows: Vec<ObjectRow> =
         conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)?.into_iter().collect();
@@ -218,7 +212,6 @@ pub fn reaching(
     Ok(rows)
 }
 
-/// Adds an object.
 pub fn insert(tx: &Tx, scope: &Scope, row: &ObjectRow, unique_key: &str) -> Result<()> {
     let (object, stamp) = (&row.object, &row.stamp);
     let kept = stored(object)?;

@@ -27,7 +27,6 @@ record! {
         pub at: Timestamp = time "e.at",
         /// What happened.
         pub event_type: EventType = word "e.event_type",
-        /// What is known about it.
         pub data: EventData = document "e.data",
     }
 }
@@ -110,7 +109,6 @@ statements! {
         WHERE id = 1 AND (transaction_id, sequence) < ($1, $2)";
 }
 
-/// Which events to read.
 #[derive(Clone, Debug)]
 pub struct View {
     /// What the reader may see.
@@ -137,7 +135,6 @@ pub struct Bounds {
 /// A page of events, the oldest first.
 #[derive(Debug)]
 pub struct EventRows {
-    /// The events.
     pub rows: Vec<EventRow>,
     /// How far the page has come.
     pub next: Cursor,

@@ -17,7 +17,6 @@ record! {
     /// The access that a code or a pass gives: to what, for whom, and until when.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct EnvironmentAccess as access_columns! {
-        /// The deployment.
         pub deployment_id: DeploymentId = id "deployment_id",
         /// The hash of the token that it refers to.
         pub credential_hash: String = get "credential_hash",
@@ -92,12 +91,10 @@ pub struct DeploymentRef {
 }
 
 impl DeploymentRef {
-    /// The deployment.
     pub const fn id(&self) -> DeploymentId {
         self.location.id
     }
 
-    /// Its organization.
     pub const fn organization_id(&self) -> OrganizationId {
         self.organization_id
     }
@@ -124,12 +121,10 @@ impl DoorRow {
         is_seen.then(|| InScope::found(self))
     }
 
-    /// The deployment.
     pub const fn deployment(&self) -> &DeploymentRef {
         &self.deployment
     }
 
-    /// Its workspace.
     pub const fn workspace_id(&self) -> WorkspaceId {
         self.workspace_id
     }
@@ -141,13 +136,11 @@ impl DoorRow {
 }
 
 impl InScope<DoorRow> {
-    /// Where its environment is.
     pub fn location(&self) -> InScope<Location> {
         InScope::found(self.get().deployment.location.clone())
     }
 }
 
-/// The deployment of a namespace.
 pub fn by_namespace(conn: &Conn, _: &Doorkeeper, namespace: &str) -> Result<Option<DeploymentRef>> {
     conn.query_opt(&BY_NAMESPACE, params![namespace], deployment_ref)
 }
@@ -160,13 +153,9 @@ pub fn by_port(conn: &Conn, _: &Doorkeeper, port: u16) -> Result<Option<Deployme
 /// A deployment as its page shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentSummary {
-    /// The deployment.
     pub deployment: DeploymentRef,
-    /// Its name.
     pub name: String,
-    /// Its status.
     pub status: DeploymentStatus,
-    /// The reason for the status.
     pub status_reason: UserText,
 }
 
@@ -208,7 +197,6 @@ pub fn take_code(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<Option<Environme
     Ok(tx.query(&TAKE_CODE, params![hash], EnvironmentAccess::read)?.pop())
 }
 
-/// Adds a pass.
 pub fn add_pass(tx: &Tx, _: &Doorkeeper, hash: &str, access: &EnvironmentAccess) -> Result<()> {
     tx.run(&ADD_PASS, &values(hash, access))
 }
@@ -222,7 +210,6 @@ pub fn pass(
     conn.query_opt(&PASS, params![hash], |row| Ok((EnvironmentAccess::read(row)?, row.id_opt(4)?)))
 }
 
-/// Deletes a pass.
 pub fn drop_pass(tx: &Tx, _: &Doorkeeper, hash: &str) -> Result<()> {
     tx.run(&DROP_PASS, params![hash])
 }
@@ -237,7 +224,6 @@ pub fn prune_passes(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> 
     tx.execute(&PRUNE_PASSES, params![before.millis(), limit])
 }
 
-/// The port of a deployment.
 pub fn port_of(conn: &Conn, _: &Doorkeeper, deployment_id: DeploymentId) -> Result<Option<u16>> {
     Ok(conn.query_opt(&PORT_OF, params![deployment_id.as_str()], port)?.flatten())
 }
@@ -273,7 +259,6 @@ pub fn free_port(
     tx.run(&FREE_PORT, params![deployment_id.as_str(), i64::from(port)])
 }
 
-/// Removes the codes, passes and port of a deployment. The port rests from now on.
 pub fn delete_of_deployment(
     tx: &Tx,
     scope: &Scope,

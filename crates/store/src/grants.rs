@@ -57,11 +57,8 @@ statements! {
 /// Who holds a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A user.
     User,
-    /// A team.
     Team,
-    /// An API token.
     Token,
 }
 
@@ -75,7 +72,6 @@ impl Subject {
     }
 }
 
-/// The grants of a subject itself.
 pub fn of(conn: &Conn, scope: &Scope, subject_id: SubjectId) -> Result<Vec<Grant>> {
     Ok(of_each(conn, scope, &[subject_id])?.into_iter().map(|(_, grant)| grant).collect())
 }
@@ -118,7 +114,6 @@ pub fn replace(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, gra
     grants.iter().try_for_each(|grant| insert(tx, scope, kind, subject_id, grant))
 }
 
-/// Adds a grant.
 pub fn insert(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, grant: &Grant) -> Result<()> {
     let organization = scope.organization();
     let (scope_type, entity, deployment, workspace) = match &grant.on {

@@ -7,18 +7,14 @@ use crate::record::record;
 use crate::{Housekeeper, System};
 
 record! {
-    /// A stored response.
     #[derive(Clone, Debug)]
     pub struct StoredResponse as columns! {
-        /// A hash of its request.
         pub request_hash: String = get "request_hash",
         /// The version of the resource, for the `ETag`.
         pub version: Option<i64> = get "version",
-        /// The body.
         pub body: Vec<u8> = get "body",
         /// Whether the body is encrypted.
         pub is_sealed: bool = get "is_sealed",
-        /// When it was created.
         pub created_at: Timestamp = time "created_at",
         /// The operation that the request has started.
         pub started_id: Option<OperationId> = id_opt "started_id",
@@ -40,22 +36,17 @@ statements! {
 /// The key of a stored response.
 #[derive(Clone, Debug)]
 pub struct IdempotencyKey {
-    /// The caller.
     pub subject_id: SubjectId,
-    /// The operation.
     pub operation_id: &'static str,
-    /// The path.
     pub target: String,
     /// The header's value.
     pub key: String,
 }
 
-/// A response to store.
 #[derive(Clone, Debug)]
 pub struct NewResponse<'a> {
     /// The version of the resource, for the `ETag`.
     pub version: Option<i64>,
-    /// The body.
     pub body: &'a [u8],
     /// Whether the body is encrypted.
     pub is_sealed: bool,
@@ -63,7 +54,6 @@ pub struct NewResponse<'a> {
     pub started_id: Option<OperationId>,
 }
 
-/// Finds a stored response.
 pub fn get(conn: &Conn, _: &System, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
     let params = params![key.subject_id.as_str(), key.operation_id, &key.target, &key.key];
     conn.query_opt(&GET, params, StoredResponse::read)

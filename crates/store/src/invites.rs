@@ -7,24 +7,17 @@ use podium_db::{Conn, Result, Tx, params, statements};
 use crate::record::record;
 use crate::{Doorkeeper, Scope};
 
-/// The kind of their changes.
 pub const KIND: &str = "invites";
 
 record! {
-    /// A stored invite.
     #[derive(Clone, Debug)]
     pub struct InviteRow as columns! {
-        /// Its id.
         pub id: InviteId = id "id",
-        /// To which organization.
         pub organization_id: OrganizationId = id "organization_id",
-        /// Who is invited.
         pub user_id: UserId = id "user_id",
         /// The role once accepted.
         pub role: OrganizationRole = word "role",
-        /// Who invited.
         pub inviter_id: SubjectId = id "inviter_id",
-        /// When it expires.
         pub expires_at: Timestamp = time "expires_at",
         /// Advanced by every change.
         pub version: i64 = get "version",

@@ -26,7 +26,6 @@ const UP_TO: &str = "t.organization_id = {} AND (t.created_at, t.id) <= ({}, {})
 
 podium_db::statements! {}
 
-/// The landmarks of many lists.
 #[derive(Default)]
 pub struct Landmarks(Mutex<HashMap<(OrganizationId, &'static str), Arc<Known>>>);
 

@@ -30,12 +30,10 @@ impl<'r, T> LazyRow<'r, T> {
         Self { row, layout, read }
     }
 
-    /// The id.
     pub fn id(&self) -> Result<Id> {
         self.row.id(0)
     }
 
-    /// The version.
     pub fn version(&self) -> Result<i64> {
         self.row.get(self.layout.version)
     }
@@ -75,7 +73,6 @@ impl<'r, T> LazyRow<'r, T> {
 pub trait Render<R, T> {
     /// The cached rendering, if reading the row in this unit would give the same.
     fn cached(&self, conn: &Conn, id: Id) -> Option<T>;
-    /// Renders a row.
     fn render(&self, row: &LazyRow<'_, R>) -> Result<T>;
 }
 

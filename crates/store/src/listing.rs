@@ -18,7 +18,6 @@ use crate::stamp::stamp_joins;
 /// How many rows are skipped without asking first whether there are as many.
 const NEAR: u64 = 1000;
 
-/// Which page of a list.
 #[derive(Clone, Debug)]
 pub struct Paging {
     /// How many rows to skip.
@@ -47,7 +46,6 @@ pub(crate) struct Table {
     pub key: &'static str,
     /// How a row is found again by `page.key`.
     pub on: &'static str,
-    /// The columns to read.
     pub columns: &'static str,
     /// The joins that the columns need.
     pub joins: &'static str,
@@ -139,7 +137,6 @@ fn numbered(conditions: &[Condition]) -> (String, usize) {
 pub(crate) enum Total<'a> {
     /// From the counter of this kind in this organization.
     Counter(&'a str, &'static str),
-    /// From counting.
     Count,
 }
 
@@ -155,7 +152,6 @@ impl Table {
         filters: &[],
     };
 
-    /// Reads a page and the total.
     pub(crate) fn page<T>(
         &self,
         conn: &Conn,

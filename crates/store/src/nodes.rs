@@ -17,11 +17,9 @@ record! {
         pub id: NodeId = id "n.id",
         /// Its name, for people.
         pub name: String = get "n.name",
-        /// When it was first started.
         pub first_seen_at: Timestamp = time "n.first_seen_at",
         /// When it last sent a heartbeat.
         pub last_seen_at: Timestamp = time "n.last_seen_at",
-        /// How many deployments it runs.
         pub deployments: i64 = get "(SELECT COUNT(*) FROM placements p WHERE p.node_id = n.id) AS placed",
     }
 }
@@ -56,9 +54,7 @@ pub enum Placement {
     Unknown,
     /// On a node that was forgotten: another one must be chosen.
     Forgotten,
-    /// On this node.
     On {
-        /// Its id.
         node_id: NodeId,
         /// Its name; empty if the node is unknown.
         name: String,
@@ -86,7 +82,6 @@ pub fn list(conn: &Conn, _: &System) -> Result<Vec<NodeRow>> {
     conn.query(&LIST, params![], NodeRow::read)
 }
 
-/// The node of a name.
 pub fn by_name(conn: &Conn, _: &System, name: &str) -> Result<Option<NodeRow>> {
     conn.query_opt(&BY_NAME, params![name], NodeRow::read)
 }
@@ -96,7 +91,6 @@ pub fn least_loaded(conn: &Conn, _: &Steward, seen_since: Timestamp, own: NodeId
     conn.query_opt(&LEAST_LOADED, params![seen_since.millis(), own.as_str()], NodeRow::read)
 }
 
-/// Where a deployment runs.
 pub fn placement(conn: &Conn, _: &Steward, deployment_id: DeploymentId) -> Result<Placement> {
     let found = conn.query_opt(&PLACEMENT, params![deployment_id.as_str()], |row| {
         let name: Option<String> = row.get(1)?;
@@ -158,7 +152,6 @@ pub fn forget(tx: &Tx, _: &System, node_id: NodeId, now: Timestamp) -> Result<us
     Ok(placed.len())
 }
 
-/// The deployments without a placement.
 pub fn without_placement(conn: &Conn, _: &System) -> Result<Vec<DeploymentId>> {
     conn.query(&WITHOUT_PLACEMENT, params![], |row| row.id(0))
 }

@@ -105,11 +105,8 @@ statements! {
 /// An operation as it is stored.
 #[derive(Clone, Debug)]
 pub struct OperationRow {
-    /// Its id.
     pub id: OperationId,
-    /// Its organization.
     pub organization_id: OrganizationId,
-    /// What it changes.
     pub target: OperationTarget,
     /// Who started it, unless the server did.
     pub subject: Option<SubjectProfile>,
@@ -119,7 +116,6 @@ pub struct OperationRow {
     pub superseded_by: Option<OperationId>,
     /// Advanced by every change.
     pub version: i64,
-    /// When it was created.
     pub created_at: Timestamp,
 }
 
@@ -136,22 +132,16 @@ impl OperationRow {
 /// What an operation changes, with its name when the operation began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationTarget {
-    /// A deployment, and its workspace.
     Deployment(DeploymentId, WorkspaceId, String),
-    /// A cluster.
     Cluster(ClusterId, String),
 }
 
-/// A new operation.
 #[derive(Clone, Debug)]
 pub struct NewOperation {
-    /// Its id.
     pub id: OperationId,
-    /// What it does.
     pub kind: OperationKind,
     /// Why it is started.
     pub cause: OperationCause,
-    /// What it changes.
     pub target: OperationTarget,
     /// Who starts it, unless the server does.
     pub subject_id: Option<SubjectId>,
@@ -159,19 +149,16 @@ pub struct NewOperation {
     pub undo: Option<Undo>,
     /// What is known of how it is to proceed.
     pub details: Details,
-    /// When it is created.
     pub created_at: Timestamp,
 }
 
 /// Which operations a caller may see.
 pub struct OperationReach {
-    /// Those of these deployments.
     pub deployments: DeploymentReach,
     /// Those of the clusters that are open to these workspaces.
     pub clusters: Reach,
 }
 
-/// Which operations to list.
 pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a OperationReach,
@@ -188,7 +175,6 @@ pub struct ListFilter<'a> {
 }
 
 impl OperationTarget {
-    /// What it is.
     pub const fn target_type(&self) -> OperationTargetType {
         match self {
             Self::Deployment(..) => OperationTargetType::Deployment,
@@ -196,7 +182,6 @@ impl OperationTarget {
         }
     }
 
-    /// Its id.
     pub const fn id(&self) -> Id {
         match self {
             Self::Deployment(id, ..) => id.id(),
@@ -211,7 +196,6 @@ impl OperationTarget {
         }
     }
 
-    /// The deployment and its workspace, if it is a deployment.
     pub const fn deployment(&self) -> Option<(DeploymentId, WorkspaceId)> {
         match self {
             Self::Deployment(id, workspace_id, _) => Some((*id, *workspace_id)),

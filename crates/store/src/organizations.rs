@@ -10,16 +10,13 @@ use crate::record::record;
 use crate::stamp::{Stamp, stamp_joins};
 use crate::{Doorkeeper, Founder, Scope};
 
-/// The kind of their changes.
 pub const KIND: &str = "organizations";
 
 record! {
     /// An organization, as it is stored.
     #[derive(Clone, Debug)]
     pub struct OrganizationRow as columns! {
-        /// The organization's id.
         pub id: OrganizationId = id "t.id",
-        /// Its name.
         pub name: String = get "t.name",
         /// The e-mail address for bills, or empty.
         pub billing_email: String = get "t.billing_email",
@@ -31,9 +28,7 @@ record! {
         pub is_scim_enabled: bool = get "t.is_scim_enabled",
         /// Whether deployments may only run on dedicated clusters.
         pub should_enforce_dedicated_clusters: bool = get "t.should_enforce_dedicated_clusters",
-        /// Whether support has enhanced access.
         pub allow_enhanced_support_access: bool = get "t.allow_enhanced_support_access",
-        /// Whether AI features are disabled.
         pub has_ai_features_disabled: bool = get "t.has_ai_features_disabled",
         /// Who made it and changed it.
         pub stamp: Stamp = stamp,
@@ -78,12 +73,10 @@ pub fn list(
     TABLE.page(conn, filter, paging, Total::Count, OrganizationRow::read)
 }
 
-/// Reads an organization.
 pub fn get(conn: &Conn, scope: &Scope) -> Result<Option<OrganizationRow>> {
     conn.query_opt(&GET, params![scope.organization()], OrganizationRow::read)
 }
 
-/// Adds an organization.
 pub fn insert(tx: &Tx, _: &Founder, organization: &OrganizationRow, name_key: &str) -> Result<()> {
     let stamp = &organization.stamp;
     let values = params![
@@ -135,7 +128,6 @@ pub fn epoch(conn: &Conn, _: &Doorkeeper, organization_id: OrganizationId) -> Re
     conn.query_opt(&EPOCH, params![organization_id.as_str()], |row| row.get(0))
 }
 
-/// The name of an organization.
 pub fn name(conn: &Conn, scope: &Scope) -> Result<Option<String>> {
     conn.query_opt(&NAME, params![scope.organization()], |row| row.get(0))
 }

@@ -7,13 +7,11 @@ use crate::record::record;
 use crate::{Housekeeper, Scope};
 
 record! {
-    /// A stored plan.
     pub struct PlanRow as columns! {
         /// What is planned, or the response to applying it; sealed.
         pub document: Vec<u8> = get "document",
         /// Until when it can be applied, or its response is repeated.
         pub expires_at: Timestamp = time "expires_at",
-        /// When it was applied.
         pub applied_at: Option<Timestamp> = time_opt "applied_at",
     }
 }
@@ -28,7 +26,6 @@ statements! {
     PRUNE = "DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE expires_at <= $1 LIMIT $2)";
 }
 
-/// Finds a plan of a subject.
 pub fn get(conn: &Conn, scope: &Scope, id: PlanId, subject_id: SubjectId) -> Result<Option<PlanRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization(), subject_id.as_str()], PlanRow::read)
 }
@@ -39,7 +36,6 @@ pub fn count(conn: &Conn, scope: &Scope, subject_id: SubjectId, now: Timestamp) 
     conn.query_one(&COUNT, params, |row| row.get::<i64>(0)).map(i64::cast_unsigned)
 }
 
-/// Adds a plan.
 pub fn insert(tx: &Tx, scope: &Scope, id: PlanId, subject_id: SubjectId, plan: &PlanRow) -> Result<()> {
     let values = params![
         id.as_str(),

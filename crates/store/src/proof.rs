@@ -234,7 +234,6 @@ impl Membership {
         Self { organization_id, grants }
     }
 
-    /// The organization.
     pub const fn organization_id(&self) -> OrganizationId {
         self.organization_id
     }

@@ -73,7 +73,6 @@ pub fn list(
     Ok((roles, total))
 }
 
-/// Reads a custom role.
 pub fn get(conn: &Conn, scope: &Scope, id: RoleId) -> Result<Option<One<RoleWithPermission>>> {
     let role = conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         Ok(One { version: row.get(5)?, body: read(row)? })
@@ -106,7 +105,6 @@ pub fn by_names(conn: &Conn, scope: &Scope, names: &[&str]) -> Result<BTreeMap<S
     Ok(roles.into_iter().collect())
 }
 
-/// Adds a custom role.
 pub fn insert(
     tx: &Tx,
     scope: &Scope,

@@ -23,14 +23,12 @@ statements! {
         (SELECT hash FROM browser_sessions WHERE expires_at < $1 LIMIT $2)";
 }
 
-/// A browser's session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowserSession {
     /// Its id: that of its token, if that was made for it.
     pub id: SessionId,
     /// The hash of the token that it refers to.
     pub credential_hash: String,
-    /// The id of that token.
     pub token_id: CredentialId,
     /// Whose it is: a user, or an API token.
     pub subject_id: SubjectId,
@@ -59,7 +57,6 @@ pub fn hash_of(conn: &Conn, _: &Doorkeeper, subject_id: SubjectId, id: SessionId
     conn.query_opt(&HASH_OF, params![id.as_str(), subject_id.as_str()], |row| row.get(0))
 }
 
-/// Adds a session.
 pub fn insert(tx: &Tx, _: &Doorkeeper, hash: &str, session: &BrowserSession, now: Timestamp) -> Result<()> {
     let values = params![
         hash,

@@ -9,7 +9,6 @@ statements! {
     ADD = "INSERT INTO settings (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
 }
 
-/// Reads a setting.
 pub fn get(conn: &Conn, _: &Founder, key: &str) -> Result<Option<String>> {
     conn.query_opt(&GET, params![key], |row| row.get(0))
 }

@@ -7,7 +7,6 @@ use crate::record::record;
 use crate::{Doorkeeper, Founder, Housekeeper};
 
 record! {
-    /// A stored signing key.
     #[derive(Clone)]
     pub struct SigningKeyRow as columns! {
         /// Its id, the `kid` of tokens.
@@ -16,7 +15,6 @@ record! {
         pub public_key: Vec<u8> = get "public_key",
         /// The private half, encrypted; gone once the key is retired.
         pub sealed_private_key: Option<Vec<u8>> = get "sealed_private_key",
-        /// When it was made.
         pub created_at: Timestamp = time "created_at",
         /// Since when it signs no more.
         pub retired_at: Option<Timestamp> = time_opt "retired_at",
@@ -36,7 +34,6 @@ pub fn all(conn: &Conn, _: &Doorkeeper) -> Result<Vec<SigningKeyRow>> {
     conn.query(&ALL, &[], SigningKeyRow::read)
 }
 
-/// Adds a key.
 pub fn insert(tx: &Tx, _: &Founder, key: &SigningKeyRow) -> Result<()> {
     tx.run(
         &INSERT,

@@ -13,9 +13,7 @@ use crate::pictures;
 pub struct Stamp {
     /// Advanced by every write of a caller.
     pub version: i64,
-    /// When it was created.
     pub created_at: Timestamp,
-    /// Who created it.
     pub created_by: SubjectProfile,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -89,7 +87,6 @@ pub(crate) fn profile(row: &Row<'_>, first: usize) -> Result<SubjectProfile> {
     })
 }
 
-/// The profile of a user.
 pub fn user_profile(id: UserId, username: &str, full_name: &str) -> SubjectProfile {
     SubjectProfile {
         id: id.into(),

@@ -13,13 +13,10 @@ record! {
     /// What the operator's numbers say of a deployment.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Status as columns! {
-        /// The deployment.
         pub id: DeploymentId = id "id",
-        /// Its workspace.
         pub workspace_id: WorkspaceId = id "workspace_id",
         /// Its name in the data plane.
         pub namespace: String = get "namespace",
-        /// Its status.
         pub status: DeploymentStatus = word "status",
     }
 }

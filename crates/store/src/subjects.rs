@@ -52,7 +52,6 @@ pub(crate) fn write(tx: &Tx, profile: &SubjectProfile) -> Result<()> {
     tx.run(&PUT, values)
 }
 
-/// Reads a profile.
 pub fn get(conn: &Conn, _: &Doorkeeper, id: SubjectId) -> Result<Option<SubjectProfile>> {
     conn.query_opt(&GET, params![id.as_str()], |row| stamp::profile(row, 0))
 }

@@ -16,13 +16,9 @@ record! {
     /// A team, without its roles.
     #[derive(Clone, Debug)]
     pub struct TeamRow as columns! {
-        /// Its id.
         pub id: TeamId = id "t.id",
-        /// Its name.
         pub name: String = get "t.name",
-        /// Its description.
         pub description: String = get "t.description",
-        /// Its organization.
         pub organization_id: OrganizationId = id "t.organization_id",
         /// Whether an identity provider manages it.
         pub is_idp_managed: bool = get "t.is_idp_managed",
@@ -61,7 +57,6 @@ statements! {
     DELETE = "DELETE FROM teams WHERE id = $1 AND organization_id = $2 AND version = $3";
 }
 
-/// Which teams to list.
 #[derive(Default)]
 pub struct ListFilter<'a> {
     /// Only those with one of these folded names, if any are given.
@@ -84,12 +79,10 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &ListFilter<'_>, paging: &Paging
     TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), TeamRow::read)
 }
 
-/// Reads a team.
 pub fn get(conn: &Conn, scope: &Scope, id: TeamId) -> Result<Option<TeamRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], TeamRow::read)
 }
 
-/// Adds a team.
 pub fn insert(tx: &Tx, scope: &Scope, team: &TeamRow, name_key: &str) -> Result<()> {
     let stamp = &team.stamp;
     let values = params![

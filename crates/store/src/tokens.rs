@@ -78,18 +78,14 @@ pub struct TokenOwner {
     pub entity_id: EntityId,
     /// The workspace, of a workspace's or deployment's token.
     pub workspace_id: Option<WorkspaceId>,
-    /// The deployment, of a deployment's token.
     pub deployment_id: Option<DeploymentId>,
 }
 
 /// A token, without its roles and its value.
 #[derive(Clone, Debug)]
 pub struct TokenRow {
-    /// Its id.
     pub id: TokenId,
-    /// Its name.
     pub name: String,
-    /// Its description.
     pub description: String,
     /// What it belongs to.
     pub scope: TokenScope,
@@ -105,7 +101,6 @@ pub struct TokenRow {
     pub end_at: Option<Timestamp>,
     /// How many days it works after it was made or rotated.
     pub expiry_period_in_days: Option<u32>,
-    /// When it was last rotated.
     pub last_rotated_at: Option<Timestamp>,
     /// When it was last used, to the minute.
     pub last_used_at: Option<Timestamp>,
@@ -113,7 +108,6 @@ pub struct TokenRow {
     pub stamp: Stamp,
 }
 
-/// Which tokens to list.
 pub struct ListFilter<'a> {
     /// Workspaces whose tokens the caller could manage.
     pub workspaces: &'a Reach,
@@ -167,12 +161,10 @@ fn reached(listed: &ListFilter<'_>) -> Vec<String> {
     keys
 }
 
-/// Reads a token.
 pub fn get(conn: &Conn, scope: &Scope, id: TokenId) -> Result<Option<TokenRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
 }
 
-/// Adds a token.
 pub fn insert(tx: &Tx, scope: &Scope, token: &TokenRow, name_key: &str) -> Result<()> {
     let (organization_id, home, stamp) = (scope.organization_id(), token.home, &token.stamp);
     let values = params![

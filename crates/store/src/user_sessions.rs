@@ -63,18 +63,14 @@ pub struct SessionOrigin {
     pub user_agent: String,
 }
 
-/// A session of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserSessionRow {
-    /// Its id.
     pub id: SessionId,
-    /// The id of its token.
     pub token_id: CredentialId,
     /// How and from where it began.
     pub origin: SessionOrigin,
     /// When it began.
     pub created_at: Timestamp,
-    /// When it was last used.
     pub last_used_at: Timestamp,
     /// Until when it works.
     pub expires_at: Option<Timestamp>,
@@ -104,7 +100,6 @@ pub fn get(
     conn.query_opt(&GET, params![id.as_str(), user_id.as_str(), now.millis()], read)
 }
 
-/// Adds a session.
 pub fn insert(tx: &Tx, _: &Doorkeeper, user_id: UserId, session: &UserSessionRow) -> Result<()> {
     let values = params![
         session.id.as_str(),

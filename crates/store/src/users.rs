@@ -87,7 +87,6 @@ statements! {
     MEMBERS = "SELECT user_id FROM memberships WHERE organization_id = $1 AND user_id IN ($2[])";
 }
 
-/// Which users to list.
 #[derive(Default)]
 pub struct ListFilter<'a> {
     /// Only those with a role in this workspace.
@@ -103,11 +102,9 @@ pub struct ListFilter<'a> {
 /// A user of an organization, without the roles that it holds.
 #[derive(Clone, Debug)]
 pub struct UserRow {
-    /// The user's id.
     pub id: UserId,
     /// The name for signing in.
     pub username: String,
-    /// The user's name.
     pub full_name: String,
     /// The user's picture.
     pub avatar_url: String,
@@ -126,19 +123,15 @@ pub struct UserRow {
 /// An account: a user as itself, outside of any organization.
 #[derive(Clone)]
 pub struct Account {
-    /// The user's id.
     pub id: UserId,
     /// The name for signing in.
     pub username: String,
-    /// The user's name.
     pub full_name: String,
     /// The user's picture.
     pub avatar_url: String,
-    /// The hash of the password, if there is one.
     pub password_hash: Option<String>,
     /// Advanced by every change of the account.
     pub version: i64,
-    /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -153,16 +146,13 @@ pub struct Account {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Invitee {
-    /// The user's id.
     pub id: UserId,
     /// The name for signing in.
     pub username: String,
-    /// The user's name.
     pub full_name: String,
 }
 
 impl Invitee {
-    /// Its profile.
     pub fn profile(&self) -> SubjectProfile {
         subjects::user_profile(self.id, &self.username, &self.full_name)
     }

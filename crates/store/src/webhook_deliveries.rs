@@ -19,7 +19,6 @@ use crate::record::Reader;
 use crate::webhooks::{WebhookRow, counted};
 use crate::{Housekeeper, Scope, Steward, webhooks, work};
 
-/// The kind of their changes.
 pub const KIND: &str = "webhook_deliveries";
 
 macro_rules! columns {
@@ -76,18 +75,14 @@ statements! {
 /// An event that a webhook takes from the stream.
 #[derive(Clone, Copy, Debug)]
 pub struct NewDelivery {
-    /// The id of the delivery.
     pub id: WebhookDeliveryId,
     /// The position of the event.
     pub event: Cursor,
-    /// Its type.
     pub event_type: EventType,
 }
 
-/// A delivery that is due.
 #[derive(Clone, Debug)]
 pub struct Due {
-    /// Its id.
     pub id: WebhookDeliveryId,
     /// Its version: whatever else happens to it meanwhile advances it.
     pub version: i64,
@@ -159,7 +154,6 @@ pub fn due(conn: &Conn, _: &Steward, webhook_id: WebhookId, now: Timestamp, limi
     })
 }
 
-/// When the next delivery of a webhook is due.
 pub fn next_due(conn: &Conn, _: &Steward, webhook_id: WebhookId) -> Result<Option<Timestamp>> {
     conn.query_opt(&NEXT_DUE, params![webhook_id.as_str()], |row| row.time(0))
 }
@@ -221,7 +215,6 @@ pub fn list(
     }
 }
 
-/// Reads a delivery of a webhook.
 pub fn get(
     conn: &Conn,
     scope: &Scope,

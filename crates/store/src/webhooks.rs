@@ -76,13 +76,11 @@ statements! {
     DEPLOYMENTS = "SELECT id FROM deployments WHERE organization_id = $1 AND id IN ($2[])";
 }
 
-/// Which events a webhook gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventFilter {
     /// Types, or beginnings of types with a `*` after them; none means all.
     pub event_types: Vec<String>,
-    /// Those of these workspaces.
     pub workspace_ids: Vec<WorkspaceId>,
     /// And those of these deployments; with neither, all.
     pub deployment_ids: Vec<DeploymentId>,
@@ -113,22 +111,15 @@ impl StoredUrl {
     }
 }
 
-/// A webhook.
 #[derive(Clone, Debug)]
 pub struct WebhookRow {
-    /// Its id.
     pub id: WebhookId,
-    /// Its organization.
     pub organization_id: OrganizationId,
-    /// Its name.
     pub name: String,
-    /// Its description.
     pub description: String,
     /// Where events are sent.
     pub url: StoredUrl,
-    /// Which events.
     pub filter: EventFilter,
-    /// Whether they are sent.
     pub is_enabled: bool,
     /// Why Podium has switched it off, if it did.
     pub disabled_reason: UserText,
@@ -166,7 +157,6 @@ pub fn get(conn: &Conn, scope: &Scope, id: WebhookId) -> Result<Option<WebhookRo
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
 }
 
-/// Reads a webhook.
 pub fn state(conn: &Conn, _: &Steward, id: WebhookId) -> Result<Option<WebhookRow>> {
     conn.query_opt(&READ, params![id.as_str()], read)
 }
@@ -178,7 +168,6 @@ pub fn count(conn: &Conn, scope: &Scope, most: usize) -> Result<usize> {
     Ok(usize::try_from(count).unwrap_or_default())
 }
 
-/// Those of these workspaces and deployments that the organization has.
 pub fn known_places(
     conn: &Conn,
     scope: &Scope,
@@ -192,7 +181,6 @@ pub fn known_places(
     ))
 }
 
-/// Adds a webhook.
 pub fn insert(tx: &Tx, scope: &Scope, webhook: &WebhookRow, name_key: &str) -> Result<()> {
     let (stamp, Cursor { transaction_id, sequence }) = (&webhook.stamp, webhook.position);
     let filter = document(&webhook.filter)?;
@@ -325,7 +313,6 @@ pub fn forget_secrets(tx: &Tx, _: &Housekeeper, now: Timestamp, limit: u32) -> R
     tx.execute(&FORGET_SECRETS, params![now.millis(), limit])
 }
 
-/// The organizations that have webhooks.
 pub fn followed(conn: &Conn, _: &Steward) -> Result<Vec<OrganizationId>> {
     conn.query(&FOLLOWED, &[], |row| row.id(0))
 }

@@ -29,11 +29,9 @@ record! {
     pub struct Pending as pending_columns! {
         /// The kind of resource to reconcile.
         pub kind: String = get "kind",
-        /// The resource.
         pub id: Id = id "id",
         /// When it is due, or when its lease ends.
         pub due_at: Timestamp = time "due_at",
-        /// Since when it has been pending.
         pub since: Timestamp = time "since",
         /// How often it has been tried.
         pub attempts: i64 = get "attempts",
@@ -45,12 +43,10 @@ record! {
 }
 
 record! {
-    /// A claimed work item.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Claim as claim_columns! {
         /// The kind of resource to reconcile.
         pub kind: String = get "work.kind",
-        /// The resource.
         pub id: Id = id "work.id",
         /// Its signal when it was claimed.
         pub signal: i64 = get "work.signal",
@@ -65,13 +61,11 @@ record! {
     /// How much work of a kind there is.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Backlog as backlog_columns! {
-        /// The kind.
         pub kind: String = get "kind",
         /// All of it.
         pub pending: i64 = get "COUNT(*)",
         /// Items that are due and not held.
         pub due: i64 = get "SUM(CASE WHEN due_at <= $1 THEN 1 ELSE 0 END)",
-        /// Items that are held.
         pub held: i64 = get "SUM(CASE WHEN holder <> '' THEN 1 ELSE 0 END)",
         /// Items that have been tried more than once.
         pub retried: i64 = get "SUM(CASE WHEN attempts > 1 THEN 1 ELSE 0 END)",
@@ -147,7 +141,6 @@ statements! {
 /// How a held item is rescheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reschedule {
-    /// When it is due.
     pub due_at: Timestamp,
     /// Since when it has been pending.
     pub since: Timestamp,

@@ -76,7 +76,6 @@ statements! {
     EXIST = "SELECT id FROM workspaces WHERE id IN ($1[]) AND organization_id = $2";
 }
 
-/// Which workspaces to list.
 pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a Reach,
@@ -122,20 +121,17 @@ pub fn shown<T>(
     })
 }
 
-/// Reads a workspace.
 pub fn get(conn: &Conn, scope: &Scope, id: WorkspaceId) -> Result<Option<One<Workspace>>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], |row| {
         Ok(One { version: row.get(STAMP)?, body: read(row)? })
     })
 }
 
-/// Which of these workspaces there are.
 pub fn exist(conn: &Conn, scope: &Scope, ids: &[WorkspaceId]) -> Result<Vec<WorkspaceId>> {
     let ids: Vec<&str> = ids.iter().map(WorkspaceId::as_str).collect();
     conn.query(&EXIST, params![&ids, scope.organization()], |row| row.id(0))
 }
 
-/// Adds a workspace.
 pub fn insert(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, stamp: &Stamp) -> Result<()> {
     let values = params![
         workspace.id.as_str(),

@@ -13,7 +13,6 @@ pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks for a line.
 pub fn ask(prompt: &str) -> std::io::Result<String> {
     eprint!("{prompt}");
     line()

@@ -10,7 +10,6 @@ use podium_store::{Scope, Stamp, System, grants, roles, subjects, users};
 
 use crate::app::TestApp;
 
-/// A caller.
 #[derive(Clone, Debug)]
 pub struct Actor {
     /// The user, or the API token.
@@ -20,7 +19,6 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// The user id of an actor who is a user.
     pub fn user_id(&self) -> UserId {
         UserId::from_raw(self.id.id())
     }

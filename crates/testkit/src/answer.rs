@@ -7,9 +7,7 @@ use serde_json::Value;
 /// The response to a call.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
     /// The body as it was sent.
     pub bytes: Vec<u8>,
@@ -29,7 +27,6 @@ impl Answer {
         serde_json::from_slice(&self.bytes).unwrap_or_else(|_| panic!("not JSON: {}", self.text()))
     }
 
-    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
@@ -74,7 +71,6 @@ impl Answer {
         body["fieldErrors"].as_array().into_iter().flatten().map(field).collect()
     }
 
-    /// An id in the body.
     #[track_caller]
     pub fn id(&self) -> String {
         self.ok()["id"].as_str().expect("the body has an id").to_owned()

@@ -38,13 +38,11 @@ pub(crate) type PendingLines = Arc<Mutex<Vec<LogLine>>>;
 pub struct TestApp {
     /// The HTTP side.
     pub server: Server,
-    /// The application.
     pub app: App,
     /// The right to act for the system itself.
     pub system: System,
     /// The clock and the ids.
     pub world: Arc<World>,
-    /// The database.
     pub database: Arc<Database>,
     /// The directory of uploaded files.
     pub files: Arc<TempDir>,
@@ -56,7 +54,6 @@ pub struct TestApp {
     pub loops: Loops,
     /// The organization of the first start.
     pub organization_id: OrganizationId,
-    /// Its owner.
     pub owner: Actor,
 }
 
@@ -193,7 +190,6 @@ impl TestApp {
         Call { app: self, request, body: Bytes::new(), peer: ([127, 0, 0, 1], 40_000).into(), port: None }
     }
 
-    /// Reads as an actor.
     pub async fn get(&self, actor: &Actor, path: &str) -> Answer {
         self.call("GET", path).by(actor).send().await
     }
@@ -251,42 +247,35 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// As an actor.
     pub fn by(self, actor: &Actor) -> Self {
         let token = actor.token.clone();
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    /// With a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.request = self.request.header(name, value);
         self
     }
 
-    /// From an address.
     pub fn from(mut self, address: &str) -> Self {
         self.peer = SocketAddr::new(address.parse().expect("an address"), 40_000);
         self
     }
 
-    /// To an environment's own port.
     pub fn on_port(mut self, port: u16) -> Self {
         self.port = Some(port);
         self
     }
 
-    /// With a JSON body.
     pub fn json(self, body: &Value) -> Self {
         self.header("content-type", "application/json").body(body.to_string())
     }
 
-    /// With any body.
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Sends it.
     pub async fn send(self) -> Answer {
         let request = self.request.body(Full::new(self.body)).expect("a request");
         let response = match self.port {
@@ -312,9 +301,7 @@ impl Call<'_> {
 
 /// A response that is read as a stream.
 pub struct StreamingResponse {
-    /// The status.
     pub status: http::StatusCode,
-    /// The headers.
     pub headers: http::HeaderMap,
     body: podium_http::Body,
 }

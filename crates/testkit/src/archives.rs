@@ -12,7 +12,6 @@ pub fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     gzip(&tar(files))
 }
 
-/// A tar archive of these files.
 pub fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut tar = Vec::new();
     for (name, content) in files {

@@ -76,7 +76,6 @@ impl TestApp {
         id
     }
 
-    /// Changes the spec of a deployment.
     pub async fn change_deployment(&self, id: DeploymentId, change: impl FnOnce(&mut Spec)) {
         let scope = self.scope();
         let mut row = self.stored_deployment(id).await.expect("there is one");
@@ -91,7 +90,6 @@ impl TestApp {
         changed.expect("a deployment can be changed");
     }
 
-    /// Deletes a deployment.
     pub async fn delete_deployment(&self, id: DeploymentId) {
         let row = self.stored_deployment(id).await.expect("there is one");
         let (scope, now) = (self.scope(), self.world.now());
@@ -106,7 +104,6 @@ impl TestApp {
         self.execute(&format!("UPDATE placements SET node_id = '{node}'")).await;
     }
 
-    /// A deployment as it is stored.
     pub async fn stored_deployment(&self, id: DeploymentId) -> Option<DeploymentRow> {
         let system = self.system;
         self.db().read(None, move |conn| deployments::state(conn, &system, id)).await.expect("it reads")
@@ -129,7 +126,6 @@ impl TestApp {
         self.execute("UPDATE work SET node_id = ''").await;
     }
 
-    /// The pending work.
     pub async fn pending_work(&self) -> Vec<Pending> {
         let system = self.system;
         self.db().scan(None, move |conn| work::pending(conn, &system, None, 1000)).await.expect("it reads")

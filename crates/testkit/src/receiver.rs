@@ -27,11 +27,9 @@ struct Shared {
     answers: Mutex<VecDeque<Option<String>>>,
 }
 
-/// A request that was received.
 #[derive(Clone, Debug)]
 pub struct Received {
     head: String,
-    /// The body.
     pub body: String,
 }
 
@@ -41,7 +39,6 @@ impl Receiver {
         Self::start_at(([127, 0, 0, 1], 0).into()).await
     }
 
-    /// Listens on an address.
     pub async fn start_at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
@@ -50,7 +47,6 @@ impl Receiver {
         Self { address, shared, listening }
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -102,12 +98,10 @@ impl Received {
         found.next().map_or("", |(_, value)| value.trim())
     }
 
-    /// The first line.
     pub fn first_line(&self) -> &str {
         self.head.lines().next().unwrap_or_default()
     }
 
-    /// The event.
     pub fn event(&self) -> Value {
         serde_json::from_str(&self.body).expect("an event is JSON")
     }

@@ -150,7 +150,6 @@ impl TestApp {
         lines.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
     }
 
-    /// How many rows a table has.
     pub async fn rows(&self, table: &str) -> i64 {
         let sql = Sql::owned(format!("SELECT COUNT(*) FROM {table}"));
         let counted: podium_db::Result<i64> =

@@ -10,7 +10,6 @@ use super::Bench;
 use crate::outcome::{Outcome, While};
 use crate::workspace::target;
 
-/// How many items are listed.
 const LISTED: u64 = 10_000;
 /// How much memory the list may take, in kilobytes.
 const MOST_MEMORY: u64 = 60 << 10;

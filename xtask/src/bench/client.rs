@@ -15,7 +15,6 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Connects.
     pub(super) fn connect(port: u16, token: &str) -> Outcome<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).doing("connecting")?;
         stream.set_nodelay(true).doing("connecting")?;

@@ -46,7 +46,6 @@ pub(super) fn run() -> Outcome {
     Ok(())
 }
 
-/// Counts what one server does.
 struct Counter {
     /// Where callgrind writes to, with the number of the count behind it.
     file: PathBuf,

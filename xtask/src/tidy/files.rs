@@ -1,4 +1,4 @@
-//! Rust files: small, and named after their content. That a crate says why it exists is a lint of the compiler (`missing_docs`).
+//! Rust files: small, named after their content, and opened by what they are for.
 
 use super::Report;
 use super::tree::Tree;
@@ -31,6 +31,13 @@ pub(super) fn names(tree: &Tree, report: &mut Report) {
     }
 }
 
+/// Reports source files that do not say what they are for.
+pub(super) fn purposes(tree: &Tree, report: &mut Report) {
+    for file in tree.files.iter().filter(|file| file.is_source() && !file.text.starts_with("//!")) {
+        report.violation(&file.path, 0, "begin it with what it is for (`//! …`)");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::violations;
@@ -44,6 +51,19 @@ mod tests {
         let mut report = Report::default();
         sizes(&Tree::of(&files), &mut report);
         assert_eq!(report.warnings, ["crates/a/src/a.rs: 600 lines; consider splitting it"]);
+    }
+
+    #[test]
+    fn refuses_files_without_purpose() {
+        let files = [
+            ("crates/a/src/a.rs", "//! Teams.\n"),
+            ("crates/a/src/b.rs", "fn b() {}\n"),
+            ("crates/a/src/b/tests.rs", "fn b() {}\n"),
+        ];
+        assert_eq!(
+            violations(purposes, &files),
+            ["crates/a/src/b.rs: begin it with what it is for (`//! …`)"]
+        );
     }
 
     #[test]

@@ -65,6 +65,7 @@ const RULES: &[Rule] = &[
     waiting::futures_do_not_wait_for_disks,
     files::sizes,
     files::names,
+    files::purposes,
     renames::renames_are_synced,
     signatures::ids_have_kinds,
     proofs::statements_take_proof,

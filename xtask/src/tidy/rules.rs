@@ -3,7 +3,6 @@
 use super::Report;
 use super::tree::Tree;
 
-/// The table of rules.
 const TABLE: &str = "crates/http/tests/rules.md";
 /// The chapters that it must cover.
 const CHAPTERS: std::ops::RangeInclusive<u32> = 1..=15;

@@ -29,6 +29,12 @@ impl File {
     pub(super) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
+
+    /// Whether it is a Rust source of a crate, and not one of its tests.
+    pub(super) fn is_source(&self) -> bool {
+        let is_test = self.path.ends_with("/tests.rs") || self.path.contains("/tests/");
+        self.is_rust() && self.path.starts_with("crates/") && self.path.contains("/src/") && !is_test
+    }
 }
 
 /// All files, in order of their paths.
@@ -59,13 +65,10 @@ impl Tree {
 
     /// Rust sources of the crates by their paths, without those of tests.
     pub(super) fn sources(&self) -> impl Iterator<Item = (&str, Source)> {
-        let is_source = |path: &str| path.starts_with("crates/") && path.contains("/src/");
-        let is_test = |path: &str| path.ends_with("/tests.rs") || path.contains("/tests/");
-        let files = self.rust().filter(move |file| is_source(&file.path) && !is_test(&file.path));
+        let files = self.files.iter().filter(|file| file.is_source());
         files.map(|file| (file.path.as_str(), Source::read(untested(&file.text))))
     }
 
-    /// Manifests of the crates.
     pub(super) fn manifests(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.krate().is_some() && file.name() == "Cargo.toml")
     }

@@ -176,7 +176,6 @@ impl Invited {
     }
 }
 
-/// Who accepts.
 enum Guest {
     /// A user who is signed in.
     Known(SubjectProfile),

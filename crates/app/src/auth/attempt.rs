@@ -25,7 +25,6 @@ impl<'a> Attempt<'a> {
         Ok(Self { app, account, place, now })
     }
 
-    /// Whether the password fits.
     pub(super) async fn fits(&self, password: String, hash: Option<String>) -> Result<bool> {
         let throttle = &self.app.sign_in_throttle;
         let requesters = [Requester::Address(self.place), Requester::User(self.account)];

@@ -63,7 +63,6 @@ pub async fn end_hibernation_override(
     .await
 }
 
-/// An override as it is shown.
 pub(super) fn shown(
     stored: Option<&HibernationOverride>,
     now: Timestamp,

@@ -11,7 +11,6 @@ use zeroize::Zeroizing;
 use crate::App;
 use crate::error::{Error, Result};
 
-/// The variables of one deployment.
 pub(super) struct Variables<'a> {
     pub(super) app: &'a App,
     pub(super) id: DeploymentId,

@@ -21,10 +21,7 @@ pub enum ExpiryOutcome {
     /// It still waits to be finalized; look again then.
     Waits(Timestamp),
     /// It has failed, now or before; its uploads can be removed.
-    Failed {
-        /// The deployment that it was for.
-        deployment_id: DeploymentId,
-    },
+    Failed { deployment_id: DeploymentId },
 }
 
 /// Makes a deploy fail whose time is over.

@@ -33,9 +33,7 @@ const LOOK_EVERY: u64 = 1 << 20;
 /// The signed content of an upload URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// The deploy.
     pub deploy_id: DeployId,
-    /// What is uploaded.
     pub kind: UploadKind,
     /// When the URL ends, in seconds since the epoch.
     pub expires: i64,

@@ -55,7 +55,6 @@ fn key(query: &ListEnvironmentObjects) -> Option<&str> {
     query.object_key.as_deref().filter(|key| !key.is_empty())
 }
 
-/// Objects as they are.
 fn stored(
     cx: &Cx<Scope>,
     conn: &Conn,

@@ -37,7 +37,6 @@ const BOUNDS: Bounds = Bounds { limit: 100, window: 500 };
 /// How often a read is repeated because rights changed meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// A stream of events.
 pub struct EventStream {
     subscriber: Subscriber,
     wanted: api::FollowEvents,
@@ -46,7 +45,6 @@ pub struct EventStream {
     is_caught_up: bool,
     follower: Follower,
     rights: Receiver<()>,
-    /// When it ends.
     end: Option<Instant>,
     /// When it looks at the database again though there is no news.
     refresh: Instant,
@@ -57,7 +55,6 @@ pub struct EventStream {
 enum Read {
     /// Something to send.
     Chunk(Vec<u8>),
-    /// Nothing new.
     Nothing,
     /// The caller may follow no longer.
     End,

@@ -23,12 +23,10 @@ const ATTEMPTS: usize = 4;
 /// How much of a token's name is sent to Airflow; its columns are short.
 const LONGEST_NAME: usize = 100;
 
-/// The credential presented at the front door.
 #[derive(Clone, Copy, Debug)]
 pub enum PresentedCredential<'a> {
     /// A token of the control plane: an API token, or a session.
     Token(&'a str),
-    /// A pass of this environment.
     Pass(&'a str),
     /// A browser's session at the console.
     Session(&'a str),
@@ -36,7 +34,6 @@ pub enum PresentedCredential<'a> {
 
 /// An authenticated caller who is a member of the deployment's organization.
 pub struct AdmittedCaller {
-    /// Who it is.
     pub authority: Arc<Authority>,
     /// The deployment, which it may see.
     pub at: InScope<DoorRow>,
@@ -45,7 +42,6 @@ pub struct AdmittedCaller {
 }
 
 impl AdmittedCaller {
-    /// The deployment.
     pub const fn deployment(&self) -> &DeploymentRef {
         self.at.get().deployment()
     }

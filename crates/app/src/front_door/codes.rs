@@ -26,7 +26,6 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// A browser that exchanged its code.
 #[derive(Debug)]
 pub struct Entered {
-    /// The value of its pass.
     pub pass: String,
     /// How long that can work.
     pub lasts: Duration,

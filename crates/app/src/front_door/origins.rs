@@ -19,7 +19,6 @@ const OTHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// The same where the console has that one.
 const NEXT_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
-/// Where the environments have origins of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Environments {
     /// A host name each, below this domain.
@@ -34,7 +33,6 @@ pub enum Environments {
 pub struct PublicUrl(Url);
 
 impl PublicUrl {
-    /// Reads a URL.
     pub fn parse(url: &str) -> Result<Self> {
         let parsed = Url::parse(url).ok().filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
         let wrong =
@@ -101,7 +99,6 @@ impl PublicUrl {
 }
 
 impl App {
-    /// The public URL.
     pub fn public_url(&self) -> &PublicUrl {
         &self.public_url
     }

@@ -17,19 +17,12 @@ pub const OPERATION_ID: &str = "AirflowRequest";
 /// A request that was forwarded, or refused.
 #[derive(Clone, Debug)]
 pub struct ForwardedRequest {
-    /// When it arrived.
     pub now: Timestamp,
-    /// From where.
     pub address: IpAddr,
-    /// The client's user agent.
     pub user_agent: String,
-    /// The method.
     pub method: String,
-    /// The path.
     pub path: String,
-    /// Its request id.
     pub request_id: String,
-    /// The response status.
     pub status: u16,
     /// Whether it was refused here, and never forwarded.
     pub is_refusal: bool,

@@ -24,11 +24,9 @@ pub(super) struct Attempt {
     kept_under: Option<(PlanId, bool)>,
 }
 
-/// How an attempt ended.
 pub(super) enum Ended {
     /// Every call was made: its place in the plan, and what it did.
     Done(Vec<(usize, Outcome)>),
-    /// This call was refused.
     Refused(usize, Box<Outcome>),
 }
 

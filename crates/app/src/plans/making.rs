@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 /// A resource as it is read.
 pub(super) type Resource = Map<String, Value>;
 
-/// The making of one call.
 pub(super) struct Making<'a> {
     pub(super) cx: &'a Cx<Scope>,
     pub(super) tx: &'a Tx,

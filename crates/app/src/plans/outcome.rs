@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 /// Fields of a reply that hold a secret, where a reply does.
 const SECRETS: &[&str] = &["token", "url", "secret"];
 
-/// What a call did.
 pub(super) struct Outcome {
     endpoint: Option<&'static Description>,
     status: u16,

@@ -74,7 +74,6 @@ impl App {
 /// ```
 #[derive(Clone)]
 pub struct Issued<T> {
-    /// The token itself.
     pub value: String,
     /// The session or token, valid once it is stored.
     pub token: T,

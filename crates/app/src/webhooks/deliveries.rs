@@ -37,7 +37,6 @@ pub async fn list_deliveries(
     Ok(Many(WebhookDeliveryPage { deliveries, next_cursor }))
 }
 
-/// Reads a delivery.
 pub async fn get_delivery(cx: Cx<Scope>, call: Call<api::GetDelivery>) -> Result<One<WebhookDelivery>> {
     cx.read(move |cx, conn| find_delivery(conn, cx.scope(), &call.path)).await
 }

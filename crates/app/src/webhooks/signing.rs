@@ -16,7 +16,6 @@ use crate::world::World;
 /// What the text of a secret begins with.
 const PREFIX: &str = "whsec_";
 
-/// The secret of a webhook.
 pub(super) struct Secret(Zeroizing<[u8; 32]>);
 
 impl Secret {
@@ -31,7 +30,6 @@ impl Secret {
         format!("{PREFIX}{}", STANDARD.encode(self.0.as_ref()))
     }
 
-    /// As it is stored.
     pub(super) fn seal(&self, app: &App, id: WebhookId) -> Vec<u8> {
         app.secrets.seal(&app.world, &owner(id), self.0.as_ref())
     }
@@ -76,7 +74,6 @@ impl App {
         })
     }
 
-    /// Signs an event for a webhook.
     pub fn sign_event(&self, webhook: &WebhookRow, event: EventRow, now: Timestamp) -> Result<SignedEvent> {
         let event = events::whole(self, event);
         let body = serde_json::to_vec(&event).map_err(|error| Error::Internal(error.to_string()))?;

@@ -32,10 +32,8 @@ pub(crate) struct AirflowFlags {
     flags: DeploymentFlags,
 }
 
-/// The Airflow of a deployment.
 pub(crate) struct Airflow<'a> {
     pub(crate) session: &'a Session,
-    /// The name of the deployment.
     pub(crate) name: String,
     namespace: String,
     is_old: bool,
@@ -61,7 +59,6 @@ pub(crate) struct Dag {
     pub(crate) relative_fileloc: Option<String>,
 }
 
-/// A run of a DAG.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Run {
     pub(crate) dag_run_id: String,
@@ -84,7 +81,6 @@ impl AirflowFlags {
 }
 
 impl<'a> Airflow<'a> {
-    /// The Airflow of a deployment.
     pub(crate) async fn of(session: &'a Session, path: &OfDeployment) -> Outcome<Self> {
         let place: Place = session.get::<deployments::Get>(path).await?.part()?;
         let is_old = place.airflow_version.starts_with("2.");
@@ -101,7 +97,6 @@ impl<'a> Airflow<'a> {
         self.is_old
     }
 
-    /// A call of its API.
     pub(crate) fn call(&self, method: &str, path: &[&str]) -> Outcome<Call> {
         let version = if self.is_old { "v1" } else { "v2" };
         let segments = [&["api", version], path].concat();
@@ -114,7 +109,6 @@ impl<'a> Airflow<'a> {
         self.send(self.call("GET", path)?).await
     }
 
-    /// Sends a call.
     pub(crate) async fn send(&self, call: Call) -> Outcome<Value> {
         let sent = self.session.client.send(call).await.map_err(Failed::from);
         Ok(sent.map_err(|failed| self.explain_outage(failed))?.body)

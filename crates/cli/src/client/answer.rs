@@ -13,13 +13,10 @@ use serde_json::Value;
 
 use super::ending::{Failed, Outcome};
 
-/// The body of what an endpoint answers.
 pub(crate) type BodyOf<E> = <<E as Endpoint>::Reply as Reply>::Body;
 
-/// What a server has answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer<T> {
-    /// As it was sent.
     pub(crate) raw: Value,
     kind: PhantomData<fn() -> T>,
 }
@@ -69,7 +66,6 @@ pub(crate) enum Word<E> {
 }
 
 impl<E: Copy + PartialEq> Word<E> {
-    /// Whether it is this one.
     pub(crate) fn is(&self, word: E) -> bool {
         matches!(self, Self::Known(known) if *known == word)
     }

@@ -15,9 +15,7 @@ use super::ending::{Failed, Outcome};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Context {
-    /// The URL of the server.
     pub(crate) url: String,
-    /// The token.
     pub(crate) token: String,
     /// The name of the user or token, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +37,6 @@ pub(crate) struct Contexts {
     /// The name of the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) current: Option<String>,
-    /// By name.
     #[serde(default)]
     pub(crate) contexts: BTreeMap<String, Context>,
 }
@@ -55,7 +52,6 @@ impl Contexts {
         Self::change_in(&directory()?, change)
     }
 
-    /// A context by its name.
     pub(crate) fn named(&self, name: &str) -> Outcome<&Context> {
         self.contexts.get(name).ok_or_else(|| {
             let names: Vec<&str> = self.contexts.keys().map(String::as_str).collect();

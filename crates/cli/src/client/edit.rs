@@ -160,7 +160,6 @@ impl Session {
 
 /// What a change has come to.
 pub(crate) struct Edited {
-    /// As it is now.
     pub(crate) now: Value,
     /// Whether anything is different from before.
     pub(crate) differs: bool,

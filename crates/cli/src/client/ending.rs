@@ -12,7 +12,6 @@ use podium_client::Error;
 pub(crate) enum Exit {
     /// Nobody reads any more: not an error.
     Fine = 0,
-    /// It failed.
     Failed = 1,
     /// It was typed wrongly.
     Usage = 2,
@@ -72,7 +71,6 @@ impl Failed {
         Self::new(Exit::Usage, message)
     }
 
-    /// It failed.
     pub(crate) fn because(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }

@@ -17,7 +17,6 @@ use super::progress::{beside, pause};
 use super::session::Session;
 use super::wait::Watch;
 
-/// What is followed of an operation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Operation {

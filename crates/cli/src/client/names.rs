@@ -26,15 +26,12 @@ pub(crate) trait Noun: Endpoint {
     type List: Endpoint;
     /// How they are found by their names.
     const KIND: Kind;
-    /// How they are shown.
     const VIEW: &'static View;
 }
 
 /// A kind of things with names.
 pub(crate) struct Kind {
-    /// One of them.
     pub(crate) noun: &'static str,
-    /// The command that shows them.
     command: &'static str,
     /// The parameter of the list that looks for a name.
     filter: Option<&'static str>,
@@ -124,7 +121,6 @@ impl Session {
         Ok(all.into_iter().map(|called| called.name).collect())
     }
 
-    /// What is called so in the organization.
     pub(crate) async fn named<G>(&self, text: &str) -> Outcome<G::Path>
     where
         G: Noun<List: Endpoint<Path = InOrganization>>,
@@ -184,7 +180,6 @@ impl Session {
         self.named::<workspaces::Get>(text).await
     }
 
-    /// A deployment, in a workspace if one is named.
     pub(crate) async fn deployment(&self, text: &str, workspace: Option<&str>) -> Outcome<OfDeployment> {
         let mut query = deployments::ListDeployments::default();
         if let Some(name) = workspace {
@@ -197,7 +192,6 @@ impl Session {
         self.named::<clusters::Get>(text).await
     }
 
-    /// The ids of a workspace and a deployment, where they are named.
     pub(crate) async fn ids_in(
         &self,
         workspace: Option<&str>,

@@ -64,7 +64,6 @@ impl Listing {
 pub(crate) struct View {
     /// The field that holds its name.
     pub(crate) name: &'static str,
-    /// Its columns.
     pub(crate) columns: &'static str,
     /// The columns that are shown where there is room.
     pub(crate) wide: &'static str,

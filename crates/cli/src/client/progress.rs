@@ -46,7 +46,6 @@ impl Progress {
         Self { bar, last: String::new() }
     }
 
-    /// Says where it is now.
     pub(crate) fn say(&mut self, now: &str) {
         let now = printable(now).replace('\n', " ");
         match &self.bar {

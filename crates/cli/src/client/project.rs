@@ -23,7 +23,6 @@ use super::fields::yaml_problem;
 use super::names::Called;
 use super::session::Session;
 
-/// The name of the file.
 pub(crate) const FILE: &str = "podium.yaml";
 /// The most variables, and the most links.
 const MOST_ITEMS: usize = 1_000;

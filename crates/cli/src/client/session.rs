@@ -317,7 +317,6 @@ impl Session {
         self.organization.get().copied()
     }
 
-    /// The path of the organization.
     pub(crate) async fn in_organization(&self) -> Outcome<InOrganization> {
         Ok(InOrganization { organization_id: self.organization().await? })
     }

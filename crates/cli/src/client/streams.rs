@@ -24,7 +24,6 @@ pub(crate) struct Stream<'a> {
 pub(crate) enum Heard {
     /// It was opened: from now on nothing is missed.
     Opened,
-    /// An event.
     Event(Value),
     /// It cannot be opened for now.
     Broken(Failed),

@@ -27,7 +27,6 @@ pub(crate) fn section(document: &str, heading: &str) -> String {
     lines.join("\n")
 }
 
-/// The blocks of a language.
 pub(crate) fn blocks(document: &str, language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
     let ends = |text: &str| text.find("\n```").map(|end| format!("{}\n", &text[..end]));

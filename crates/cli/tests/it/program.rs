@@ -173,7 +173,6 @@ impl Program {
         Self { child, address, said, listener: Some(listener) }
     }
 
-    /// Its number.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -189,7 +188,6 @@ impl Program {
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
     }
 
-    /// Waits for its end.
     pub(crate) fn end(&mut self) -> ExitStatus {
         let status = self.child.wait().expect("it ends");
         if let Some(listener) = self.listener.take() {

@@ -25,7 +25,6 @@ pub(crate) fn on_terminal(command: &str, folder: &Path) -> Command {
     script
 }
 
-/// What runs on a terminal.
 pub(crate) struct Terminal {
     child: Child,
     keyboard: ChildStdin,

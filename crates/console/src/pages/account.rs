@@ -94,7 +94,6 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>) -> Result {
     visit.go("/account?done=password")
 }
 
-/// Ends a session.
 pub(crate) async fn end_session(visit: &OrganizationVisit<'_>, session_id: SessionId) -> Result {
     let ended = visit.calls().act::<user_sessions::End>(OfSession { session_id }).await;
     after_ending(visit, ended.err()).await

@@ -60,14 +60,12 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     Answer::page(&page)
 }
 
-/// Adds a range.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let body = CreateAllowedIpAddressRangeRequest { ip_address_range: visit.form().text("ipAddressRange") };
     visit.change::<ranges::Create>(visit.here(), body).await?;
     visit.go("/address-ranges?done=saved")
 }
 
-/// Deletes a range.
 pub(crate) async fn delete(visit: &OrganizationVisit<'_>) -> Result {
     let id: AllowedIpAddressRangeId = crate::visit::id(visit.form().get("range"))?;
     visit.calls().act::<ranges::Delete>(visit.at(id)).await?;

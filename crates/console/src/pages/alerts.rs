@@ -87,7 +87,6 @@ fn places(of: &Alert) -> String {
     }
 }
 
-/// The alerts.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListAlerts { page: visit.page().sorted_by("name") };
     let found = visit.calls().find::<alerts::List>(visit.here(), query).await?;
@@ -112,7 +111,6 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         .answer()
 }
 
-/// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let places =
         Places::read(visit, &visit.query().all("deploymentIds").map(str::to_owned).collect::<Vec<_>>()).await;
@@ -123,7 +121,6 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     visit.ask("Create an alert", ("Alerts", "/alerts"), lead, form).await
 }
 
-/// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let made = visit.change::<alerts::Create>(visit.here(), fields::new_body(visit.form())?).await?;
     visit.go(format!("/alerts/{}?done=created", made.id))
@@ -239,7 +236,6 @@ fn firing_row(visit: &OrganizationVisit<'_>, of: &AlertFiring, href: Option<Stri
     ])
 }
 
-/// Changes one.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: AlertId) -> Result {
     let of = visit.calls().get::<alerts::Get>(visit.at(id)).await?;
     let body = fields::changed_body(visit.form(), of.kind)?;

@@ -34,7 +34,6 @@ fn status(of: &Cluster) -> Html {
     view::status(tone, &view::words(of.status.as_str()))
 }
 
-/// The clusters.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListClusters { page: visit.page().sorted_by("name"), ..ListClusters::default() };
     let found = visit.calls().find::<clusters::List>(visit.here(), query).await?;
@@ -77,7 +76,6 @@ fn recovery(of: &Cluster) -> String {
     }
 }
 
-/// One cluster.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, cluster_id: ClusterId) -> Result {
     let path: OfCluster = visit.at(cluster_id);
     let of = visit.calls().get::<clusters::Get>(path).await?;

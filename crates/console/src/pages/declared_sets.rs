@@ -4,7 +4,6 @@ use podium_api::declared_sets::{self, DeclaredSet, ListDeclaredSets};
 
 use super::{ListPage, OrganizationVisit, Result, Row, Table, view};
 
-/// The sets.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListDeclaredSets { page: visit.page().sorted_by("name"), ..ListDeclaredSets::default() };
     let found = visit.calls().find::<declared_sets::List>(visit.here(), query).await?;

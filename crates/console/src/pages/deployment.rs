@@ -33,14 +33,12 @@ pub(crate) struct Head {
     pub(crate) links: Vec<(&'static str, String)>,
 }
 
-/// A tab.
 pub(crate) struct Tab {
     pub(crate) label: &'static str,
     pub(crate) href: String,
     pub(crate) is_current: bool,
 }
 
-/// A deployment as it is read.
 pub(crate) async fn read(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result<(Deployment, String)> {
     let (of, version) = visit.calls().get_versioned::<deployments::Get>(visit.deployment(id)).await?;
     let unreadable = |_| Problem::new(500, "The deployment could not be read.");

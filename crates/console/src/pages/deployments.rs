@@ -61,7 +61,6 @@ pub(crate) async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
     false
 }
 
-/// The deployments.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let workspace_id = visit.query().get("workspaceIds");
     let query = ListDeployments {
@@ -95,7 +94,6 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     Answer::page(&page)
 }
 
-/// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let form = form(visit).await?;
     let lead = "A name and a workspace are enough. The deployment runs the newest stable Apache Airflow, and you can change everything later.";
@@ -145,7 +143,6 @@ async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
     Ok(Form { more, ..Form::new(visit.link("/deployments"), "Create deployment", fields) })
 }
 
-/// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let made = visit.change::<deployments::Create>(visit.here(), new_deployment(visit.form())?).await?;
     visit.go(format!("/deployments/{}?done=created", made.id))

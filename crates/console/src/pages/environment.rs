@@ -110,7 +110,6 @@ async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
     false
 }
 
-/// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let kinds = [
         ("ENVIRONMENT_VARIABLE", "Environment variable"),
@@ -140,7 +139,6 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     visit.ask("Create an environment object", ("Environment", "/environment"), "", form).await
 }
 
-/// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
     let object_type = sent.required("objectType")?;

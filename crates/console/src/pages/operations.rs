@@ -24,7 +24,6 @@ pub(crate) struct OperationView {
     pub(crate) can_cancel: bool,
 }
 
-/// A step of an operation.
 pub(crate) struct StepView {
     pub(crate) status: Html,
     pub(crate) took: String,
@@ -154,7 +153,6 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         .answer()
 }
 
-/// A table of operations.
 pub(crate) async fn table(visit: &OrganizationVisit<'_>, query: ListOperations) -> Result<Table> {
     let found = visit.calls().find::<operations::List>(visit.here(), query).await?;
     let columns = ["Operation", "State", "Started by", "Created", "Took"];
@@ -174,7 +172,6 @@ fn row(visit: &OrganizationVisit<'_>, of: &Operation) -> Row {
     ])
 }
 
-/// One operation.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, operation_id: OperationId) -> Result {
     let of = visit.calls().get::<operations::Get>(visit.at(operation_id)).await?;
     let operation = OperationView::with_actions(visit, &of).await;
@@ -195,7 +192,6 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, operation_id: OperationI
     Answer::page(&page)
 }
 
-/// Cancels an operation.
 pub(crate) async fn cancel(visit: &OrganizationVisit<'_>, operation_id: OperationId) -> Result {
     visit.calls().act::<operations::Cancel>(visit.at(operation_id)).await?;
     visit.go(format!("/operations/{operation_id}?done=cancelled"))

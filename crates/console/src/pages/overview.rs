@@ -40,7 +40,6 @@ struct Attention {
     action: (&'static str, String),
 }
 
-/// A deployment in a list.
 pub(crate) struct DeploymentLine {
     /// Its id, where it can be chosen.
     pub(crate) choice: Option<String>,
@@ -78,7 +77,6 @@ impl DeploymentLine {
     }
 }
 
-/// The overview.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     let (calls, here, now) = (visit.calls(), visit.here(), visit.visit.now);
     let query =

@@ -23,19 +23,16 @@ struct RolePage {
     action: Option<String>,
     delete: Option<String>,
     submit: &'static str,
-    /// The version that is changed.
     version: String,
 }
 
 /// Permissions on one kind of thing.
 struct Group {
     name: String,
-    /// Whether the role has one of them.
     is_held: bool,
     permissions: Vec<Permission>,
 }
 
-/// A permission, and whether the role has it.
 struct Permission {
     name: String,
     about: String,
@@ -127,7 +124,6 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Resu
     Answer::page(&page)
 }
 
-/// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
     let page = RolePage {
@@ -145,7 +141,6 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     Answer::page(&page)
 }
 
-/// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
     let body = CreateCustomRoleRequest {
@@ -159,7 +154,6 @@ pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     visit.go(format!("/roles/{}?done=created", made.id))
 }
 
-/// Changes one.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, role_id: RoleId) -> Result {
     let sent = visit.form();
     let body = UpdateCustomRoleRequest {

@@ -4,7 +4,6 @@ use podium_api::organizations::{self, UpdateOrganizationRequest};
 
 use super::{Field, FieldKind, Form, FormPage, OrganizationVisit, Result};
 
-/// The form.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     let (of, version) = visit.calls().get_versioned::<organizations::Get>(visit.here()).await?;
     let billing = Field::text("billingEmail", "Billing contact").of(FieldKind::Email);

@@ -22,7 +22,6 @@ struct TeamPage {
     may_delete: bool,
 }
 
-/// The teams.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListTeams { page: visit.page().sorted_by("name"), ..ListTeams::default() };
     let found = visit.calls().find::<teams::List>(visit.here(), query).await?;
@@ -44,14 +43,12 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         .answer()
 }
 
-/// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let fields = vec![Field::text("name", "Name").required(), Field::text("description", "Description")];
     let form = Form::new(visit.link("/teams"), "Create team", fields);
     visit.ask("Create a team", ("Teams", "/teams"), "", form).await
 }
 
-/// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
     let body = CreateTeamRequest {

@@ -37,7 +37,6 @@ struct MadePage {
     back: String,
 }
 
-/// The tokens.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListApiTokens { page: visit.page(), ..ListApiTokens::default() };
     let found = visit.calls().find::<tokens::List>(visit.here(), query).await?;
@@ -78,7 +77,6 @@ fn abilities(of: &ApiToken) -> String {
     if roles.is_empty() { "none".to_owned() } else { roles.join(", ") }
 }
 
-/// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let organization = OrganizationRole::ALL.iter().map(|role| role.as_str());
     let workspace = WorkspaceRoleName::ALL.iter().map(|role| role.as_str());
@@ -131,7 +129,6 @@ async fn show_value(visit: &OrganizationVisit<'_>, of: ApiToken, title: &str) ->
     Answer::page(&page)
 }
 
-/// One token.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
     let (of, version) = visit.calls().get_versioned::<tokens::Get>(visit.at(token_id)).await?;
     let roles = match visit.is_owner().await {

@@ -21,7 +21,6 @@ struct InvitedPage {
     back: String,
 }
 
-/// The users.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListUsers { page: visit.page().sorted_by("username"), ..ListUsers::default() };
     let found = visit.calls().find::<users::List>(visit.here(), query).await?;

@@ -61,7 +61,6 @@ fn events(of: &Webhook) -> String {
     if of.event_types.is_empty() { "all events".to_owned() } else { of.event_types.join(", ") }
 }
 
-/// The webhooks.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListWebhooks { page: visit.page().sorted_by("name") };
     let found = visit.calls().find::<webhooks::List>(visit.here(), query).await?;
@@ -97,7 +96,6 @@ fn fields() -> Vec<Field> {
     ]
 }
 
-/// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let form = Form::new(visit.link("/webhooks"), "Create webhook", fields());
     let lead = "Its secret is shown once, on the next page.";
@@ -188,7 +186,6 @@ fn line(visit: &OrganizationVisit<'_>, href: &str, of: &WebhookDelivery, may_sen
     }
 }
 
-/// Changes one.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
     let sent = visit.form();
     let body = UpdateWebhookRequest {

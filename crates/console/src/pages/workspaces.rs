@@ -10,7 +10,6 @@ use super::{Cell, Field, Form, ListPage, OrganizationVisit, Problem, Result, Row
 
 const LIST: (&str, &str) = ("Workspaces", "/workspaces");
 
-/// The workspaces.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListWorkspaces { page: visit.page().sorted_by("name"), ..ListWorkspaces::default() };
     let found = visit.calls().find::<workspaces::List>(visit.here(), query).await?;
@@ -55,13 +54,11 @@ fn fields(name: &str, description: &str, is_enforced: bool) -> Vec<Field> {
     ]
 }
 
-/// The form that creates one.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let form = Form::new(visit.link("/workspaces"), "Create workspace", fields("", "", false));
     visit.ask("Create a workspace", LIST, "", form).await
 }
 
-/// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let sent = visit.form();
     let body = CreateWorkspaceRequest {

@@ -29,7 +29,6 @@ pub(super) struct OwnBroker {
 }
 
 impl OwnBroker {
-    /// The broker of an environment.
     pub(super) fn of(place: &Place, user: Option<u32>, password: Secret) -> io::Result<Self> {
         Ok(Self { socket: Self::socket(place, user)?, password })
     }

@@ -26,7 +26,6 @@ static TEMPLATES: Mutex<()> = Mutex::const_new(());
 /// The connection limit of one environment on the plane's own server, so that none can take them all.
 pub(super) const MAX_CONNECTIONS_PER_ENVIRONMENT: u32 = 150;
 
-/// Where metadata databases are.
 #[derive(Clone)]
 pub(super) struct Databases {
     /// Where new ones are created.
@@ -42,13 +41,11 @@ pub(super) struct Databases {
 pub(super) enum Kind {
     /// A SQLite file of its environment.
     Files,
-    /// The configured server.
     Server,
     /// The plane's own server.
     Private,
 }
 
-/// Where one metadata database is.
 #[derive(Clone, Debug)]
 pub(super) enum Location {
     /// In a file of its environment.
@@ -117,7 +114,6 @@ impl Databases {
     }
 }
 
-/// The database of one environment.
 pub(super) struct Database<'a> {
     pub(super) at: Location,
     /// The socket directory through which the environment reaches it, if that is not the server's own.
@@ -139,7 +135,6 @@ pub(super) fn draft_of(name: &str) -> String {
 }
 
 impl Database<'_> {
-    /// The URL for Airflow.
     pub(super) fn url(&self) -> Secret {
         let url = match &self.at {
             Location::File => format!("sqlite:///{}", self.place.database_file().display()),

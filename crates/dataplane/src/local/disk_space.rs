@@ -33,7 +33,6 @@ const CHECK_EVERY: usize = 64 * 1024;
 /// Archives that fail once less than the reserve is free.
 pub(super) struct SpaceCheckedArchives<'a> {
     pub(super) archives: &'a dyn Archives,
-    /// Where they are unpacked.
     pub(super) directory: PathBuf,
     pub(super) reserve: u64,
 }

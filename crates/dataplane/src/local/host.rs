@@ -74,7 +74,6 @@ impl Host {
     }
 }
 
-/// One line.
 fn describe(isolation: &str, network: &Network, shares_connections: bool) -> String {
     let network = match network {
         Network::Own(_) => "each has its own network".to_owned(),
@@ -112,7 +111,6 @@ const QUESTION: &str =
 /// An interpreter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Python {
-    /// Where it is.
     pub(super) path: PathBuf,
     /// Its version: major and minor.
     pub(super) version: (u32, u32),

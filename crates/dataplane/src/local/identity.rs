@@ -65,7 +65,6 @@ pub(super) struct Stat {
     pub(super) is_dead: bool,
     /// Whether it was stopped by a signal.
     is_stopped: bool,
-    /// Its process group.
     pub(super) group: i32,
     /// User and system time, of its own and of the children that it has waited for.
     pub(super) worked: Duration,

@@ -73,7 +73,6 @@ struct Launcher {
 /// The files that one environment uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileAccess {
-    /// What it writes.
     pub(super) write: Vec<PathBuf>,
     /// What it reads, in addition to that and the system.
     pub(super) read: Vec<PathBuf>,
@@ -155,7 +154,6 @@ impl HostIsolation {
         if let Mode::Users { first } = self.mode { Some(first + slot) } else { None }
     }
 
-    /// The isolation of one environment.
     pub(super) fn of_environment(&self, slot: u32, access: &FileAccess) -> Isolation {
         let user = self.user_of(slot);
         let launch = self.launcher.as_ref().map(|launcher| self.launch(launcher, user, access));

@@ -95,7 +95,6 @@ impl Layout {
         write_whole(&path, text.as_bytes(), 0o644)
     }
 
-    /// The directories of an environment.
     pub(super) fn environment(&self, id: DeploymentId) -> Place {
         Place { root: self.environments().join(id.as_str()) }
     }

@@ -91,7 +91,6 @@ impl Metadata {
         }
     }
 
-    /// The existing environments.
     pub async fn environments(&self) -> io::Result<Vec<DeploymentId>> {
         let layout = self.layout.clone();
         blocking(move || layout.known()).await
@@ -174,7 +173,6 @@ impl Metadata {
         })
     }
 
-    /// The role of an environment.
     fn role(&self, id: DeploymentId, state: &State, connections: Option<u32>) -> Result<Role, Reason> {
         let (name, password) = (name_of(&state.namespace), (self.keys)(id, "database"));
         let is_plain =

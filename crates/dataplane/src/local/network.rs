@@ -56,10 +56,8 @@ pub(super) enum Network {
     Own(OwnNetworks),
 }
 
-/// How own networks are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnNetworks {
-    /// This program.
     launcher: PathBuf,
     /// The network stack.
     pasta: PathBuf,
@@ -169,7 +167,6 @@ pub(super) fn is_network(component: &str) -> bool {
     component == HOLDER || component == RELAY || is_uplink(component)
 }
 
-/// Whether a component is an uplink.
 pub(super) fn is_uplink(component: &str) -> bool {
     component.starts_with(UPLINK) || component == UPLINK.trim_end_matches('-')
 }

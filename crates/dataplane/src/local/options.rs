@@ -11,10 +11,8 @@ use podium_domain::Reason;
 use super::command::searched;
 use crate::Secret;
 
-/// Options of the local plane.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The directory of the plane.
     pub directory: PathBuf,
     /// The URL under which people reach the control plane.
     pub public_url: String,
@@ -47,7 +45,6 @@ pub struct Options {
 /// Whose network environments use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkChoice {
-    /// This machine's.
     #[default]
     Shared,
     /// One for each environment if a test shows that it works, otherwise this machine's.
@@ -73,7 +70,6 @@ pub enum AirflowDatabase {
 /// Why a value for `--airflow-database` is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDatabase {
-    /// An unknown value.
     #[error("expected `sqlite`, `private` or a URL such as postgres://admin@db.example.com/postgres")]
     Unknown,
     /// A URL that cannot be used for environments.
@@ -100,7 +96,6 @@ impl std::str::FromStr for AirflowDatabase {
 /// The broker of Celery workers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Broker {
-    /// An existing broker.
     Given(Secret),
     /// One for each environment, run with this program.
     Own(PathBuf),
@@ -126,7 +121,6 @@ pub enum OpenError {
     /// Its directory cannot be used.
     #[error("the local data plane in {} cannot be used: {error}", .directory.display())]
     Unusable {
-        /// The directory.
         directory: PathBuf,
         /// What went wrong.
         error: io::Error,
@@ -136,7 +130,6 @@ pub enum OpenError {
         "this installation was restored from a backup, and the installation that the backup was taken from still runs on this machine (process {pid} belongs to deployment {id}): stop its environments first, with `podium stop --data-dir` and its data directory, or start the restored installation on another machine"
     )]
     StillRuns {
-        /// A process of it.
         pid: i32,
         /// The deployment that the process belongs to.
         id: DeploymentId,

@@ -37,7 +37,6 @@ pub(super) struct OrphanProcesses {
     mark: String,
     user: Option<u32>,
     cgroups: Cgroups,
-    /// The environment's directory.
     directory: Option<PathBuf>,
     /// The mount namespaces of its components, if they have their own; held open, so that their ids are not reused.
     mounts: Arc<Vec<File>>,

@@ -111,12 +111,10 @@ impl Plane {
         self.host.get()
     }
 
-    /// A key of an environment.
     pub(super) fn key(&self, id: DeploymentId, purpose: &str) -> Secret {
         (self.services.keys)(id, purpose)
     }
 
-    /// The supervisors by environment.
     pub(super) fn supervisors(&self) -> MutexGuard<'_, HashMap<DeploymentId, Handle>> {
         self.supervisors.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,7 +206,6 @@ impl Plane {
     }
 }
 
-/// Where metadata databases are.
 pub(super) fn databases(options: &Options, keys: &Keys, layout: &Layout, timing: Timing) -> Databases {
     let user = rustix::process::geteuid().is_root().then(|| layout.users.start + DATABASE_SLOT);
     // Of no environment: the server is shared.

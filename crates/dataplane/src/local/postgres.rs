@@ -36,7 +36,6 @@ use crate::blocking::{assert_may_block, blocking};
 const ADMIN: &str = "podium";
 /// The connection limit of the server: an idle environment has about five, a busy one a few dozen.
 const CONNECTIONS: u32 = 800;
-/// The name of its socket.
 pub(super) const SOCKET: &str = ".s.PGSQL.5432";
 /// How long a start may take: after a crash the write-ahead log is replayed.
 const STARTING: Duration = Duration::from_secs(120);
@@ -45,7 +44,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A longer log is truncated.
 const LONGEST_LOG: u64 = 16 << 20;
 
-/// The status of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ServerStatus {
     Starting,
@@ -53,7 +51,6 @@ enum ServerStatus {
     Down(Reason),
 }
 
-/// The server and its cluster.
 pub(super) struct Cluster {
     /// The directory of the cluster and its other files.
     directory: PathBuf,

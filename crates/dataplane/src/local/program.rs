@@ -10,7 +10,6 @@ use podium_airflow::settings::Variables;
 
 use crate::Secret;
 
-/// A program to run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Program {
     /// The component, named like its log.

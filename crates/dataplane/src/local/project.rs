@@ -27,7 +27,6 @@ pub(super) const DAGS: &str = "dags";
 /// What plugins may import.
 const IMPORTED_BY_PLUGINS: &str = "include";
 
-/// A project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Project {
     /// The packages that it requires.

@@ -245,7 +245,6 @@ fn over(usage: &Usage, most: Option<u64>) -> Option<UserText> {
 
 /// A disk with less free space than is reserved for the control plane.
 struct FullDisk {
-    /// What is left, as text.
     left: UserText,
 }
 
@@ -281,7 +280,6 @@ pub fn half_of_disk(directory: &Path) -> Option<u64> {
     Some(disk.f_blocks.saturating_mul(disk.f_frsize) / 2).filter(|half| *half > 0)
 }
 
-/// A readable size.
 fn size(bytes: u64) -> UserText {
     if bytes < 10 << 30 {
         return UserText::filled("{} MiB", &[&(bytes >> 20)]);

@@ -41,7 +41,6 @@ const WRITTEN_BY_OTHERS: u32 = 0o022;
 /// An installed runtime.
 #[derive(Clone, Debug)]
 pub(super) struct Runtime {
-    /// Its version.
     pub(super) version: Version,
     directory: PathBuf,
 }
@@ -53,12 +52,10 @@ impl Runtime {
         Self { version, directory }
     }
 
-    /// The directory of its programs.
     pub(super) fn programs(&self) -> PathBuf {
         self.directory.join("bin")
     }
 
-    /// A program of it.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.programs().join(name)
     }
@@ -104,7 +101,6 @@ impl Runtime {
     }
 }
 
-/// The runtimes of this machine.
 pub(super) struct Runtimes {
     layout: Layout,
     reserve: u64,
@@ -112,7 +108,6 @@ pub(super) struct Runtimes {
     known: Mutex<HashMap<Version, Arc<Known>>>,
 }
 
-/// A runtime that was requested.
 struct Known {
     turn: AsyncMutex<()>,
     progress: watch::Sender<Reason>,

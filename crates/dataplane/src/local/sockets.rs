@@ -23,7 +23,6 @@ use super::process::Process;
 /// The descriptor number of a web server's socket, where the launcher puts it.
 const HELD_AT: i32 = 100;
 
-/// A listening socket.
 #[derive(Debug)]
 pub(super) struct Socket(TcpListener);
 

@@ -65,7 +65,6 @@ pub(super) struct State {
     pub(super) restarts: BTreeMap<String, u64>,
 }
 
-/// A process that was started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Started {
@@ -78,7 +77,6 @@ pub(super) struct Started {
 }
 
 impl State {
-    /// What is live.
     pub(super) fn live(&self) -> &Running {
         self.live.as_ref().unwrap_or(&self.running)
     }
@@ -109,7 +107,6 @@ impl State {
         })
     }
 
-    /// Writes the state.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         write_whole(path, &serde_json::to_vec(self)?, 0o600)
     }
@@ -228,7 +225,6 @@ impl Stop {
 /// An environment on this machine, as its files show it. They are read and written whoever runs the plane.
 #[derive(Debug)]
 pub struct StoppableEnvironment {
-    /// Its deployment.
     pub id: DeploymentId,
     /// Its name in URLs.
     pub namespace: String,

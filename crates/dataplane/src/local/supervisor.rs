@@ -47,7 +47,6 @@ use crate::Environment;
 use crate::Services;
 use crate::blocking::blocking;
 
-/// What a supervisor is to do.
 #[derive(Clone)]
 pub(super) enum Order {
     /// Leave running processes alone until the desired state is known.
@@ -138,7 +137,6 @@ impl Drop for Handle {
     }
 }
 
-/// A supervised process.
 struct SupervisedProcess {
     process: Process,
     fingerprint: String,
@@ -160,7 +158,6 @@ struct SupervisedProcess {
     kill_at: Option<Instant>,
 }
 
-/// The supervisor of an environment.
 pub(super) struct Supervisor {
     plane: Arc<Plane>,
     id: DeploymentId,
@@ -192,7 +189,6 @@ pub(super) struct Supervisor {
     new_version: Option<NewVersion>,
     /// Whether a web server has responded.
     has_answered: bool,
-    /// What of that which tasks need answers.
     answering: TaskNeeds,
     orders: Receiver<Order>,
     view: Arc<View>,

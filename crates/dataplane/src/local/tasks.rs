@@ -22,7 +22,6 @@ pub(super) struct ChosenTasks {
     pub(super) tasks: Tasks,
     /// The broker program to run, if workers need one and none is configured.
     pub(super) own_broker: Option<PathBuf>,
-    /// A note for users.
     pub(super) note: Option<UserText>,
 }
 

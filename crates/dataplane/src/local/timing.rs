@@ -29,7 +29,6 @@ pub(super) struct Timing {
     pub(super) stable_after: Duration,
     /// The pause before the first restart; it doubles each time.
     pub(super) first_pause: Duration,
-    /// The longest pause.
     pub(super) longest_pause: Duration,
     /// How long to wait for DAG files that leave no trace when they are parsed, if no others do.
     pub(super) parse_settles: Duration,

@@ -69,7 +69,6 @@ pub(super) fn remove_if_idle(directory: &Path, kept_for: Duration) -> io::Result
     remove(directory).map(|()| true)
 }
 
-/// The versions that are installed.
 pub(super) fn installed(runtimes: &Path) -> Vec<Version> {
     assert_may_block();
     let entries = fs::read_dir(runtimes).into_iter().flatten().flatten();
@@ -119,7 +118,6 @@ pub(super) async fn make_room_for_layer(plane: &Arc<Plane>) {
     }
 }
 
-/// What environments use.
 struct InUse {
     /// The versions that they run, are being changed to, or have their database migrated to.
     runtimes: BTreeSet<Version>,

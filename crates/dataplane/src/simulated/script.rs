@@ -15,9 +15,7 @@ use crate::{
     ChangeNotifier, Changed, CleanUp, CleanUpState, EnvironmentMetrics, Fault, RunningTasks, WebServer,
 };
 
-/// A call to the plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Call {
     Apply,
     Observe,
@@ -43,9 +41,7 @@ pub enum InjectedFault {
 /// A call that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The call.
     pub call: Call,
-    /// What it was about.
     pub id: Id,
     /// The generation that it was to apply.
     pub generation: Option<i64>,
@@ -82,7 +78,6 @@ pub struct Told {
     pub(super) clusters: HashMap<ClusterId, Progress>,
     /// The web servers of environments, which the test runs.
     pub web_servers: HashMap<DeploymentId, WebServer>,
-    /// The resource metrics of environments.
     pub metrics: Vec<EnvironmentMetrics>,
     /// Whether it measures without end.
     pub measures_forever: bool,
@@ -181,7 +176,6 @@ impl Script {
         self.lock().broken.insert(version.to_owned(), why.into());
     }
 
-    /// What rollouts report.
     pub(super) fn rollout_report(&self) -> Option<RolloutReport> {
         let import_errors = self.lock().import_errors.clone();
         let import_error_count = import_errors.len() as u64;

@@ -75,12 +75,10 @@ fn find(body: &[u8], places: &mut Vec<Place>) -> Option<()> {
 }
 
 impl Line<'_> {
-    /// How many columns there are.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// One column.
     pub(crate) fn column(&self, index: usize) -> Result<Value<'_>> {
         let (Some((at, length)), Some(kind)) = (self.places.get(index), self.columns.get(index)) else {
             return Err(Error::Other(format!("there is no column {index}")));

@@ -9,7 +9,6 @@ use crate::Error;
 pub(super) enum Failure {
     /// The connection is gone, or of no further use.
     Lost(String),
-    /// The server refused.
     Refused(Refusal),
     /// The parameters do not fit the statement.
     Unfit(String),

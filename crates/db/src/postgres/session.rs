@@ -51,7 +51,6 @@ struct Opening {
 
 /// What becomes of the statements of a unit.
 enum Phase {
-    /// They are run.
     Run {
         /// How many may be run, where the unit is to see one snapshot and has no transaction.
         left: Option<u32>,

@@ -79,7 +79,6 @@ impl RowChanges {
     }
 }
 
-/// The slot of a row.
 pub(crate) fn slot(table: &str, rowid: i64) -> u16 {
     xxh3_64_with_seed(table.as_bytes(), rowid.cast_unsigned()) as u16
 }

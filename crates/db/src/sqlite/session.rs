@@ -118,7 +118,6 @@ impl Session {
         statement.raw_execute().map(drop).map_err(|error| translate(&error))
     }
 
-    /// Commits.
     pub(super) fn commit(&self) -> Result<(), Failed> {
         let committed = self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.raw_execute());
         committed.map(drop).map_err(|error| Failed::new(&error))
@@ -172,7 +171,6 @@ impl ToSql for Value<'_> {
     }
 }
 
-/// One column of a row.
 pub(crate) fn column<'r>(row: &'r rusqlite::Row<'_>, index: usize) -> Result<Value<'r>> {
     match row.get_ref(index).map_err(|error| translate(&error))? {
         ValueRef::Null => Ok(Value::Null),

@@ -35,7 +35,6 @@ const CAREFUL_GROUPS: u32 = 16;
 /// The WAL is checkpointed each time it has grown by this many pages (16 MiB).
 const LOG_PAGES: i64 = 4096;
 
-/// What the writer starts with.
 pub(super) struct Start {
     pub(super) connection: Connection,
     pub(super) lock: File,

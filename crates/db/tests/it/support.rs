@@ -95,12 +95,10 @@ pub(crate) fn insert(tx: &Tx, id: &str, number: i64) -> Result<()> {
     Ok(())
 }
 
-/// The number of an item.
 pub(crate) async fn number(db: &Db, id: &'static str) -> Option<i64> {
     db.read(None, move |conn| conn.query_opt(&NUMBER, params![id], |row| row.get(0))).await.unwrap()
 }
 
-/// How many items there are.
 pub(crate) async fn count(db: &Db) -> i64 {
     db.scan(None, |conn| conn.query_one(&COUNT, params![], |row| row.get(0))).await.unwrap()
 }

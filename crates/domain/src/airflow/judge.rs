@@ -21,16 +21,13 @@ const TAGS_MODE: &str = "tags_match_mode";
 pub struct Rights<'a> {
     /// What it holds in the organization.
     pub grants: &'a Grants,
-    /// The deployment.
     pub deployment_id: DeploymentId,
-    /// Its workspace.
     pub workspace_id: WorkspaceId,
 }
 
 /// How a request is forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Unchanged.
     Unchanged,
     /// If the DAG has the right tags.
     IfTagged(Tagged),
@@ -41,7 +38,6 @@ pub enum Decision {
 /// What depends on the tags of a DAG.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tagged {
-    /// The DAG.
     pub dag_id: String,
     needs: PermissionSet,
     held: PermissionSet,

@@ -20,7 +20,6 @@ pub enum Line {
 /// What a request of one kind needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The method.
     pub method: &'static str,
     /// The path: `{name}` is any one part, `{dag}` the id of a DAG, `{*}` the rest.
     pub path: &'static str,

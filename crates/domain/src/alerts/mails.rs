@@ -17,9 +17,7 @@ const MOST_OF_PLACE: usize = 5;
 /// A mail to everybody that an alert tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
-    /// Its subject.
     pub subject: String,
-    /// Its text.
     pub body: String,
 }
 

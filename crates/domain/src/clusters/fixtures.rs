@@ -15,7 +15,6 @@ use crate::refusal::Result;
 
 pub(super) use crate::fixtures::{with, wrong};
 
-/// The cluster.
 pub(super) fn cluster_id() -> ClusterId {
     ClusterId::from_raw(Id::from_parts(1_800_000_000_000, 0, 500))
 }
@@ -29,7 +28,6 @@ pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_800_000_000_000 + 1000 * seconds)
 }
 
-/// A new cluster at a provider.
 pub(super) fn new(provider: &str) -> Value {
     let body = json!({ "cloudProvider": provider, "name": "Main", "type": "DEDICATED", "vpcSubnetRange": "172.20.0.0/20" });
     match provider {

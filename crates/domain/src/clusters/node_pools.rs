@@ -13,7 +13,6 @@ use crate::refusal::Fields;
 
 const MAX_NAME: usize = 63;
 
-/// A requested pool.
 pub(super) struct Requested<'a> {
     id: Option<NodePoolId>,
     name: &'a str,

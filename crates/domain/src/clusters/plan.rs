@@ -17,7 +17,6 @@ pub struct Desired {
     pub generation: i64,
     /// Whether its deployments are to run in the other region.
     pub wants_failed_over: bool,
-    /// Whether they do.
     pub is_failed_over: bool,
     /// Why it is in that state.
     pub reason: UserText,
@@ -34,13 +33,11 @@ pub enum Observed {
     Absent,
     /// The data plane does not respond, with the reason.
     Unreachable(Reason),
-    /// It is there.
     Present {
         /// The generation that was last applied.
         generation: i64,
         /// How far that rollout is.
         progress: Progress,
-        /// Its metadata.
         metadata: ClusterMetadata,
     },
 }
@@ -63,7 +60,6 @@ pub enum Step {
     Apply,
     /// Remove it from the data plane.
     Remove,
-    /// Record this.
     Settle(Settled),
     /// Look again soon.
     Wait,
@@ -78,13 +74,11 @@ pub enum Step {
 pub struct Settled {
     /// Its state.
     pub status: ClusterStatus,
-    /// The reason, if there is one.
     pub reason: UserText,
     /// Whether its deployments run in the other region.
     pub is_failed_over: bool,
     /// Whether it works.
     pub health: ClusterHealthStatus,
-    /// Its metadata.
     pub metadata: ClusterMetadata,
 }
 

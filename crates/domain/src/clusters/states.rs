@@ -11,7 +11,6 @@ use podium_api::enums::ClusterStatus;
 
 use crate::refusal::{Refusal, Result};
 
-/// The state of a new cluster.
 pub const FIRST: ClusterStatus = ClusterStatus::Creating;
 
 /// What a caller requests.

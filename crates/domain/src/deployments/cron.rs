@@ -6,7 +6,6 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use podium_api::Timestamp;
 
-/// What an expression has to be.
 pub(super) const WELL_FORMED: &str = "must be a five-field cron expression in UTC that matches some date";
 
 /// Parses an expression; `None` if it is not one.

@@ -17,7 +17,6 @@ pub(super) use DeploymentType::{Dedicated, Hybrid, Standard};
 /// When everything happens: 2027-01-15T08:00:00Z.
 pub(super) const NOW: i64 = 1_800_000_000_000;
 
-/// The id of this number.
 pub(super) fn id<I: TypedId>(number: u64) -> I {
     I::from_raw(Id::from_parts(NOW.unsigned_abs(), 0, number))
 }
@@ -100,7 +99,6 @@ pub(super) fn created_nowhere(changes: Value, refusal: Refusal) -> Refusal {
     with_means(1000, |services| misplaced(&new_body(changes), refusal, services))
 }
 
-/// A deployment of a type.
 pub(super) fn stored(kind: DeploymentType, changes: Value) -> Spec {
     created(kind, changes).unwrap().spec
 }

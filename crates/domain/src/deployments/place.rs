@@ -14,7 +14,6 @@ use crate::refusal::{Fields, Refusal, Result};
 /// Where a deployment will run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On a cluster.
     Cluster(ClusterId),
     /// On shared infrastructure in a region.
     Region(CloudProvider, String),
@@ -24,7 +23,6 @@ pub enum Place {
 
 /// What decides where a deployment runs if the request does not.
 pub struct PlacementContext<'a> {
-    /// Its workspace.
     pub workspace: &'a Workspace,
     /// The organization's only cluster, if it accepts the workspace.
     pub only_cluster: Option<ClusterId>,

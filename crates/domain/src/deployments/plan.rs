@@ -29,7 +29,6 @@ pub enum Observation {
     Absent,
     /// The data plane does not respond, with the reason.
     Unreachable(Reason),
-    /// It is there.
     Present(Observed),
 }
 
@@ -44,7 +43,6 @@ pub struct Observed {
     pub rollout: Rollout,
     /// Its components; none while it is scaled to zero.
     pub components: Vec<Component>,
-    /// What runs.
     pub running: Running,
     /// A note for users although it works.
     pub note: Option<UserText>,
@@ -70,7 +68,6 @@ pub enum Rollout {
 pub struct Component {
     /// Its name, such as `scheduler`.
     pub name: String,
-    /// Its health.
     pub health: Health,
 }
 
@@ -91,7 +88,6 @@ pub enum Step {
     /// Raise the desired generation above this one: the data plane has seen a later generation than the database has,
     /// which is what a database restored from a backup looks like.
     RaiseGeneration(i64),
-    /// Remove the environment.
     Remove,
     /// The deployment is deleted and nothing is left.
     Forget,
@@ -119,7 +115,6 @@ pub enum Cause {
 /// The status to record for a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Its status.
     pub status: DeploymentStatus,
     /// The reason; empty if there is none. Users read only its text for users.
     pub reason: Reason,

@@ -7,7 +7,6 @@ pub use podium_api::enums::DeployStep as RolloutStep;
 /// How far a rollout is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutProgress {
-    /// The step that it is in.
     pub step: RolloutStep,
     /// How much of the step is done, and of how much, where that is known: packages, files, components.
     pub done: Option<(u64, u64)>,

@@ -21,7 +21,6 @@ const MAX_NAME: usize = 500;
 /// Facts about a deployment's surroundings that the rules need.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The type of the deployment.
     pub kind: DeploymentType,
     /// The node pools of its cluster.
     pub node_pools: Vec<NodePool>,
@@ -32,14 +31,11 @@ pub struct Facts {
 /// A node pool of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct NodePool {
-    /// Its id.
     pub id: NodePoolId,
-    /// Whether it is the default.
     pub is_default: bool,
 }
 
 impl Facts {
-    /// The default node pool.
     pub fn default_node_pool(&self) -> Option<NodePoolId> {
         self.node_pools.iter().find(|pool| pool.is_default).map(|pool| pool.id)
     }
@@ -47,9 +43,7 @@ impl Facts {
 
 /// Inputs from outside the rules: time, ids and encryption.
 pub struct Services<'a> {
-    /// The time.
     pub now: Timestamp,
-    /// Creates the id of a queue.
     pub new_id: &'a mut dyn FnMut() -> WorkerQueueId,
     /// Encrypts the values of variables.
     pub seals: &'a dyn Seals,
@@ -57,9 +51,7 @@ pub struct Services<'a> {
 
 /// Where a new deployment was placed, and what it inherits from its workspace.
 pub struct Placed {
-    /// The cloud provider.
     pub cloud_provider: Option<CloudProvider>,
-    /// The region.
     pub region: Option<String>,
     /// Whether the workspace's deployments accept deploys only from API tokens.
     pub is_cicd_enforced: bool,
@@ -68,13 +60,11 @@ pub struct Placed {
 /// The result of a request for a deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// Its name.
     pub name: Name,
     /// Its desired state.
     pub spec: Spec,
 }
 
-/// A new deployment.
 pub fn create(
     body: &CreateDeploymentRequest,
     placed: Placed,

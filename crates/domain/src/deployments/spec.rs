@@ -15,23 +15,18 @@ use crate::options;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
-    /// Where it runs.
     pub kind: DeploymentType,
-    /// What it is for.
     pub description: String,
     /// The cloud provider that it runs at; none on the server's own infrastructure.
     pub cloud_provider: Option<CloudProvider>,
     /// The region that it runs in.
     pub region: Option<String>,
-    /// The runtime.
     pub runtime_version: String,
-    /// The executor.
     pub executor: Executor,
     /// The size of its scheduler, unless it is HYBRID.
     pub scheduler_size: Option<SchedulerSize>,
     /// The size of its scheduler, if it is HYBRID.
     pub scheduler_au: Option<u32>,
-    /// How many schedulers there are.
     pub scheduler_replicas: u32,
     /// Whether its components run more than once.
     pub is_high_availability: bool,
@@ -43,17 +38,13 @@ pub struct Spec {
     pub is_dag_deploy_enabled: bool,
     /// Its worker queues, by name; older documents have `default` first.
     pub worker_queues: Vec<Queue>,
-    /// CPU of a task's pod.
     pub default_task_pod_cpu: Option<String>,
-    /// Memory of a task's pod.
     pub default_task_pod_memory: Option<String>,
     /// CPU of all pods together.
     pub resource_quota_cpu: Option<String>,
     /// Memory of all pods together.
     pub resource_quota_memory: Option<String>,
-    /// The node pool of tasks' pods.
     pub task_pod_node_pool_id: Option<NodePoolId>,
-    /// Its environment variables, by key.
     pub environment_variables: Vec<EnvironmentVariable>,
     /// E-mail addresses that are notified of problems.
     pub contact_emails: Vec<String>,
@@ -131,9 +122,7 @@ impl Spec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Queue {
-    /// Its id.
     pub id: WorkerQueueId,
-    /// Its name.
     pub name: String,
     /// The size of its workers, unless the deployment is HYBRID.
     pub machine: Option<WorkerMachineName>,
@@ -149,11 +138,9 @@ pub struct Queue {
     pub ephemeral_storage: Option<String>,
 }
 
-/// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentVariable {
-    /// Its name.
     pub key: String,
     /// Its value, unless it is a secret.
     pub value: Option<String>,
@@ -184,7 +171,6 @@ pub struct RemoteExecution {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hibernation {
-    /// The schedules.
     pub schedules: Vec<DeploymentHibernationSchedule>,
     /// What outranks them.
     #[serde(rename = "override")]
@@ -195,7 +181,6 @@ pub struct Hibernation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HibernationOverride {
-    /// Whether the deployment is to hibernate.
     pub is_hibernating: bool,
     /// When it expires; `None` means never.
     pub until: Option<WrittenTime>,
@@ -214,7 +199,6 @@ impl HibernationOverride {
 pub struct Release {
     /// The deploy that made it; none before the first.
     pub deploy_id: Option<DeployId>,
-    /// The image.
     pub image_tag: String,
     /// The DAGs.
     pub dag_version: Option<String>,
@@ -233,9 +217,7 @@ pub struct Release {
 pub struct Bundle {
     /// Where it is mounted, as requested.
     pub mount_path: String,
-    /// What it is.
     pub bundle_type: String,
-    /// Its version.
     pub version: String,
     /// The deploy that brought it.
     pub deploy_id: DeployId,
@@ -261,9 +243,7 @@ pub fn placed_at(mount_path: &str) -> &str {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// The image.
     pub image_tag: Option<String>,
-    /// The runtime.
     pub runtime_version: Option<String>,
     /// The DAGs.
     pub dag_version: Option<String>,
@@ -271,13 +251,10 @@ pub struct Running {
     pub bundles: Vec<RunningBundle>,
 }
 
-/// A bundle that runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunningBundle {
-    /// Where it is mounted.
     pub mount_path: String,
-    /// Its version.
     pub version: String,
 }
 

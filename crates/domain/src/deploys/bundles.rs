@@ -34,7 +34,6 @@ pub(super) fn with(bundles: &[Bundle], bundle: Bundle) -> Vec<Bundle> {
     bundles
 }
 
-/// The bundles without the one at this path.
 pub(super) fn without(bundles: &[Bundle], mount_path: &str) -> Vec<Bundle> {
     bundles.iter().filter(|bundle| bundle.place() != placed_at(mount_path)).cloned().collect()
 }

@@ -11,7 +11,6 @@ use crate::refusal::{Fields, Refusal, Result};
 /// The conditions that decide whether a caller may deploy.
 #[derive(Clone, Copy, Debug)]
 pub struct DeployConditions {
-    /// Whether it is an API token.
     pub is_api_token: bool,
     /// What the deployment is doing.
     pub status: DeploymentStatus,

@@ -8,14 +8,11 @@ use super::{Details, Outcome, Versions, bundles, create, has_image};
 use crate::deployments::{Bundle, Spec};
 use crate::refusal::{Fields, Refusal, Result};
 
-/// A deploy to be finalized.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting<'a> {
-    /// Its id.
     pub id: DeployId,
     /// What it carries.
     pub kind: DeployType,
-    /// Its image.
     pub image_tag: &'a str,
     /// The rest of it.
     pub details: &'a Details,

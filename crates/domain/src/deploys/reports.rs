@@ -4,13 +4,10 @@ use podium_api::deploy_reports::{ReportedChanges, ReportedImportError, RolloutRe
 
 /// How many names of a kind are kept.
 const MOST_NAMES: usize = 200;
-/// The longest name.
 const LONGEST_NAME: usize = 300;
 /// How many import errors are kept.
 const MOST_ERRORS: usize = 50;
-/// The longest message of one.
 const LONGEST_MESSAGE: usize = 1000;
-/// The longest traceback of one.
 const LONGEST_TRACEBACK: usize = 8000;
 /// How many DAGs of one are named.
 const MOST_DAGS: usize = 20;

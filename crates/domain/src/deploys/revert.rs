@@ -44,7 +44,6 @@ pub fn is_running(spec: &Spec, running: &Running) -> bool {
     runs(&Outcome::of(spec), running)
 }
 
-/// Whether an outcome is what runs.
 fn runs(outcome: &Outcome, running: &Running) -> bool {
     let bundles = outcome.bundles.iter().map(|bundle| (bundle.place(), bundle.version.as_str()));
     running.dag_version == outcome.dag_version

@@ -37,7 +37,6 @@ pub fn all() -> &'static [AuthType] {
     &CATALOGUE
 }
 
-/// The auth type of this id.
 pub fn by_id(id: &str) -> Option<&'static AuthType> {
     all().iter().find(|auth_type| auth_type.id == id)
 }

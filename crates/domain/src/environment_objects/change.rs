@@ -21,17 +21,14 @@ pub use requested::Requested;
 /// The content of an environment object; its key and owner are stored separately.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object<S = Value> {
-    /// What it is.
     pub object_type: EnvironmentObjectType,
     /// What it belongs to.
     pub scope: EnvironmentObjectScope,
-    /// What it is for.
     pub description: String,
     /// Whether it is a variable with a secret value.
     pub is_secret: bool,
     /// How it authenticates, if it is a connection.
     pub auth_type_id: Option<String>,
-    /// What it holds.
     pub values: Values<S>,
     /// Whether it reaches every deployment of its workspace that is not excluded.
     pub auto_link: bool,

@@ -19,7 +19,6 @@ pub struct Field {
 enum Secrecy {
     Never,
     Always,
-    /// As the variable was made.
     OfVariable,
     /// Unless the auth type names the member as plain.
     UnlessNamed,
@@ -89,7 +88,6 @@ pub fn named(object_type: EnvironmentObjectType, name: &str) -> Option<&'static 
 /// What decides over secrecy in one object.
 #[derive(Clone, Copy, Debug)]
 pub struct Nature {
-    /// What the object is.
     pub object_type: EnvironmentObjectType,
     /// Whether it is a variable with a secret value.
     pub is_secret: bool,

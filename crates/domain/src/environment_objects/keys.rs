@@ -14,7 +14,6 @@ const MAX: usize = 250;
 /// A key that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// As it is shown.
     pub text: String,
     /// As it is compared.
     pub unique: String,

@@ -15,9 +15,7 @@ use super::values::{Secrecy, Values};
 /// An object of the deployment or of its workspace.
 #[derive(Clone, Debug)]
 pub struct Candidate<S, M> {
-    /// Its key.
     pub key: String,
-    /// The object.
     pub object: Object<S>,
     /// Whatever goes with it.
     pub more: M,
@@ -26,7 +24,6 @@ pub struct Candidate<S, M> {
 /// What a deployment is given by one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved<S, M> {
-    /// Its key.
     pub key: String,
     /// The object, without the overrides of other deployments.
     pub object: Object<S>,

@@ -9,7 +9,6 @@ use super::fields::{Nature, fields};
 
 /// A secret as it is at hand: opened, or hidden.
 pub trait Secrecy: Clone {
-    /// What is shown of it.
     fn shown(&self) -> Value;
 }
 

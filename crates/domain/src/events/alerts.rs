@@ -22,15 +22,11 @@ const fn found_in(kind: AlertKind) -> &'static str {
 /// An alert that has something to tell.
 #[derive(Clone, Copy, Debug)]
 pub struct Telling<'a> {
-    /// The alert.
     pub id: AlertId,
-    /// Its name.
     pub name: &'a str,
-    /// Its organization.
     pub organization_id: OrganizationId,
     /// What it watches for.
     pub kind: AlertKind,
-    /// The webhooks that it names.
     pub webhook_ids: &'a [WebhookId],
 }
 

@@ -88,7 +88,6 @@ impl Claim {
         Ok(Self { event_type, dag_run, task })
     }
 
-    /// The event of a claim about this deployment.
     pub fn event(self, organization_id: OrganizationId, deployment: Resource<'_>) -> NewEvent {
         let mut event = NewEvent::new(self.event_type, organization_id, deployment, None);
         // What it happened to, as far as Podium knows it.
@@ -133,9 +132,7 @@ fn time(text: String) -> Result<Timestamp, Unreadable> {
 /// How far the spool of an environment was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpoolPosition {
-    /// The number of a segment.
     pub segment: u64,
-    /// How many bytes of it were read.
     pub read_bytes: u64,
     /// How many events the environment had dropped by then.
     pub dropped: u64,

@@ -9,7 +9,6 @@ use podium_api::FieldError;
 pub struct Cursor {
     /// The transaction that wrote the event; 0 where one process writes, in the order of the sequence.
     pub transaction_id: i64,
-    /// The number of the event.
     pub sequence: i64,
 }
 

@@ -15,7 +15,6 @@ pub enum Audience {
     Holders(Permission),
     /// Those who may see the cluster, which depends on the workspaces that it is open to now.
     ClusterReaders,
-    /// Owners of the organization.
     Owners,
 }
 
@@ -82,7 +81,6 @@ impl Audience {
 /// The events that a subject may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// All of the organization.
     All,
     /// Those of some audiences, some of them in some places only.
     Only(Visible),

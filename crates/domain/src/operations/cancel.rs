@@ -19,7 +19,6 @@ pub enum PointOfNoReturn {
     /// The beginning of the step in which the metadata database is migrated. While the data plane has not reported a step
     /// before it, it counts as passed.
     Database,
-    /// Its end.
     End,
 }
 
@@ -56,7 +55,6 @@ pub const fn point_of_no_return(kind: OperationKind, target_type: OperationTarge
 /// Why an operation cannot be cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCancellable {
-    /// It has ended.
     Ended,
     /// A schedule, an environment object or the server started it.
     NoCall(OperationCause),

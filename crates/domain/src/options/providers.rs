@@ -18,26 +18,20 @@ pub struct NodeCounts {
 
 const NODE_COUNTS: NodeCounts = NodeCounts { min: 2, default: 20, max: 100 };
 
-/// What a provider has.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Provider {
-    /// Which one it is.
     pub provider: CloudProvider,
     /// The name of the region to suggest.
     pub default_region: String,
     /// The name of the machine of nodes to suggest.
     pub default_node_instance: String,
-    /// The default machine for databases.
     pub default_database_instance: String,
     /// Networks to suggest.
     pub ranges: Ranges,
-    /// Its regions.
     #[serde(deserialize_with = "regions")]
     pub regions: Vec<ProviderRegion>,
-    /// Machines of nodes.
     pub node_instances: Vec<ProviderInstanceType>,
-    /// Machines of databases.
     pub database_instances: Vec<ProviderInstanceType>,
 }
 
@@ -46,9 +40,7 @@ pub struct Provider {
 pub struct Ranges {
     /// The network.
     pub vpc: String,
-    /// Pods.
     pub pod: Option<String>,
-    /// Services.
     pub service: Option<String>,
     /// The peering of services.
     pub peering: Option<String>,
@@ -75,7 +67,6 @@ fn regions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ProviderReg
 }
 
 impl Provider {
-    /// A region by its name.
     pub fn region(&self, name: &str) -> Option<&ProviderRegion> {
         self.regions.iter().find(|region| region.name == name)
     }
@@ -101,12 +92,10 @@ pub fn providers() -> &'static [Provider] {
     &PROVIDERS
 }
 
-/// What a provider has.
 pub fn provider(provider: CloudProvider) -> &'static Provider {
     providers().iter().find(|known| known.provider == provider).expect("every provider is in the catalogue")
 }
 
-/// A region of a provider.
 pub fn region(of: CloudProvider, name: &str) -> Option<&'static ProviderRegion> {
     provider(of).region(name)
 }

@@ -46,13 +46,11 @@ impl fmt::Display for Version {
 /// A runtime; its version is that of Airflow.
 #[derive(Clone, Debug)]
 pub struct Runtime {
-    /// Its version.
     pub version: Version,
     /// The same, as text.
     pub name: String,
     /// How far it is maintained: `stable` or `deprecated`.
     pub channel: String,
-    /// When it was released.
     pub released_at: Timestamp,
     /// Whether it brings a new schema of Airflow's database.
     pub migrates_database: bool,
@@ -98,7 +96,6 @@ pub fn newest_stable() -> &'static Runtime {
     runtimes().iter().find(|runtime| runtime.is_stable()).expect("there is a stable runtime")
 }
 
-/// The runtime of this version.
 pub fn runtime(version: &str) -> Option<&'static Runtime> {
     runtimes().iter().find(|runtime| runtime.name == version)
 }

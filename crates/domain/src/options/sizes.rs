@@ -9,7 +9,6 @@ use super::amounts::{Cpu, Memory};
 pub struct Bounds<T> {
     /// The least.
     pub floor: T,
-    /// The default.
     pub default: T,
     /// The most.
     pub ceiling: T,
@@ -27,7 +26,6 @@ impl<T: Copy + PartialOrd> Bounds<T> {
 pub struct Size {
     /// Processors.
     pub cpu: Cpu,
-    /// Memory.
     pub memory: Memory,
 }
 
@@ -42,9 +40,7 @@ impl Size {
 /// A machine of workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Its name.
     pub name: WorkerMachineName,
-    /// What it has.
     pub size: Size,
     /// How many tasks it runs at once.
     pub concurrency: Bounds<u32>,
@@ -69,12 +65,10 @@ pub fn machines() -> &'static [Machine] {
     &MACHINES
 }
 
-/// A machine of workers.
 pub const fn machine(name: WorkerMachineName) -> &'static Machine {
     &MACHINES[name as usize]
 }
 
-/// What a scheduler of this size has.
 pub const fn scheduler(size: SchedulerSize) -> Size {
     match size {
         SchedulerSize::Small => Size::of(1),
@@ -133,7 +127,6 @@ pub const POD: Resources = resources(250, 250, 32_000);
 /// All task pods of a deployment together.
 pub const QUOTA: Resources = resources(250, 10_000, 1_600_000);
 
-/// The executors of a type of deployment.
 pub const fn executors(deployment_type: DeploymentType) -> &'static [Executor] {
     match deployment_type {
         DeploymentType::Standard | DeploymentType::Dedicated => Executor::ALL,

@@ -19,9 +19,7 @@ pub enum Host {
 /// What decides whether a request may be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAndScheme {
-    /// How.
     pub scheme: Scheme,
-    /// Where to.
     pub host: Host,
 }
 

@@ -33,7 +33,6 @@ pub(crate) struct ResponseWatch {
 }
 
 impl Connection {
-    /// Watches a response.
     pub(crate) fn watch(self: &Arc<Self>) -> ResponseWatch {
         let (id, since) = (self.all.next.fetch_add(1, Ordering::Relaxed), Arc::default());
         let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);

@@ -18,11 +18,9 @@ const STREAM: usize = 64 * 1024;
 /// What bytes are buffered for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
-    /// A response.
     Response,
     /// Events of a stream that a reader has not read yet.
     Events,
-    /// The body of a request.
     RequestBody,
 }
 
@@ -37,7 +35,6 @@ impl Buffer {
     }
 }
 
-/// How many bytes are buffered, by what for.
 #[derive(Debug, Default)]
 pub(super) struct BufferedBytes([AtomicUsize; 3]);
 
@@ -92,7 +89,6 @@ impl Connection {
         Ok(held)
     }
 
-    /// Counts a streamed response.
     pub(crate) fn reserve_stream(self: &Arc<Self>, must: bool) -> Result<ByteReservation, LimitExceeded> {
         self.reserve(Buffer::Response, STREAM, must)
     }

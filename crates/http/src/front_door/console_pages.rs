@@ -61,7 +61,6 @@ pub(super) struct SessionCalls<'a> {
     pub(super) airflow_until: Instant,
 }
 
-/// Whether a path is one of the console.
 pub(super) fn is_of_console(path: &str) -> bool {
     path.strip_prefix(podium_console::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

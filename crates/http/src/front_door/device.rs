@@ -21,7 +21,6 @@ use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
 use crate::incoming::read_whole;
 
-/// Where the page is.
 pub(super) const PATH: &str = podium_app::device_sign_ins::PAGE;
 const LARGEST_FORM: usize = 4 * 1024;
 /// What the token of the form is signed for.

@@ -23,7 +23,6 @@ pub(super) fn refusal(failure: Failure, wants_page: bool, request_id: &str) -> R
     response.map(|_| body)
 }
 
-/// A page with a link.
 pub(super) fn page(title: &str, message: &str, link: (&str, &str)) -> Response<Body> {
     unstored(&Notice { title, message, link: Some(link) }, "'none'")
 }

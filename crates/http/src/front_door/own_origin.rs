@@ -31,7 +31,6 @@ const SIGN_OUT: [&str; 2] = ["/api/v2/auth/logout", "/logout/"];
 pub(crate) enum OwnOrigin {
     /// One below the domain of environments.
     Named(String),
-    /// One on a port of its own.
     Port(u16),
 }
 

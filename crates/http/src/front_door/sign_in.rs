@@ -14,7 +14,6 @@ use crate::body::{Body, RequestBody};
 use crate::errors::Failure;
 use crate::incoming::read_public;
 
-/// Where the page is.
 pub(super) const PATH: &str = "/sign-in";
 /// Name and password take at most 15 KiB with every byte escaped; the rest is for the path to return to.
 const LARGEST_FORM: usize = 32 * 1024;

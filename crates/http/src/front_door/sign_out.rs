@@ -6,7 +6,6 @@ use podium_api::auth::SignOut;
 
 use super::{FrontDoor, HttpResult, InboundRequest, cookies, isolation, notice, sign_in};
 
-/// Where the page is.
 pub(super) const PATH: &str = "/sign-out";
 
 impl FrontDoor {

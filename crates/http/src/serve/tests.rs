@@ -66,7 +66,6 @@ enum Sender {
 }
 
 impl Talk {
-    /// As the program serves it.
     async fn over_http_1(server: &Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap());

@@ -15,7 +15,6 @@ use crate::peer::Peer;
 use crate::{metrics, pages};
 
 impl Server {
-    /// The metrics page.
     pub(super) async fn metrics_page(
         &self,
         parts: &Parts,

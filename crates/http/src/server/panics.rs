@@ -26,7 +26,6 @@ use crate::metrics::Meter;
 /// How often this process has panicked.
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// The panics of this process.
 #[derive(Debug)]
 pub(crate) struct Panics(());
 

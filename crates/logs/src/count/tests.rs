@@ -37,7 +37,6 @@ fn search(window: Range<i64>, sources: &[LogSource], text: &str) -> Search {
     }
 }
 
-/// Counts line by line.
 fn expected(lines: &[Line], search: &Search, buckets: usize) -> Vec<[u64; LEVELS]> {
     let mut counts = vec![[0; LEVELS]; buckets];
     let (start, end) = (search.window.start.millis(), search.window.end.millis());

@@ -128,7 +128,6 @@ const ENDING: &str = ".segment";
 /// What a segment is called while it is written.
 pub(super) const UNFINISHED: &str = ".unfinished";
 
-/// The name of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Name {
     pub(crate) hour: Hour,

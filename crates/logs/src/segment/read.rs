@@ -17,7 +17,6 @@ use crate::block::{Block, MAX_PACKED};
 /// How much is scanned at once if the directory is damaged.
 const CHUNK: usize = 256 * 1024;
 
-/// A segment that is read.
 pub(crate) struct Segment {
     file: File,
     /// Headers, and where each block is stored.

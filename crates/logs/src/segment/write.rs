@@ -76,7 +76,6 @@ impl<'a> Builder<'a> {
         Ok(Self { hour, path, file, written: 0, encoder })
     }
 
-    /// Adds a block.
     pub(crate) fn add(&mut self, block: &Block) -> io::Result<()> {
         block.pack(&mut self.encoder.packed);
         let encoder = &mut *self.encoder;

@@ -6,7 +6,6 @@ use crate::error::Flaw;
 /// Everything in a tar archive comes in blocks of this size.
 pub(super) const BLOCK: usize = 512;
 
-/// A parsed header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) name: Vec<u8>,
@@ -21,7 +20,6 @@ impl Header {
         text(&block[..100])
     }
 
-    /// Reads a header.
     pub(super) fn read(block: &[u8; BLOCK]) -> Result<Self, Flaw> {
         let expected = octal(&block[148..156]).ok_or(Flaw::Header("it has no checksum"))?;
         if expected != checksum(block) {

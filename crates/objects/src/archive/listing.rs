@@ -18,9 +18,7 @@ pub struct ArchivedFile {
 /// The first files of an archive in the order of their paths, and how many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// The files.
     pub files: Vec<ArchivedFile>,
-    /// How many there are.
     pub total: u64,
 }
 
@@ -68,7 +66,6 @@ impl Listing {
         }
     }
 
-    /// At most this many files.
     pub(super) fn finish(self, most: usize) -> Listed {
         let total = self.files.len() as u64;
         let shown = self.files.into_iter().take(most);

@@ -11,7 +11,6 @@ use crate::error::{Flaw, Refused, printable};
 /// All paths of an archive are kept until its end; together they may not be longer than this.
 pub(super) const ALL_NAMES: usize = 32 << 20;
 
-/// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     File,

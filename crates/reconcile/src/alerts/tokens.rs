@@ -19,7 +19,6 @@ pub(super) struct Look {
     pub(super) next: Option<Timestamp>,
 }
 
-/// Looks at the tokens that an alert is about, and at those that it is to be about.
 pub(super) fn look(conn: &Conn, system: &Steward, alert: &AlertRow, now: Timestamp) -> Result<Look> {
     let before = alert.rule.threshold().notice_of_expiry();
     let until = now + before;

@@ -70,7 +70,6 @@ impl Sender {
         Ok(Self { https, http, destinations: destinations.clone(), attempt })
     }
 
-    /// Sends an event.
     pub(super) async fn send(&self, url: &str, event: SignedEvent, now: Timestamp) -> Answer {
         let url = Url::parse(url).ok().and_then(|url| HostAndScheme::of(&url).map(|to| (url, to)));
         let Some((url, to)) = url else { return Answer::failed("The URL cannot be used.") };

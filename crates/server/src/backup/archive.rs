@@ -26,7 +26,6 @@ const FORMAT: &str = "podium-backup";
 pub(crate) const VERSION: u32 = 1;
 const LEVEL: i32 = 3;
 
-/// The manifest of a backup.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Manifest {
@@ -37,7 +36,6 @@ pub(crate) struct Manifest {
     pub(crate) taken_at: String,
 }
 
-/// The checksums of a backup.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checksums {
     pub(crate) files: BTreeMap<String, Checked>,
@@ -64,7 +62,6 @@ impl Manifest {
         serde_json::to_vec_pretty(self).unwrap_or_default()
     }
 
-    /// Parses a manifest.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Failure> {
         let manifest: Option<Self> = serde_json::from_slice(bytes).ok();
         match manifest.filter(|manifest| manifest.format == FORMAT) {
@@ -134,7 +131,6 @@ impl Writer {
         self.data(header, path, file.chain(io::repeat(0)).take(size), size)
     }
 
-    /// Adds a directory.
     pub(crate) fn directory(&mut self, path: &Path, mode: u32) -> io::Result<()> {
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Directory);

@@ -48,7 +48,6 @@ pub(super) fn fill(conn: &Conn, rows: &mut [ObjectRow]) -> Result<()> {
     Ok(())
 }
 
-/// Fills in the links to one deployment.
 pub(super) fn fill_one(conn: &Conn, deployment_id: DeploymentId, rows: &mut [ObjectRow]) -> Result<()> {
     fill_links(conn, &LINKS_TO, deployment_id.as_str().into(), rows)
 }

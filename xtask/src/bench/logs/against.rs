@@ -151,7 +151,6 @@ fn as_json(line: &str) -> String {
     format!("{}\n", json!({ "time": time, "source": source, "text": text }))
 }
 
-/// A value of a form.
 fn encoded(value: &str) -> String {
     let letter = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => char::from(byte).to_string(),

@@ -95,7 +95,6 @@ impl Api {
     }
 }
 
-/// The organization that a path is about.
 fn organization_in(path: &str) -> Option<OrganizationId> {
     let mut parts = path.split(['/', '?']).skip_while(|part| *part != "organizations");
     parts.nth(1)?.parse().ok()

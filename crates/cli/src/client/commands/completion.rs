@@ -17,7 +17,6 @@ Examples:
   podium completion zsh > ~/.zfunc/_podium
   podium completion fish > ~/.config/fish/completions/podium.fish")]
 pub(crate) struct Completion {
-    /// The shell.
     shell: Shell,
 }
 

@@ -232,7 +232,6 @@ fn without_task(run: &str, task: &str, names: &mut Vec<String>) -> Failed {
     }
 }
 
-/// A task of a run.
 #[derive(Deserialize)]
 struct Task {
     task_id: String,
@@ -247,7 +246,6 @@ struct Stamped {
     timestamp: Option<String>,
 }
 
-/// A structured log.
 #[derive(Deserialize)]
 struct Log {
     content: Vec<Value>,

@@ -53,7 +53,6 @@ pub(crate) struct Logs {
 
 const VIEW: View = View::plain("raw", "LINE raw");
 
-/// A page of lines.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {
@@ -149,7 +148,6 @@ impl Lines<'_> {
     }
 }
 
-/// A line of a log.
 #[derive(Deserialize)]
 pub(crate) struct Line {
     pub(crate) raw: String,

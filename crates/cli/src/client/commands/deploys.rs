@@ -299,7 +299,6 @@ async fn how_to_go_live(session: &Session, path: &OfDeployment) -> String {
     }
 }
 
-/// The newest deploy.
 async fn newest(session: &Session, path: &OfDeployment) -> Outcome<String> {
     let newest: Vec<Deploy> = session.all::<api::List, _>(path, &Nothing, Some(1)).await?;
     newest.first().map(|deploy| deploy.id.to_string()).ok_or_else(|| {

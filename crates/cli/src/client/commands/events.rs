@@ -67,7 +67,6 @@ const VIEW: View = View {
     wide: "REASON data.statusReason, SUBJECT subject, ID id",
 };
 
-/// A page of events.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Page {
@@ -169,7 +168,6 @@ fn print(session: &Session, event: &Value) -> Outcome {
     Ok(out.flush()?)
 }
 
-/// An event in one line.
 fn line(event: &Happened) -> String {
     let data = &event.data;
     let name = data.resource.name.as_ref().unwrap_or(&event.subject);

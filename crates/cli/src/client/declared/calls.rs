@@ -23,14 +23,12 @@ pub(super) enum Verb {
     Own,
 }
 
-/// A call that is to be planned.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     pub(super) verb: Verb,
     pub(super) key: Key,
     /// What people call it.
     pub(super) label: String,
-    /// Where it is declared.
     pub(super) at: String,
     pub(super) call: PlannedCall,
     /// What stands in for the id of what it makes.
@@ -69,7 +67,6 @@ impl Planned {
     }
 }
 
-/// The path of a resource.
 pub(super) fn path<E: Endpoint>(organization: &InOrganization, id: Id) -> E::Path {
     E::Path::from_ids(&[organization.organization_id.id(), id])
 }

@@ -73,7 +73,6 @@ fn has_items(name: &str, declared: &[Value], current: &[Value]) -> bool {
     sorted(declared) == sorted(current)
 }
 
-/// The item of what is there that a declared item is about.
 pub(super) fn counterpart<'a>(item: &Value, index: usize, current: Option<&'a Value>) -> Option<&'a Value> {
     let items = current?.as_array()?;
     match identity(item) {

@@ -12,7 +12,6 @@ use crate::client::answer::read;
 use crate::client::ending::Outcome;
 use crate::client::names::{Called, Pools};
 
-/// A resource that is there.
 pub(super) struct Existing {
     pub(super) id: Id,
     pub(super) name: String,
@@ -77,7 +76,6 @@ impl Names {
 
 /// A resource that differs from what is declared.
 pub(super) struct Difference<R> {
-    /// What is declared.
     pub(super) declared: R,
     /// The same without what is as declared already.
     pub(super) changed: R,

@@ -99,7 +99,6 @@ impl Key {
         Self { kind, names: vec![name.to_lowercase()] }
     }
 
-    /// The key of a deployment.
     pub(super) fn deployment(workspace: &str, name: &str) -> Self {
         Self { kind: Kind::Deployment, names: vec![workspace.to_lowercase(), name.to_lowercase()] }
     }

@@ -34,11 +34,9 @@ use crate::client::answer::read;
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{merged, object};
 
-/// A resource in a file.
 pub(super) trait Resource: Serialize + DeserializeOwned {
     /// Lists such resources.
     type List: Endpoint<Path = InOrganization>;
-    /// Reads one of them.
     type Get: Endpoint;
     /// Fields that never change.
     const FIXED: &'static [&'static str] = &[];

@@ -113,7 +113,6 @@ impl Planner<'_> {
         Ok((!is_same).then_some((fields, Some(found))))
     }
 
-    /// Adds the call that makes what is declared.
     pub(super) fn create<E>(&mut self, entry: &Entry, body: &impl Serialize) -> Outcome<&mut Planned>
     where
         E: Endpoint<Path = InOrganization>,
@@ -210,12 +209,10 @@ impl Planner<'_> {
         names.map(|names| names.iter().map(|name| self.id(kind, name, at)).collect()).transpose()
     }
 
-    /// The id of a deployment.
     pub(super) fn deployment(&self, workspace: &str, name: &str, at: &str) -> Outcome<DeploymentId> {
         self.find(&Key::deployment(workspace, name), name, at)
     }
 
-    /// The id of a node pool of a cluster.
     pub(super) fn node_pool(&self, cluster: Option<ClusterId>, name: &str, at: &str) -> Outcome<NodePoolId> {
         let pools = match cluster.and_then(|id| self.state.with_id(id.id())) {
             Some(cluster) => read::<Pools>(&cluster.wire)?.node_pools,

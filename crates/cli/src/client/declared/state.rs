@@ -16,7 +16,6 @@ use crate::client::fields::{merged, object};
 use crate::client::names::Called;
 use crate::client::session::Session;
 
-/// What is there.
 pub(super) struct State {
     existing: BTreeMap<Key, Existing>,
     ids: HashMap<Id, Key>,
@@ -54,12 +53,10 @@ impl State {
         Ok(Self { existing, ids, names })
     }
 
-    /// What has this key.
     pub(super) fn get(&self, key: &Key) -> Option<&Existing> {
         self.existing.get(key)
     }
 
-    /// What has this id.
     pub(super) fn with_id(&self, id: Id) -> Option<&Existing> {
         self.get(self.ids.get(&id)?)
     }

@@ -60,7 +60,6 @@ pub(super) fn check<E: Endpoint>(what: &str, given: &Value) -> Outcome {
     }
 }
 
-/// Schemas by their names.
 struct Schema<'a> {
     all: &'a serde_json::Map<String, Value>,
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use crate::client::ending::{Failed, Outcome};
 
-/// The name of the file.
 pub(crate) const FILE: &str = ".env";
 /// The largest file of a project that is read as a whole.
 pub(super) const MOST_BYTES: u64 = 1 << 20;

@@ -32,7 +32,6 @@ use crate::client::session::Session;
 /// How many runtimes are named to choose from.
 const MOST_RUNTIMES: usize = 5;
 
-/// What a deployment lacks.
 struct Lacking {
     runtime: Option<String>,
     queues: Option<Vec<WorkerQueueRequest>>,

@@ -90,7 +90,6 @@ impl World {
         self.program = Some(self.installation.serve(&[]));
     }
 
-    /// Serves with these arguments.
     pub(super) fn serve_with(&mut self, arguments: &[&str]) {
         self.program = Some(self.installation.serve(arguments));
     }
@@ -167,7 +166,6 @@ impl World {
         Environment::of(&self.call("POST", "/deployments", Some(&body)).json())
     }
 
-    /// The deployment of this name.
     pub(super) fn find(&self, name: &str) -> Environment {
         let found = self.call("GET", &format!("/deployments?names={name}"), None).json();
         Environment::of(&found["deployments"][0])
@@ -423,7 +421,6 @@ impl World {
         self.state(environment)["processes"].clone()
     }
 
-    /// Whether an environment has a network of its own.
     pub(super) fn has_networks(&self, environment: &Environment) -> bool {
         self.processes(environment)["network"].is_object()
     }
@@ -464,7 +461,6 @@ impl World {
         !self.database_server().is_empty()
     }
 
-    /// The numbers of its processes.
     fn database_server(&self) -> Vec<String> {
         let cluster =
             fs::canonicalize(self.installation.data_dir()).expect("it is there").join("local/postgres");

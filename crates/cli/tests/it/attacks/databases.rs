@@ -11,7 +11,6 @@ use std::process::{Child, Command};
 use super::authors::{OTHER_USER, USER, is_root};
 use super::strength;
 
-/// The user of the server.
 const SERVER: u32 = 1_999_990_003;
 const MOST: usize = 20;
 

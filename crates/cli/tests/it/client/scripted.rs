@@ -20,7 +20,6 @@ pub(super) struct Scripted {
     url: String,
     token: String,
     home: TempDir,
-    /// The deployment.
     pub(super) deployment: DeploymentId,
     _airflow: Recorded,
 }

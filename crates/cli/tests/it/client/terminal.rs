@@ -8,7 +8,6 @@ use super::signing_in::decide;
 use crate::program::finish;
 use crate::terminals::Terminal;
 
-/// A command on a terminal of its own.
 fn on_terminal(desk: &Desk, command: &str) -> Command {
     let line = format!("stty rows 24 cols 120; exec {} {command}", env!("CARGO_BIN_EXE_podium"));
     let mut script = Command::new("script");

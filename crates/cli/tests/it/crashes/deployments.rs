@@ -30,7 +30,6 @@ enum Known {
     Asked,
     /// Its deletion was asked, and nobody knows whether it happened.
     Leaving,
-    /// It was deleted.
     Gone,
 }
 

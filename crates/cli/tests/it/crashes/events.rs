@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::loops::wait_until;
 use crate::program::Program;
 
-/// Who reads what.
 pub(super) struct Reader<'a> {
     pub(super) program: &'a Program,
     pub(super) organization: &'a str,
@@ -87,7 +86,6 @@ fn sorted(mut all: Vec<String>) -> Vec<String> {
     all
 }
 
-/// What the events of a type are about.
 fn of(events: &[Value], event_type: &str, shown: impl Fn(&Value) -> String) -> Vec<String> {
     let of_type = events.iter().filter(|event| event["type"] == event_type);
     of_type.map(|event| shown(&event["data"]["resource"])).collect()

@@ -89,7 +89,6 @@ impl Places {
         if names.is_empty() { "everywhere".to_owned() } else { names.join(", ") }
     }
 
-    /// The webhooks that an alert names.
     pub(super) fn webhook_names(&self, of: &Alert) -> String {
         of.webhook_ids.iter().map(|id| name(&self.webhooks, &id.to_string())).collect::<Vec<_>>().join(", ")
     }
@@ -133,7 +132,6 @@ fn mails() -> Field {
     Field::text("mailAddresses", "Mails to").of(FieldKind::Area).hint("One address on each line.")
 }
 
-/// The fields of a new alert.
 pub(super) fn new(visit: &OrganizationVisit<'_>) -> Vec<Field> {
     let kinds = AlertKind::ALL.iter().map(|kind| (kind.as_str().to_owned(), watches_for(*kind).to_owned()));
     let kind = visit.query().opt("kind").unwrap_or(AlertKind::DeploymentUnhealthy.as_str());

@@ -24,7 +24,6 @@ fn places(of: &[ClusterOptions]) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The form.
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let providers = providers(visit).await?;
     let suggested =
@@ -74,7 +73,6 @@ fn new_cluster(sent: &Params, providers: &[ClusterOptions]) -> Result<OneOf<Crea
     Ok(OneOf(body))
 }
 
-/// Creates one.
 pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     let body = new_cluster(visit.form(), &providers(visit).await?)?;
     let made = visit.change::<clusters::Create>(visit.here(), body).await?;

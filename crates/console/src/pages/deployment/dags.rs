@@ -73,7 +73,6 @@ struct Listed {
     at: String,
 }
 
-/// A DAG.
 struct DagRow {
     id: String,
     href: String,

@@ -47,7 +47,6 @@ struct LogsPage<'a> {
     follow: String,
 }
 
-/// Which lines are wanted.
 struct Wanted {
     sources: Vec<LogSource>,
     range: u64,

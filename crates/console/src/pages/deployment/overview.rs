@@ -24,7 +24,6 @@ struct OverviewPage<'a> {
     id: String,
 }
 
-/// The overview.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, head) = Head::read(visit, id, "").await?;
     let query = ListOperations {
@@ -73,7 +72,6 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
     Answer::page(&page)
 }
 
-/// The operations of a deployment.
 pub(crate) async fn operations(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (_, head) = Head::read(visit, id, "operations").await?;
     let target_ids = vec![id.id().into()];

@@ -17,7 +17,6 @@ struct Part {
     tree: Tree,
 }
 
-/// The tree of processes.
 #[derive(Default)]
 pub(super) struct Tree {
     /// Why there is none.

@@ -27,7 +27,6 @@ struct SettingsPage<'a> {
     days: Vec<Day>,
 }
 
-/// The form.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, head) = Head::read(visit, id, "settings").await?;
     let form = form(&head.href, &of).after(visit);
@@ -98,7 +97,6 @@ pub(crate) async fn plan(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
     plan_change(visit, id, (changed(visit.form(), &of)?, version), (&back, &then)).await
 }
 
-/// Plans an update of the version that was read.
 pub(super) async fn plan_change(
     visit: &OrganizationVisit<'_>,
     id: DeploymentId,

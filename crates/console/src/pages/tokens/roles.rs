@@ -8,7 +8,6 @@ use serde_json::json;
 use crate::pages::deployments::workspace_choices;
 use crate::pages::{Choice, OrganizationVisit, Problem, Result, view};
 
-/// The form that changes them.
 pub(super) struct RolesForm {
     pub(super) action: String,
     pub(super) version: String,
@@ -106,7 +105,6 @@ fn place(of: &ApiTokenRole, spaces: &[(String, String)]) -> String {
     }
 }
 
-/// Changes the roles.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, token_id: TokenId) -> Result {
     let chosen = visit.form().all("roles").filter(|value| !value.is_empty());
     let roles: serde_json::Result<Vec<ApiTokenRole>> = chosen.map(serde_json::from_str).collect();

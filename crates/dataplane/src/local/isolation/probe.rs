@@ -60,7 +60,6 @@ impl ProbeResult {
         }
     }
 
-    /// The limitations, as text.
     pub(super) fn limitations(&self, is_landlock: bool) -> Vec<String> {
         let mut but = Vec::new();
         if let Mounts::Shared(why) = &self.mounts {

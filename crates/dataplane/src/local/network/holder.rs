@@ -198,7 +198,6 @@ const TOLD: &[&str] = &[
 const DEVICE: &str = "/dev/net/tun";
 const DEVICE_DIRECTORY: &str = "/dev/net";
 
-/// An uplink.
 #[derive(Clone, Debug)]
 pub struct Uplink {
     /// The user to become.

@@ -106,7 +106,6 @@ pub struct DatabaseRelay {
     pub user: u32,
     /// The user whose connections are passed on.
     pub client: u32,
-    /// Its socket.
     pub listen: PathBuf,
     /// The server's socket; of several, the first that can be connected to.
     pub to: Vec<PathBuf>,

@@ -47,7 +47,6 @@ const KEPT_OUTPUT: usize = 16 * 1024;
 const PASSED_ON: &str = "ALL_PROXY HTTPS_PROXY HTTP_PROXY NO_PROXY SSL_CERT_DIR SSL_CERT_FILE UV_DEFAULT_INDEX \
                          UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_HTTP_TIMEOUT UV_INDEX UV_INDEX_STRATEGY UV_INDEX_URL \
                          UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS all_proxy http_proxy https_proxy no_proxy";
-/// Credentials of named indexes.
 const CREDENTIALS: &str = "UV_INDEX_";
 
 /// Why a job failed.

@@ -27,7 +27,6 @@ pub(super) fn is_ready(layer: &Path) -> bool {
     layer.join(READY).is_file()
 }
 
-/// The layers that are installed.
 pub(super) fn installed(layers: &Path) -> Vec<String> {
     assert_may_block();
     let entries = fs::read_dir(layers).into_iter().flatten().flatten();

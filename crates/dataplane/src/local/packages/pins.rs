@@ -21,7 +21,6 @@ const KEPT: usize = 50;
 pub(in crate::local) struct Pins(String);
 
 impl Pins {
-    /// How many packages there are.
     pub(in crate::local) fn count(&self) -> usize {
         self.0.lines().count()
     }

@@ -139,7 +139,6 @@ pub(in crate::local) struct Programs {
 }
 
 impl Programs {
-    /// A program of it.
     pub(in crate::local) fn program(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }

@@ -26,7 +26,6 @@ pub(crate) fn host() -> (tempfile::TempDir, Option<u32>) {
     (directory, rustix::process::geteuid().is_root().then_some(2_900_000_001))
 }
 
-/// The directory of its socket.
 pub(crate) fn socket_of(cluster: &Cluster) -> PathBuf {
     allow_blocking(|| cluster.socket_directory()).unwrap()
 }

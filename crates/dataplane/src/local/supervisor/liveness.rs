@@ -45,7 +45,6 @@ struct Since<'a> {
     broker: Option<f64>,
 }
 
-/// What the tasks of these programs need.
 fn needs(programs: &[Program]) -> TaskNeeds {
     let has = |name: &str| programs.iter().any(|program| program.name == name);
     TaskNeeds { task_api: has("apiserver"), broker: has(BROKER) }

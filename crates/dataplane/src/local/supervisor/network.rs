@@ -181,10 +181,8 @@ impl Supervisor {
     }
 }
 
-/// The relay of one environment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Relay {
-    /// The directory of its socket.
     pub(super) directory: PathBuf,
     arguments: Vec<OsString>,
 }

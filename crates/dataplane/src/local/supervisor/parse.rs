@@ -218,7 +218,6 @@ impl Supervisor {
         refusal.map_or(Ok(()), |why| Err(PrepareError::Refused(why)))
     }
 
-    /// Parses an unpacked version.
     async fn parse_aside(
         &mut self,
         context: &SettingsContext<'_>,

@@ -35,9 +35,7 @@ use crate::local::tasks::choose;
 /// CPU and memory of a web server, in thousandths of a CPU and bytes.
 const WEB_SERVER: Bounds = Bounds { millicores: 1000, memory: 2 << 30, processes: None };
 
-/// What is to run.
 pub(super) struct Prepared {
-    /// What is wanted.
     pub(super) environment: Arc<Environment>,
     pub(super) programs: Vec<Program>,
     pub(super) major: u32,

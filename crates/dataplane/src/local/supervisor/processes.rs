@@ -47,7 +47,6 @@ struct Start {
     socket: Option<OwnedFd>,
 }
 
-/// A program that was started.
 struct StartedProgram {
     process: Process,
     started: Started,
@@ -186,7 +185,6 @@ impl Supervisor {
         orphans.end().await;
     }
 
-    /// Stops the web servers.
     pub(super) async fn stop_web_servers(&mut self) {
         self.stop_components(self.processes.keys().filter(|name| is_web(name)).cloned().collect()).await;
     }

@@ -43,9 +43,7 @@ pub(super) struct Chunk {
 
 /// Who wrote a file.
 pub(super) enum Writer {
-    /// The component of this name.
     Component(String),
-    /// This task.
     Task(String),
 }
 

@@ -65,7 +65,6 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Where its environment is.
     pub(crate) fn at(&self) -> Location {
         Location::unknown(self.id)
     }
@@ -85,7 +84,6 @@ impl Fixture {
         self.directory.path().join(name)
     }
 
-    /// The directory of the plane.
     pub(crate) fn plane(&self) -> PathBuf {
         self.path("data/local")
     }
@@ -333,7 +331,6 @@ fn reason(seen: &Observed, component: &str) -> Option<Reason> {
     })
 }
 
-/// The metrics of a plane.
 pub(crate) fn metrics(plane: &Local) -> Vec<EnvironmentMetrics> {
     allow_blocking(|| metrics_of(&plane.plane))
 }

@@ -16,7 +16,6 @@ use crate::local::layout::missing_is_none;
 /// What a bounded removal left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Remaining {
-    /// Nothing.
     Nothing,
     /// Something: call it again.
     Something,

@@ -21,7 +21,6 @@ pub(in super::super) struct Walk {
     pub(in super::super) lost: u64,
 }
 
-/// A directory entry.
 pub(in super::super) struct Entry<'a> {
     /// The directory that it is in.
     pub(in super::super) above: &'a OwnedFd,
@@ -44,7 +43,6 @@ enum Pause {
     Below(CString),
     /// Enough for now.
     Enough,
-    /// The end of the directory.
     End,
 }
 

@@ -58,7 +58,6 @@ macro_rules! requested {
     };
 }
 
-/// The settings of a new deployment.
 pub(super) fn of_new(body: &CreateDeploymentRequest) -> Requested<'_> {
     requested! {
         body;

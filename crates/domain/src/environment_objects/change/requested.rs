@@ -22,7 +22,6 @@ pub struct Requested {
     pub(super) bodies: Bodies,
 }
 
-/// A requested link.
 pub(super) struct RequestedLink {
     pub(super) deployment_id: DeploymentId,
     pub(super) bodies: Bodies,
@@ -41,7 +40,6 @@ impl Bodies {
         self
     }
 
-    /// The body of a type.
     pub(super) fn of(&self, object_type: EnvironmentObjectType) -> Option<&Map<String, Value>> {
         self.0.iter().find(|(other, _)| *other == object_type).map(|(_, body)| body)
     }
@@ -74,7 +72,6 @@ pub(super) fn is_secret(request: &CreateEnvironmentObjectRequest) -> bool {
 }
 
 impl Requested {
-    /// The deployments that are named.
     pub(super) fn deployments(&self) -> Vec<DeploymentId> {
         let links = self.links.iter().flatten().map(|link| link.deployment_id);
         links.chain(self.exclusions.iter().flatten().copied()).collect()

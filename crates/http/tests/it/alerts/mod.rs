@@ -108,7 +108,6 @@ impl<'a> World<'a> {
     }
 }
 
-/// The path of an alert.
 fn of(app: &TestApp, alert: &Value) -> String {
     app.path(&format!("/alerts/{}", alert["id"].as_str().expect("an id")))
 }

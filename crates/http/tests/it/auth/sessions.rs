@@ -54,7 +54,6 @@ async fn is_signed_in(app: &TestApp, cookie: &str) -> bool {
     visit(app, &format!("/console/{}", app.organization_id), cookie).await.code() == 200
 }
 
-/// Ends the sessions of a person's browsers.
 pub(crate) async fn end_browsers(app: &TestApp, person: &Actor) {
     for session in sessions(app, person).await.iter().filter(|session| session["kind"] == "BROWSER") {
         assert_eq!(app.delete(person, &at(session)).await.code(), 204);

@@ -59,7 +59,6 @@ fn update(name: &str, others: Value) -> Value {
     with(json!({ "clusterType": "DEDICATED", "name": name, "k8sTags": [] }), others)
 }
 
-/// A cluster that is there.
 async fn made(app: &TestApp, name: &str, others: Value) -> ClusterId {
     let id = app.new_cluster(name, others).await;
     app.settle_cluster(id, ClusterStatus::Created).await;

@@ -27,7 +27,6 @@ pub(super) struct Crawled {
     pages: BTreeSet<String>,
     /// What each of them says.
     pub(super) texts: BTreeMap<String, String>,
-    /// Where forms are sent.
     forms: BTreeSet<String>,
     /// Pages that a link leads to and that are then refused.
     refused: Vec<String>,

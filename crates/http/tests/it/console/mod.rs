@@ -36,7 +36,6 @@ impl<'a> Person<'a> {
         visit(self.app, &format!("{}{path}", self.home), &self.cookie).await
     }
 
-    /// The text of a page that is there.
     async fn page(&self, path: &str) -> String {
         let answer = self.read(path).await;
         assert_eq!(answer.code(), 200, "{path}: {}", answer.text());

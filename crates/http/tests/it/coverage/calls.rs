@@ -37,7 +37,6 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// The permission that it takes.
     pub(super) fn permission(&self) -> Option<Permission> {
         match self.endpoint.access {
             Access::Permission(name) => {
@@ -187,9 +186,7 @@ struct Made<'a> {
     operation_id: &'static str,
     etag: String,
     member: String,
-    /// The deployment that was made, and its workspace.
     deployment: Option<(DeploymentId, WorkspaceId)>,
-    /// The webhook that was made.
     webhook: Option<WebhookId>,
 }
 
@@ -456,7 +453,6 @@ impl<'a> Made<'a> {
         started[field].as_str().expect("a text").to_owned()
     }
 
-    /// An agent of the deployment.
     async fn agent(&mut self) -> Actor {
         let (id, _) = self.deployment.expect("the path names the deployment");
         let path = self.app.path(&format!("/deployments/{id}/agent-tokens"));

@@ -25,7 +25,6 @@ pub(crate) async fn search(app: &TestApp, by: &Actor, id: DeploymentId, query: &
     app.get(by, &app.path(&format!("/deployments/{id}/logs?{query}"))).await
 }
 
-/// The texts of a page.
 pub(crate) fn texts(page: &Value) -> Vec<&str> {
     let results = page["results"].as_array().expect("a page has results");
     assert_eq!(page["resultCount"], results.len());

@@ -98,7 +98,6 @@ fn queue(name: &str, others: Value) -> Value {
     with(body, others)
 }
 
-/// A cluster that is there.
 pub(crate) async fn dedicated(app: &TestApp, others: Value) -> ClusterId {
     let id = app.new_cluster(app.world.id::<Id>().as_str(), others).await;
     app.settle_cluster(id, ClusterStatus::Created).await;

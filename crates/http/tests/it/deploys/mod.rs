@@ -24,7 +24,6 @@ use serde_json::{Value, json};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| Document::collect().to_json("https://podium.test/v1"));
 
-/// A deployment to deploy to.
 pub(crate) struct Place<'a> {
     app: &'a TestApp,
     id: DeploymentId,

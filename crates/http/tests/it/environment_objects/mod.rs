@@ -59,7 +59,6 @@ pub(crate) async fn read(app: &TestApp, at: &str) -> Value {
     app.get(&app.owner, at).await.ok()
 }
 
-/// The keys of a list.
 pub(crate) async fn keys(app: &TestApp, by: &Actor, query: &str) -> Vec<String> {
     let page = app.get(by, &app.path(&format!("{ALL}?{query}"))).await.ok();
     let objects = page["environmentObjects"].as_array().expect("a page has objects");

@@ -11,7 +11,6 @@ use crate::auth::sessions::end_browsers;
 const ORIGIN: &str = "https://podium.test";
 const PAGE: &str = "/sign-in/device";
 
-/// A terminal that waits.
 struct Terminal {
     device_code: String,
     user_code: String,

@@ -34,7 +34,6 @@ struct Manner {
 
 /// An environment's web server; it serves as long as its runtime lives.
 pub(crate) struct Environment {
-    /// Where it listens.
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Value>>>,
     manner: Arc<Mutex<Manner>>,

@@ -9,7 +9,6 @@ use super::{cancel, change, change_cluster, create, made, read, state};
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// The newest operation of a deployment.
 async fn newest(app: &podium_testkit::TestApp, id: podium_api::DeploymentId) -> Value {
     let path = app.path(&format!("/operations?targetIds={id}&limit=1"));
     app.get(&app.owner, &path).await.ok()["operations"][0].clone()

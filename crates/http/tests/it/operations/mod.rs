@@ -41,7 +41,6 @@ async fn cancel(app: &TestApp, actor: &Actor, id: &str) -> Answer {
     app.call("POST", &format!("{}/cancel", path(app, id))).by(actor).send().await
 }
 
-/// A new deployment, and the operation that creates it.
 async fn create(app: &TestApp, workspace: WorkspaceId, others: Value) -> (DeploymentId, String) {
     let body = with(json!({ "name": "Reports", "workspaceId": workspace }), others);
     let answer = app.post(&app.owner, &app.path("/deployments"), body).await;

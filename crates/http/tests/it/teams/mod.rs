@@ -12,7 +12,6 @@ fn path(app: &TestApp, id: impl std::fmt::Display) -> String {
     app.path(&format!("/teams/{id}"))
 }
 
-/// The names of the teams of a list.
 fn names(list: &Value) -> Vec<&str> {
     list["teams"].as_array().unwrap().iter().map(|team| team["name"].as_str().unwrap()).collect()
 }

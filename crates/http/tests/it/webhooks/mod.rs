@@ -13,7 +13,6 @@ pub(crate) async fn webhook(app: &TestApp, body: Value) -> Value {
     app.post(&app.owner, &app.path("/webhooks"), body).await.ok()
 }
 
-/// The path of a webhook.
 pub(crate) fn of(app: &TestApp, webhook: &Value) -> String {
     app.path(&format!("/webhooks/{}", webhook["id"].as_str().expect("an id")))
 }

@@ -24,7 +24,6 @@ pub(crate) async fn append_events(app: &TestApp, workspace_id: WorkspaceId, id: 
     crate::events::settled(app).await;
 }
 
-/// The organization of an actor.
 async fn home(app: &TestApp, actor: &Actor) -> String {
     let all = app.get(actor, "/v1/organizations").await.ok();
     format!("/v1/organizations/{}", all["organizations"][0]["id"].as_str().unwrap())

@@ -12,7 +12,6 @@ const VIEW: View = View {
     wide: "HEARTBEAT heartbeatAt",
 };
 
-/// Shows the processes of a deployment.
 pub(super) async fn show(session: &Session, path: &OfDeployment) -> Outcome {
     let of = InOrganization { organization_id: path.organization_id };
     let deployment_ids = vec![path.deployment_id.into()];

@@ -21,7 +21,6 @@ const READ_AT_ONCE: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct File {
     path: PathBuf,
-    /// Its path in the archive.
     pub(super) name: String,
     is_link: bool,
 }

@@ -27,7 +27,6 @@ const MOST_DEPLOYS: u64 = 1_000;
 /// How long a deploy waits to learn what it changes.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The files of a deploy.
 struct Deployed {
     deploy_id: String,
     /// Size and hash by path.

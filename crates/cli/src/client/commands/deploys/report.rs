@@ -38,7 +38,6 @@ struct Step {
     milliseconds: u64,
 }
 
-/// Shows the report of a deploy.
 pub(super) async fn show(session: &Session, path: &OfDeploy) -> Outcome {
     let answer = session.get::<api::Get>(path).await?;
     if !session.format.is_table() {

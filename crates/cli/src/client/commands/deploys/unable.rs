@@ -11,7 +11,6 @@ use crate::client::commands::{one_line, shout};
 const GUIDE: &str = "docs/guide/deploys.md#what-this-machine-cannot-install";
 /// The largest list that is read.
 const MOST_BYTES: u64 = 64 * 1024;
-/// How many lines are named.
 const MOST_NAMED: usize = 5;
 
 /// Says what a project asks for that only an image can have.

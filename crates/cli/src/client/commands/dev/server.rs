@@ -21,7 +21,6 @@ use crate::client::commands::{Exit, Failed, Outcome, pause};
 const PATIENCE: Duration = Duration::from_secs(90);
 const READY: &str = "Podium is ready at ";
 
-/// A server that runs.
 pub(super) struct Server {
     directory: PathBuf,
     known: Known,

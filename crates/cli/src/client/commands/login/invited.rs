@@ -15,10 +15,8 @@ const PAGE: &str = "/accept-invite?token=";
 /// How many characters a password has at least.
 const SHORTEST: usize = 12;
 
-/// The link of an invite.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link {
-    /// The server.
     pub(super) url: String,
     secret: String,
 }

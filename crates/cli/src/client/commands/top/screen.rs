@@ -13,7 +13,6 @@ const PROBLEM_LINES: u16 = 4;
 const KEYS: &str = "j/k move  enter details  / filter  q quit";
 const KEYS_OF_DETAILS: &str = "j/k next  enter back  q quit";
 
-/// Draws the view.
 pub(super) fn draw(frame: &mut Frame<'_>, top: &Top, has_colours: bool) {
     let problems = u16::try_from(top.problems.len()).unwrap_or(u16::MAX).min(PROBLEM_LINES);
     let heading = u16::from(problems > 0);

@@ -14,7 +14,6 @@ const MOST_PROBLEMS: usize = 50;
 /// The longest filter.
 const MOST_TYPED: usize = 100;
 
-/// A deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) id: String,
@@ -23,7 +22,6 @@ pub(super) struct Row {
     pub(super) status: String,
     pub(super) reason: String,
     pub(super) runtime: String,
-    /// The memory of its processes.
     pub(super) memory: String,
     /// What is being done to it.
     pub(super) operation: String,
@@ -76,12 +74,10 @@ pub(super) struct Problem {
 /// What is on the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The list.
     #[default]
     List,
     /// The list, while a filter is typed.
     Typing,
-    /// One deployment.
     Details,
 }
 
@@ -103,7 +99,6 @@ pub(super) enum Next {
     Quit,
 }
 
-/// The view.
 #[derive(Debug, Default)]
 pub(super) struct Top {
     rows: Vec<Row>,
@@ -210,7 +205,6 @@ impl Top {
         self.shown().iter().position(|row| Some(&row.id) == self.selected.as_ref())
     }
 
-    /// The selected deployment.
     pub(super) fn selected(&self) -> Option<&Row> {
         self.place().and_then(|place| self.shown().get(place).copied())
     }

@@ -171,7 +171,6 @@ fn lists(planner: &Planner<'_>, grants: &[Grant], at: &str) -> Outcome<SubjectRo
     })
 }
 
-/// The roles of a token.
 pub(super) fn entries(planner: &Planner<'_>, grants: &[Grant], at: &str) -> Outcome<Vec<ApiTokenRole>> {
     let entry = |grant: &Grant| {
         let (entity_type, entity_id, deployment_id) = match on(planner, grant, at)? {

@@ -43,7 +43,6 @@ pub(super) struct Dags {
     pub(super) total_entries: u64,
 }
 
-/// A DAG.
 #[derive(Deserialize)]
 pub(super) struct Dag {
     pub(super) dag_id: String,
@@ -65,13 +64,11 @@ pub(super) struct Dag {
     pub(super) tags: Vec<Tag>,
 }
 
-/// A tag of a DAG.
 #[derive(Deserialize)]
 pub(super) struct Tag {
     pub(super) name: String,
 }
 
-/// A page of runs.
 #[derive(Deserialize)]
 pub(super) struct Runs {
     #[serde(deserialize_with = "first")]
@@ -79,7 +76,6 @@ pub(super) struct Runs {
     pub(super) total_entries: u64,
 }
 
-/// A run.
 #[derive(Deserialize)]
 pub(super) struct Run {
     pub(super) dag_id: String,
@@ -141,7 +137,6 @@ impl Run {
 }
 
 impl ImportError {
-    /// When it was found.
     pub(super) fn found(&self) -> Option<Timestamp> {
         time(self.timestamp.as_ref())
     }

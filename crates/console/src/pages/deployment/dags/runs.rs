@@ -8,16 +8,13 @@ use super::answers::{Run, Runs};
 use crate::airflow::{Airflow, plain};
 use crate::pages::{Html, OrganizationVisit, Result, Tone, view};
 
-/// How many runs of a DAG are shown.
 const SHOWN: usize = 12;
 /// The largest page that Airflow gives, and how many are asked for.
 const PAGE: usize = 100;
 const ROUNDS: usize = 4;
 
-/// Where runs are listed.
 pub(super) const LIST: &[&str] = &["dags", "~", "dagRuns", "list"];
 
-/// The runs that were found.
 #[derive(Default)]
 pub(super) struct Found {
     /// By DAG, the newest first.

@@ -38,7 +38,6 @@ pub(super) struct Bar {
     pub(super) label: String,
 }
 
-/// A part of a bar.
 pub(super) struct BarPart {
     pub(super) class: &'static str,
     pub(super) y: u64,

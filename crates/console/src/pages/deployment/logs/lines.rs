@@ -16,7 +16,6 @@ const MARKS: usize = 50;
 /// What a link to a line shows around it, in milliseconds before and after.
 const AROUND: (i64, i64) = (600_000, 5000);
 
-/// A line of a log.
 pub(super) struct Line {
     pub(super) id: String,
     pub(super) time: String,

@@ -82,12 +82,10 @@ impl Place {
         &self.ids[kind]
     }
 
-    /// All ids.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         self.ids.values().map(String::as_str)
     }
 
-    /// The workspace.
     pub(super) fn workspace(&self) -> WorkspaceId {
         self.of("workspaceId").parse().expect("an id")
     }
