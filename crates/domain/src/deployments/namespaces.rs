@@ -1,5 +1,7 @@
 //! Names of deployments in the data plane: `adjective-noun-NNNN`.
 
+use std::sync::LazyLock;
+
 const ADJECTIVES: &str = "\
     amber ancient arctic brave bright calm clear clever cosmic crimson curious deep distant eager early \
     electric faithful fast fearless gentle golden graceful green happy hidden honest icy jolly keen kind \
@@ -13,14 +15,15 @@ const NOUNS: &str = "\
     pulsar quasar raven reef river satellite sequoia sparrow spruce summit sunrise tundra valley vertex \
     volcano walrus willow zenith zephyr";
 
+/// Adjectives and nouns, told apart once.
+static WORDS: LazyLock<[Vec<&str>; 2]> =
+    LazyLock::new(|| [ADJECTIVES, NOUNS].map(|words| words.split(' ').collect()));
+
 /// The name that follows from some randomness.
 pub fn namespace(random: u64) -> String {
-    let pick = |words: &'static str, bits: u64| {
-        let count = words.split(' ').count() as u64;
-        words.split(' ').nth((bits % count) as usize).unwrap_or_default()
-    };
-    let number = (random >> 32) % 10_000;
-    format!("{}-{}-{number:04}", pick(ADJECTIVES, random & 0xffff), pick(NOUNS, (random >> 16) & 0xffff))
+    let [adjectives, nouns] = &*WORDS;
+    let pick = |words: &[&'static str], bits: u64| words[(bits & 0xffff) as usize % words.len()];
+    format!("{}-{}-{:04}", pick(adjectives, random), pick(nouns, random >> 16), (random >> 32) % 10_000)
 }
 
 #[cfg(test)]
@@ -36,8 +39,7 @@ mod tests {
 
     #[test]
     fn words_are_told_apart() {
-        for words in [ADJECTIVES, NOUNS] {
-            let words: Vec<&str> = words.split(' ').collect();
+        for words in &*WORDS {
             assert!(words.is_sorted_by(|one, other| one < other), "each once, in order");
             assert!(
                 words.iter().all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase()))
