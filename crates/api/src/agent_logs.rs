@@ -12,7 +12,7 @@ endpoints! {
     SendLogs: POST "/organizations/{organizationId}/deployments/{deploymentId}/agents/logs"
         as "SendAgentLogs" {
         path: OfDeployment, body: SendAgentLogsRequest, reply: Many<AgentLogsTaken>,
-        open_to: ByAgents, marks: [not_audited],
+        open_to: ByAgents, without_event: "adds lines to a log", marks: [not_audited],
     }
 }
 

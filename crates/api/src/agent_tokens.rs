@@ -16,7 +16,8 @@ endpoints! {
     Create: POST "/organizations/{organizationId}/deployments/{deploymentId}/agent-tokens"
         as "CreateAgentToken" {
         path: OfDeployment, body: CreateAgentTokenRequest, reply: One<ApiToken>,
-        permission: "deployment.agentTokens.create", also: [409], marks: [secret_reply],
+        permission: "deployment.agentTokens.create", event: AgentTokenCreated,
+        also: [409], marks: [secret_reply],
     }
     /// Get an agent token
     Get: GET "/organizations/{organizationId}/deployments/{deploymentId}/agent-tokens/{agentTokenId}"
@@ -28,7 +29,7 @@ endpoints! {
     Delete: DELETE "/organizations/{organizationId}/deployments/{deploymentId}/agent-tokens/{agentTokenId}"
         as "DeleteAgentToken" {
         path: OfAgentToken,
-        permission: "deployment.agentTokens.delete",
+        permission: "deployment.agentTokens.delete", event: AgentTokenDeleted,
     }
 }
 

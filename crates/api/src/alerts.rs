@@ -18,7 +18,7 @@ endpoints! {
     /// Create an alert
     Create: POST "/organizations/{organizationId}/alerts" as "CreateAlert" {
         path: InOrganization, body: CreateAlertRequest, reply: One<Alert>,
-        permission: "organization.alerts.create", also: [409],
+        permission: "organization.alerts.create", event: AlertCreated, also: [409],
     }
     /// Get an alert
     Get: GET "/organizations/{organizationId}/alerts/{alertId}" as "GetAlert" {
@@ -28,12 +28,12 @@ endpoints! {
     /// Update an alert
     Update: POST "/organizations/{organizationId}/alerts/{alertId}" as "UpdateAlert" {
         path: OfAlert, body: UpdateAlertRequest, reply: One<Alert>,
-        permission: "organization.alerts.update", also: [409],
+        permission: "organization.alerts.update", event: AlertUpdated, also: [409],
     }
     /// Delete an alert
     Delete: DELETE "/organizations/{organizationId}/alerts/{alertId}" as "DeleteAlert" {
         path: OfAlert,
-        permission: "organization.alerts.delete",
+        permission: "organization.alerts.delete", event: AlertDeleted,
     }
     /// List what an alert has found
     ListFirings: GET "/organizations/{organizationId}/alerts/{alertId}/firings" as "ListAlertFirings" {

@@ -17,26 +17,26 @@ endpoints! {
     Create: POST "/organizations/{organizationId}/allowed-ip-address-ranges"
         as "CreateAllowedIpAddressRange" {
         path: InOrganization, body: CreateAllowedIpAddressRangeRequest, reply: One<AllowedIpAddressRange>,
-        permission: "organization.allowedIpAddressRanges.create", also: [409],
+        permission: "organization.allowedIpAddressRanges.create", event: IpRangeCreated, also: [409],
     }
     /// Remove an allowed address range
     Delete: DELETE "/organizations/{organizationId}/allowed-ip-address-ranges/{allowedIpAddressRangeId}"
         as "DeleteAllowedIpAddressRange" {
         path: OfAllowedIpAddressRange,
-        permission: "organization.allowedIpAddressRanges.delete", also: [412],
+        permission: "organization.allowedIpAddressRanges.delete", event: IpRangeDeleted, also: [412],
     }
     /// Allow many address ranges at once
     BulkCreate: POST "/organizations/{organizationId}/allowed-ip-address-ranges/bulk-create"
         as "BulkCreateAllowedIpAddressRanges" {
         path: InOrganization, body: BulkCreateAllowedIpAddressRangesRequest,
         reply: Many<AllowedIpAddressRangesList>,
-        permission: "organization.allowedIpAddressRanges.create", also: [409],
+        permission: "organization.allowedIpAddressRanges.create", event: IpRangeCreated, also: [409],
     }
     /// Remove many allowed address ranges at once
     BulkDelete: POST "/organizations/{organizationId}/allowed-ip-address-ranges/bulk-delete"
         as "BulkDeleteAllowedIpAddressRanges" {
         path: InOrganization, body: BulkDeleteAllowedIpAddressRangesRequest,
-        permission: "organization.allowedIpAddressRanges.delete",
+        permission: "organization.allowedIpAddressRanges.delete", event: IpRangeDeleted,
     }
 }
 

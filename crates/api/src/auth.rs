@@ -9,26 +9,28 @@ endpoints! {
     /// Accept an invite
     AcceptInvite: POST "/auth/accept-invite" as "AcceptInvite" {
         body: AcceptInviteRequest, reply: Many<AcceptedInvite>,
-        open_to: Anyone, also: [401, 403, 404], marks: [secret_reply],
+        open_to: Anyone, event: UserJoined, also: [401, 403, 404], marks: [secret_reply],
     }
     /// Sign in with a password
     SignIn: POST "/auth/sign-in" as "SignIn" {
         body: SignInRequest, reply: Many<Session>,
-        open_to: Anyone, also: [401], marks: [secret_reply],
+        open_to: Anyone, without_event: "an account belongs to no organization",
+        also: [401], marks: [secret_reply],
     }
     /// Renew a session
     Renew: POST "/auth/renew" as "RenewSession" {
         reply: Many<Session>,
-        open_to: SignedIn, also: [403], marks: [secret_reply],
+        open_to: SignedIn, without_event: "a session belongs to no organization",
+        also: [403], marks: [secret_reply],
     }
     /// Sign out
     SignOut: POST "/auth/sign-out" as "SignOut" {
-        open_to: SignedIn, also: [403],
+        open_to: SignedIn, without_event: "a session belongs to no organization", also: [403],
     }
     /// Change your password
     ChangePassword: POST "/auth/change-password" as "ChangePassword" {
         body: ChangePasswordRequest,
-        open_to: SignedIn, also: [403],
+        open_to: SignedIn, without_event: "an account belongs to no organization", also: [403],
     }
 }
 

@@ -23,7 +23,8 @@ endpoints! {
     /// Create a cluster
     Create: POST "/organizations/{organizationId}/clusters" as "CreateCluster" {
         path: InOrganization, body: OneOf<CreateClusterRequest>, reply: One<Cluster>,
-        permission: "organization.clusters.create", also: [409, 412], marks: [starts_operation],
+        permission: "organization.clusters.create", event: ClusterCreated,
+        also: [409, 412], marks: [starts_operation],
     }
     /// Get a cluster
     Get: GET "/organizations/{organizationId}/clusters/{clusterId}" as "GetCluster" {
@@ -33,12 +34,14 @@ endpoints! {
     /// Update a cluster
     Update: POST "/organizations/{organizationId}/clusters/{clusterId}" as "UpdateCluster" {
         path: OfCluster, body: OneOf<UpdateClusterRequest>, reply: One<Cluster>,
-        permission: "organization.clusters.update", also: [409, 412], marks: [starts_operation],
+        permission: "organization.clusters.update", event: ClusterUpdated,
+        also: [409, 412], marks: [starts_operation],
     }
     /// Delete a cluster
     Delete: DELETE "/organizations/{organizationId}/clusters/{clusterId}" as "DeleteCluster" {
         path: OfCluster,
-        permission: "organization.clusters.delete", also: [409, 412], marks: [starts_operation],
+        permission: "organization.clusters.delete", event: ClusterDeleted,
+        also: [409, 412], marks: [starts_operation],
     }
 }
 

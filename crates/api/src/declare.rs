@@ -14,6 +14,8 @@
 /// | `open_to` | instead of a permission: `Anyone`, `SignedIn`, `MembersOnly` or `ByAgents` of [`endpoint`](crate::endpoint) | |
 /// | `or_creator_with` | a weaker permission that is enough for resources that the caller created | |
 /// | `target_in_body` | the field of the body that names the permission's target | the path names it |
+/// | `event` | what a call changes in an organization, an [`EventType`](crate::enums::EventType) | |
+/// | `without_event` | instead of an event: why a call other than a GET has none | |
 /// | `also` | statuses beyond those that follow from the rest | none |
 /// | `marks` | `secret_reply`, `live`, `starts_operation`, `not_audited` of [`Description`](crate::Description) | none |
 ///
@@ -64,6 +66,21 @@
 ///     }
 /// }
 /// ```
+///
+/// Nor does one that may change something and says nothing of an event:
+///
+/// ```compile_fail
+/// # use podium_api::{endpoints, path::OfTeam};
+/// endpoints! {
+///     tag "Team";
+///
+///     /// Delete a team
+///     Delete: DELETE "/organizations/{organizationId}/teams/{teamId}" as "DeleteTeam" {
+///         path: OfTeam,
+///         permission: "organization.teams.delete",
+///     }
+/// }
+/// ```
 #[macro_export]
 macro_rules! endpoints {
     (tag $tag:literal; $(
@@ -77,6 +94,8 @@ macro_rules! endpoints {
             $(open_to: $admission:ident,)?
             $(or_creator_with: $makers:expr,)?
             $(target_in_body: $target:literal,)?
+            $(event: $event:ident,)?
+            $(without_event: $reason:literal,)?
             $(also: $also:expr,)?
             $(marks: [$($mark:ident),+],)?
         }
@@ -91,17 +110,18 @@ macro_rules! endpoints {
                 type Query = $crate::endpoints!(@or $crate::Nothing $(, $query)?);
                 type Body = $crate::endpoints!(@or $crate::Nothing $(, $body)?);
                 type Reply = $crate::endpoints!(@or $crate::Nothing $(, $reply)?);
-                const DESCRIPTION: &'static $crate::Description = &$crate::Description::new::<Self>(
-                    $crate::Method::$method,
-                    $id,
-                    $route,
-                    $crate::endpoints!(@access $($permission)? $(; $admission)?),
-                )
-                .about($tag, $summary.trim_ascii())
-                $(.or_creator_with($makers))?
-                $(.target_in_body($target))?
-                $(.also(&$also))?
-                $($(.$mark())+)?;
+                const DESCRIPTION: &'static $crate::Description = &{
+                    let access = $crate::endpoints!(@access $($permission)? $(; $admission)?);
+                    let method = $crate::Method::$method;
+                    let mut description = $crate::Description::new::<Self>(method, $id, $route, access);
+                    (description.tag, description.summary) = ($tag, $summary.trim_ascii());
+                    description.event = $crate::endpoints!(@event $method $($event)? $(; $reason)?);
+                    $(description.makers_permission = Some($makers);)?
+                    $(description.target_in_body = Some($target);)?
+                    $(description.also = &$also;)?
+                    $($($crate::endpoints!(@mark description $mark);)+)?
+                    description
+                };
 
                 fn read_query(checked: $crate::json::Value) -> Result<Self::Query, Vec<$crate::FieldError>> {
                     $crate::decode::typed(checked)
@@ -148,6 +168,16 @@ macro_rules! endpoints {
     (@admission $permission:expr) => { $crate::endpoint::Permitted };
     (@admission ; $admission:ident) => { $crate::endpoint::$admission };
     (@admission $($other:tt)*) => { compile_error!("an endpoint takes a `permission`, or is `open_to` somebody") };
+    (@mark $description:ident not_audited) => { $description.audited = false };
+    (@mark $description:ident $mark:ident) => { $description.$mark = true };
+    (@event GET) => { None };
+    (@event POST $event:ident) => { Some($crate::enums::EventType::$event) };
+    (@event DELETE $event:ident) => { Some($crate::enums::EventType::$event) };
+    (@event POST ; $reason:literal) => { None };
+    (@event DELETE ; $reason:literal) => { None };
+    (@event $($other:tt)*) => {
+        compile_error!("an endpoint that changes something has an `event`, or says why it is `without_event`")
+    };
     (@access $permission:expr) => { $crate::Access::Permission($permission) };
     (@access ; $admission:ident) => { <$crate::endpoint::$admission as $crate::endpoint::Open>::ACCESS };
     (@access $($other:tt)*) => { $crate::Access::Public };
@@ -157,56 +187,25 @@ macro_rules! endpoints {
 /// tests below.
 ///
 /// ```
-/// mod teams {
-///     podium_api::endpoints! {
-///         tag "Team";
-///
-///         /// Get a team
-///         Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
-///             path: podium_api::path::OfTeam, reply: podium_api::One<podium_api::teams::Team>,
-///             permission: "organization.teams.get",
-///         }
-///     }
-/// }
-/// mod others {
-///     podium_api::endpoints! {
-///         tag "Team";
-///
-///         /// Delete a team
-///         Delete: DELETE "/organizations/{organizationId}/teams/{teamId}" as "DeleteTeam" {
-///             path: podium_api::path::OfTeam,
-///             permission: "organization.teams.delete",
-///         }
-///     }
-/// }
-/// podium_api::registry! { teams, others }
+/// use podium_api::{roles, teams};
+/// podium_api::registry! { teams, roles }
 /// # fn main() {
-/// assert_eq!(ENDPOINTS.len(), 2);
+/// assert_eq!(ENDPOINTS.len(), teams::ENDPOINTS.len() + roles::ENDPOINTS.len());
 /// # }
 /// ```
 ///
 /// Two endpoints with the same id do not compile:
 ///
 /// ```compile_fail,E0080
-/// # mod teams {
-/// #     podium_api::endpoints! {
-/// #         tag "Team";
-/// #
-/// #         /// Get a team
-/// #         Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
-/// #             path: podium_api::path::OfTeam, reply: podium_api::One<podium_api::teams::Team>,
-/// #             permission: "organization.teams.get",
-/// #         }
-/// #     }
-/// # }
+/// use podium_api::teams;
 /// mod others {
 ///     podium_api::endpoints! {
 ///         tag "Team";
 ///
-///         /// Delete a team
-///         Delete: DELETE "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
+///         /// Delete the members of a team
+///         Delete: DELETE "/organizations/{organizationId}/teams/{teamId}/members" as "GetTeam" {
 ///             path: podium_api::path::OfTeam,
-///             permission: "organization.teams.delete",
+///             permission: "organization.teams.delete", event: TeamDeleted,
 ///         }
 ///     }
 /// }
@@ -217,17 +216,7 @@ macro_rules! endpoints {
 /// Neither do two with the same method and path: only one of them would be reachable, perhaps the one that requires less.
 ///
 /// ```compile_fail,E0080
-/// # mod teams {
-/// #     podium_api::endpoints! {
-/// #         tag "Team";
-/// #
-/// #         /// Get a team
-/// #         Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
-/// #             path: podium_api::path::OfTeam, reply: podium_api::One<podium_api::teams::Team>,
-/// #             permission: "organization.teams.get",
-/// #         }
-/// #     }
-/// # }
+/// use podium_api::teams;
 /// mod others {
 ///     podium_api::endpoints! {
 ///         tag "Team";
@@ -246,17 +235,7 @@ macro_rules! endpoints {
 /// Nor do two whose paths differ only in the names of their parameters:
 ///
 /// ```compile_fail,E0080
-/// # mod teams {
-/// #     podium_api::endpoints! {
-/// #         tag "Team";
-/// #
-/// #         /// Get a team
-/// #         Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
-/// #             path: podium_api::path::OfTeam, reply: podium_api::One<podium_api::teams::Team>,
-/// #             permission: "organization.teams.get",
-/// #         }
-/// #     }
-/// # }
+/// use podium_api::teams;
 /// mod others {
 ///     podium_api::endpoints! {
 ///         tag "Team";

@@ -19,7 +19,8 @@ endpoints! {
     /// Create a set of declared resources
     Create: POST "/organizations/{organizationId}/declared-sets" as "CreateDeclaredSet" {
         path: InOrganization, body: CreateDeclaredSetRequest, reply: One<DeclaredSet>,
-        permission: "organization.declaredSets.create", also: [409],
+        permission: "organization.declaredSets.create",
+        without_event: "a record of what a file declares; each change to that makes its own event", also: [409],
     }
     /// Get a set of declared resources
     Get: GET "/organizations/{organizationId}/declared-sets/{declaredSetId}" as "GetDeclaredSet" {
@@ -30,11 +31,13 @@ endpoints! {
     Update: POST "/organizations/{organizationId}/declared-sets/{declaredSetId}" as "UpdateDeclaredSet" {
         path: OfDeclaredSet, body: UpdateDeclaredSetRequest, reply: One<DeclaredSet>,
         permission: "organization.declaredSets.update",
+        without_event: "a record of what a file declares; each change to that makes its own event",
     }
     /// Delete a set of declared resources; the resources stay
     Delete: DELETE "/organizations/{organizationId}/declared-sets/{declaredSetId}" as "DeleteDeclaredSet" {
         path: OfDeclaredSet,
-        permission: "organization.declaredSets.delete", also: [412],
+        permission: "organization.declaredSets.delete", without_event: "what it lists stays as it is",
+        also: [412],
     }
 }
 

@@ -33,7 +33,8 @@ endpoints! {
     /// Create a deployment
     Create: POST "/organizations/{organizationId}/deployments" as "CreateDeployment" {
         path: InOrganization, body: OneOf<CreateDeploymentRequest>, reply: One<Deployment>,
-        permission: "workspace.deployments.create", target_in_body: "workspaceId", also: [409],
+        permission: "workspace.deployments.create", target_in_body: "workspaceId", event: DeploymentCreated,
+        also: [409],
         marks: [starts_operation],
     }
     /// Get a deployment
@@ -44,25 +45,26 @@ endpoints! {
     /// Update a deployment
     Update: POST "/organizations/{organizationId}/deployments/{deploymentId}" as "UpdateDeployment" {
         path: OfDeployment, body: OneOf<UpdateDeploymentRequest>, reply: One<Deployment>,
-        permission: "deployment.update", also: [409], marks: [starts_operation],
+        permission: "deployment.update", event: DeploymentUpdated, also: [409], marks: [starts_operation],
     }
     /// Delete a deployment
     Delete: DELETE "/organizations/{organizationId}/deployments/{deploymentId}" as "DeleteDeployment" {
         path: OfDeployment, query: DeleteDeployment,
-        permission: "deployment.delete", marks: [starts_operation],
+        permission: "deployment.delete", event: DeploymentDeleted, marks: [starts_operation],
     }
     /// Override the hibernation of a deployment
     OverrideHibernation: POST "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override"
         as "UpdateDeploymentHibernationOverride" {
         path: OfDeployment, body: OverrideDeploymentHibernationBody,
         reply: One<DeploymentHibernationOverride>,
-        permission: "deployment.update", marks: [starts_operation],
+        permission: "deployment.update", event: DeploymentHibernationOverrideSet, marks: [starts_operation],
     }
     /// End the hibernation override of a deployment
     EndHibernationOverride: DELETE "/organizations/{organizationId}/deployments/{deploymentId}/hibernation-override"
         as "DeleteDeploymentHibernationOverride" {
         path: OfDeployment,
-        permission: "deployment.update", marks: [starts_operation],
+        permission: "deployment.update", event: DeploymentHibernationOverrideRemoved,
+        marks: [starts_operation],
     }
 }
 

@@ -17,7 +17,7 @@ endpoints! {
     /// Create a deploy
     Create: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys" as "CreateDeploy" {
         path: OfDeployment, body: CreateDeployRequest, reply: One<Deploy>,
-        permission: "deployment.deploys.create", marks: [starts_operation],
+        permission: "deployment.deploys.create", event: DeployCreated, marks: [starts_operation],
     }
     /// Get a deploy
     Get: GET "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}" as "GetDeploy" {
@@ -28,20 +28,20 @@ endpoints! {
     Update: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}"
         as "UpdateDeploy" {
         path: OfDeploy, body: UpdateDeployRequest, reply: One<Deploy>,
-        permission: "deployment.deploys.update",
+        permission: "deployment.deploys.update", event: DeployUpdated,
     }
     /// Finalize a deploy
     Finalize: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/finalize"
         as "FinalizeDeploy" {
         path: OfDeploy, body: FinalizeDeployRequest, reply: One<Deploy>,
         permission: "deployment.deploys.update", or_creator_with: "deployment.deploys.create",
-        marks: [starts_operation],
+        event: DeployFinalized, marks: [starts_operation],
     }
     /// Roll back to a deploy
     Rollback: POST "/organizations/{organizationId}/deployments/{deploymentId}/deploys/{deployId}/rollback"
         as "DeployRollback" {
         path: OfDeploy, body: DeployRollbackRequest, reply: One<Deploy>,
-        permission: "deployment.deploys.update", marks: [starts_operation],
+        permission: "deployment.deploys.update", event: DeployRolledBack, marks: [starts_operation],
     }
 }
 

@@ -12,17 +12,19 @@ endpoints! {
     /// Start to sign in a terminal with a browser
     Start: POST "/auth/device/start" as "StartDeviceSignIn" {
         body: StartDeviceSignInRequest, reply: Many<StartedDeviceSignIn>,
-        open_to: Anyone, also: [403], marks: [secret_reply, not_audited],
+        open_to: Anyone, without_event: "nobody has signed in yet",
+        also: [403], marks: [secret_reply, not_audited],
     }
     /// Get the session once a person has approved it
     Finish: POST "/auth/device/finish" as "FinishDeviceSignIn" {
         body: FinishDeviceSignInRequest, reply: Many<DeviceSignInProgress>,
-        open_to: Anyone, also: [404], marks: [secret_reply, not_audited],
+        open_to: Anyone, without_event: "a session belongs to no organization",
+        also: [404], marks: [secret_reply, not_audited],
     }
     /// Approve or deny the sign-in of a terminal
     Decide: POST "/auth/device/decide" as "DecideDeviceSignIn" {
         body: DecideDeviceSignInRequest,
-        open_to: SignedIn, also: [403, 404],
+        open_to: SignedIn, without_event: "a session belongs to no organization", also: [403, 404],
     }
 }
 

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::FieldError;
+use crate::enums::EventType;
 use crate::path::PathParams;
 use crate::reply::{Reply, ReplyKind};
 
@@ -143,6 +144,8 @@ pub struct Description {
     pub makers_permission: Option<&'static str>,
     /// Whether a call leaves an audit record.
     pub audited: bool,
+    /// The event of a call that changes something in an organization.
+    pub event: Option<EventType>,
     /// Whether the reply contains a secret that must not be stored in plain text.
     pub secret_reply: bool,
     /// Whether the reply is never repeated, from the response cache or under an `Idempotency-Key`: it depends on more
@@ -170,7 +173,7 @@ pub struct Description {
 pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 impl Description {
-    /// Describes an endpoint; [`endpoints!`](crate::endpoints) is the one that calls this and what follows.
+    /// Describes an endpoint; [`endpoints!`](crate::endpoints) is the one that calls this, and adds the rest.
     pub const fn new<E: Endpoint>(
         method: Method,
         id: &'static str,
@@ -186,6 +189,7 @@ impl Description {
             access,
             makers_permission: None,
             audited: !matches!(method, Method::Get),
+            event: None,
             secret_reply: false,
             live: false,
             starts_operation: false,
@@ -197,55 +201,6 @@ impl Description {
             body: E::body_schema,
             reply: E::reply_schema,
         }
-    }
-
-    /// Sets the tag and the summary.
-    pub const fn about(mut self, tag: &'static str, summary: &'static str) -> Self {
-        self.tag = tag;
-        self.summary = summary;
-        self
-    }
-
-    /// Adds statuses that it can return beyond those that follow from its access and types.
-    pub const fn also(mut self, statuses: &'static [u16]) -> Self {
-        self.also = statuses;
-        self
-    }
-
-    /// Sets the field of the body that names the target of the permission.
-    pub const fn target_in_body(mut self, field: &'static str) -> Self {
-        self.target_in_body = Some(field);
-        self
-    }
-
-    /// Marks the reply as containing a secret.
-    pub const fn secret_reply(mut self) -> Self {
-        self.secret_reply = true;
-        self
-    }
-
-    /// Marks the reply as depending on more than the database, or as possibly containing secrets.
-    pub const fn live(mut self) -> Self {
-        self.live = true;
-        self
-    }
-
-    /// Marks calls as starting an operation.
-    pub const fn starts_operation(mut self) -> Self {
-        self.starts_operation = true;
-        self
-    }
-
-    /// Marks calls as not audited: the caller is not authenticated yet, or the record would only repeat the logs.
-    pub const fn not_audited(mut self) -> Self {
-        self.audited = false;
-        self
-    }
-
-    /// Sets a weaker permission that is enough for resources that the caller created; the function checks the creator.
-    pub const fn or_creator_with(mut self, permission: &'static str) -> Self {
-        self.makers_permission = Some(permission);
-        self
     }
 }
 

@@ -34,7 +34,7 @@ endpoints! {
     /// Create an environment object
     Create: POST "/organizations/{organizationId}/environment-objects" as "CreateEnvironmentObject" {
         path: InOrganization, body: CreateEnvironmentObjectRequest, reply: One<CreateEnvironmentObject>,
-        permission: GATE, also: [405, 409],
+        permission: GATE, event: EnvironmentObjectCreated, also: [405, 409],
     }
     /// Get an environment object
     Get: GET "/organizations/{organizationId}/environment-objects/{environmentObjectId}"
@@ -46,19 +46,19 @@ endpoints! {
     Update: POST "/organizations/{organizationId}/environment-objects/{environmentObjectId}"
         as "UpdateEnvironmentObject" {
         path: OfEnvironmentObject, body: UpdateEnvironmentObjectRequest, reply: One<EnvironmentObject>,
-        permission: GATE, also: [405, 409],
+        permission: GATE, event: EnvironmentObjectUpdated, also: [405, 409],
     }
     /// Delete an environment object
     Delete: DELETE "/organizations/{organizationId}/environment-objects/{environmentObjectId}"
         as "DeleteEnvironmentObject" {
         path: OfEnvironmentObject,
-        permission: GATE, also: [405, 409, 412],
+        permission: GATE, event: EnvironmentObjectDeleted, also: [405, 409, 412],
     }
     /// Exclude a deployment from linking to an environment object
     ExcludeLinking: POST "/organizations/{organizationId}/environment-objects/{environmentObjectId}/exclude-linking"
         as "ExcludeLinkingEnvironmentObject" {
         path: OfEnvironmentObject, body: ExcludeLinkEnvironmentObjectRequest, reply: Blank,
-        permission: GATE, also: [405, 409],
+        permission: GATE, event: EnvironmentObjectUpdated, also: [405, 409],
     }
 }
 

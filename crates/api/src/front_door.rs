@@ -10,7 +10,8 @@ endpoints! {
     /// Create a link that opens the Airflow environment in a browser
     Open: POST "/organizations/{organizationId}/deployments/{deploymentId}/open" as "OpenDeployment" {
         path: OfDeployment, reply: Many<OpenedDeployment>,
-        permission: "deployment.airflow.website.get", also: [409], marks: [live],
+        permission: "deployment.airflow.website.get", without_event: "makes a one-time code for its caller",
+        also: [409], marks: [live],
     }
 }
 

@@ -12,17 +12,17 @@ endpoints! {
     /// Invite a user
     Create: POST "/organizations/{organizationId}/invites" as "CreateUserInvite" {
         path: InOrganization, body: CreateUserInviteRequest, reply: One<Invite>,
-        permission: "organization.users.create", also: [409],
+        permission: "organization.users.create", event: UserInvited, also: [409],
     }
     /// Withdraw an invite
     Delete: DELETE "/organizations/{organizationId}/invites/{inviteId}" as "DeleteUserInvite" {
         path: OfInvite,
-        permission: "organization.users.delete", also: [412],
+        permission: "organization.users.delete", event: UserInviteWithdrawn, also: [412],
     }
     /// Create a new link to accept an invite
     CreateLink: POST "/organizations/{organizationId}/invites/{inviteId}/link" as "CreateUserInviteLink" {
         path: OfInvite, reply: One<InviteLink>,
-        permission: "organization.users.create", marks: [secret_reply],
+        permission: "organization.users.create", event: UserInviteLinkCreated, marks: [secret_reply],
     }
 }
 

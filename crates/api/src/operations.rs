@@ -22,12 +22,12 @@ endpoints! {
     /// Cancel an operation
     Cancel: POST "/organizations/{organizationId}/operations/{operationId}/cancel" as "CancelOperation" {
         path: OfOperation, reply: One<Operation>,
-        open_to: MembersOnly, marks: [starts_operation],
+        open_to: MembersOnly, event: OperationCancelled, marks: [starts_operation],
     }
     /// End the wait of an operation for running tasks
     Force: POST "/organizations/{organizationId}/operations/{operationId}/force" as "ForceOperation" {
         path: OfOperation, reply: One<Operation>,
-        open_to: MembersOnly,
+        open_to: MembersOnly, event: OperationForced,
     }
     /// Follow an operation
     Follow: GET "/organizations/{organizationId}/operations/{operationId}/follow" as "FollowOperation" {

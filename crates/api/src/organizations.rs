@@ -25,7 +25,7 @@ endpoints! {
     /// Update an organization
     Update: POST "/organizations/{organizationId}" as "UpdateOrganization" {
         path: InOrganization, body: UpdateOrganizationRequest, reply: One<Organization>,
-        permission: "organization.settings.update",
+        permission: "organization.settings.update", event: OrganizationUpdated,
     }
     /// Export the audit log
     AuditLogs: GET "/organizations/{organizationId}/audit-logs" as "GetOrganizationAuditLogs" {

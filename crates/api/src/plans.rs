@@ -14,12 +14,13 @@ endpoints! {
     /// Plan changes without making them
     Create: POST "/organizations/{organizationId}/plans" as "CreatePlan" {
         path: InOrganization, body: CreatePlanRequest, reply: One<Plan>,
-        open_to: MembersOnly, marks: [live, not_audited],
+        open_to: MembersOnly, without_event: "changes nothing", marks: [live, not_audited],
     }
     /// Make the changes of a plan, all or none
     Apply: POST "/organizations/{organizationId}/plans/{planId}/apply" as "ApplyPlan" {
         path: OfPlan, reply: Many<AppliedPlan>,
-        open_to: MembersOnly, also: [409], marks: [live],
+        open_to: MembersOnly, without_event: "each of its calls makes its own event",
+        also: [409], marks: [live],
     }
 }
 

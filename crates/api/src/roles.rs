@@ -23,7 +23,7 @@ endpoints! {
     /// Create a custom role
     Create: POST "/organizations/{organizationId}/roles" as "CreateCustomRole" {
         path: InOrganization, body: CreateCustomRoleRequest, reply: One<RoleWithPermission>,
-        permission: "organization.customRoles.create", also: [409],
+        permission: "organization.customRoles.create", event: RoleCreated, also: [409],
     }
     /// Get a custom role
     Get: GET "/organizations/{organizationId}/roles/{roleId}" as "GetCustomRole" {
@@ -33,12 +33,12 @@ endpoints! {
     /// Update a custom role
     Update: POST "/organizations/{organizationId}/roles/{roleId}" as "UpdateCustomRole" {
         path: OfRole, body: UpdateCustomRoleRequest, reply: One<RoleWithPermission>,
-        permission: "organization.customRoles.update", also: [409],
+        permission: "organization.customRoles.update", event: RoleUpdated, also: [409],
     }
     /// Delete a custom role
     Delete: DELETE "/organizations/{organizationId}/roles/{roleId}" as "DeleteCustomRole" {
         path: OfRole,
-        permission: "organization.customRoles.delete", also: [409, 412],
+        permission: "organization.customRoles.delete", event: RoleDeleted, also: [409, 412],
     }
 }
 

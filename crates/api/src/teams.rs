@@ -17,7 +17,7 @@ endpoints! {
     /// Create a team
     Create: POST "/organizations/{organizationId}/teams" as "CreateTeam" {
         path: InOrganization, body: CreateTeamRequest, reply: One<Team>,
-        permission: "organization.teams.create", also: [409],
+        permission: "organization.teams.create", event: TeamCreated, also: [409],
     }
     /// Get a team
     Get: GET "/organizations/{organizationId}/teams/{teamId}" as "GetTeam" {
@@ -27,12 +27,12 @@ endpoints! {
     /// Update a team
     Update: POST "/organizations/{organizationId}/teams/{teamId}" as "UpdateTeam" {
         path: OfTeam, body: UpdateTeamRequest, reply: One<Team>,
-        permission: "organization.teams.update", also: [409],
+        permission: "organization.teams.update", event: TeamUpdated, also: [409],
     }
     /// Delete a team
     Delete: DELETE "/organizations/{organizationId}/teams/{teamId}" as "DeleteTeam" {
         path: OfTeam,
-        permission: "organization.teams.delete", also: [412],
+        permission: "organization.teams.delete", event: TeamDeleted, also: [412],
     }
     /// List a team's members
     ListMembers: GET "/organizations/{organizationId}/teams/{teamId}/members" as "ListTeamMembers" {
@@ -42,18 +42,18 @@ endpoints! {
     /// Add members to a team
     AddMembers: POST "/organizations/{organizationId}/teams/{teamId}/members" as "AddTeamMembers" {
         path: OfTeam, body: AddTeamMembersRequest,
-        permission: "organization.teams.update",
+        permission: "organization.teams.update", event: TeamMembersAdded,
     }
     /// Remove a member from a team
     RemoveMember: DELETE "/organizations/{organizationId}/teams/{teamId}/members/{memberId}"
         as "RemoveTeamMember" {
         path: OfTeamMember,
-        permission: "organization.teams.update", also: [412],
+        permission: "organization.teams.update", event: TeamMemberRemoved, also: [412],
     }
     /// Update a team's roles
     UpdateRoles: POST "/organizations/{organizationId}/teams/{teamId}/roles" as "UpdateTeamRoles" {
         path: OfTeam, body: UpdateTeamRolesRequest, reply: One<SubjectRoles>,
-        permission: "organization.teamRoles.access",
+        permission: "organization.teamRoles.access", event: TeamRolesUpdated,
     }
 }
 

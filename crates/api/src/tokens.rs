@@ -19,7 +19,7 @@ endpoints! {
     /// Create an API token
     Create: POST "/organizations/{organizationId}/tokens" as "CreateApiToken" {
         path: InOrganization, body: CreateApiTokenRequest, reply: One<ApiToken>,
-        permission: GATE, also: [409], marks: [secret_reply],
+        permission: GATE, event: TokenCreated, also: [409], marks: [secret_reply],
     }
     /// Get an API token
     Get: GET "/organizations/{organizationId}/tokens/{tokenId}" as "GetApiToken" {
@@ -29,22 +29,22 @@ endpoints! {
     /// Update an API token
     Update: POST "/organizations/{organizationId}/tokens/{tokenId}" as "UpdateApiToken" {
         path: OfToken, body: UpdateApiTokenRequest, reply: One<ApiToken>,
-        permission: GATE, also: [409],
+        permission: GATE, event: TokenUpdated, also: [409],
     }
     /// Delete an API token
     Delete: DELETE "/organizations/{organizationId}/tokens/{tokenId}" as "DeleteApiToken" {
         path: OfToken,
-        permission: GATE, also: [412],
+        permission: GATE, event: TokenDeleted, also: [412],
     }
     /// Update an API token's roles
     UpdateRoles: POST "/organizations/{organizationId}/tokens/{tokenId}/roles" as "UpdateApiTokenRoles" {
         path: OfToken, body: UpdateApiTokenRolesRequest, reply: One<SubjectRoles>,
-        permission: GATE,
+        permission: GATE, event: TokenRolesUpdated,
     }
     /// Rotate an API token
     Rotate: POST "/organizations/{organizationId}/tokens/{tokenId}/rotate" as "RotateApiToken" {
         path: OfToken, reply: One<ApiToken>,
-        permission: GATE, marks: [secret_reply],
+        permission: GATE, event: TokenRotated, marks: [secret_reply],
     }
 }
 

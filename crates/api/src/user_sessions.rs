@@ -16,11 +16,11 @@ endpoints! {
     /// End one of your sessions
     End: DELETE "/auth/sessions/{sessionId}" as "EndSession" {
         path: OfSession,
-        open_to: SignedIn, also: [403, 404],
+        open_to: SignedIn, without_event: "a session belongs to no organization", also: [403, 404],
     }
     /// End all your sessions except the one that asks
     EndOthers: POST "/auth/sessions/end-others" as "EndOtherSessions" {
-        open_to: SignedIn, also: [403],
+        open_to: SignedIn, without_event: "a session belongs to no organization", also: [403],
     }
 }
 

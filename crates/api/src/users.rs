@@ -22,7 +22,7 @@ endpoints! {
     /// Update a user's roles
     UpdateRoles: POST "/organizations/{organizationId}/users/{userId}/roles" as "UpdateUserRoles" {
         path: OfUser, body: UpdateUserRolesRequest, reply: One<SubjectRoles>,
-        permission: "organization.userRoles.access",
+        permission: "organization.userRoles.access", event: UserRolesUpdated,
     }
     /// List a user's teams
     ListTeams: GET "/organizations/{organizationId}/users/{userId}/teams" as "ListUserTeams" {

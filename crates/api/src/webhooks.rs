@@ -17,7 +17,7 @@ endpoints! {
     /// Create a webhook
     Create: POST "/organizations/{organizationId}/webhooks" as "CreateWebhook" {
         path: InOrganization, body: CreateWebhookRequest, reply: One<Webhook>,
-        permission: "organization.webhooks.create", also: [409], marks: [secret_reply],
+        permission: "organization.webhooks.create", event: WebhookCreated, also: [409], marks: [secret_reply],
     }
     /// Get a webhook
     Get: GET "/organizations/{organizationId}/webhooks/{webhookId}" as "GetWebhook" {
@@ -27,23 +27,23 @@ endpoints! {
     /// Update a webhook
     Update: POST "/organizations/{organizationId}/webhooks/{webhookId}" as "UpdateWebhook" {
         path: OfWebhook, body: UpdateWebhookRequest, reply: One<Webhook>,
-        permission: "organization.webhooks.update", also: [409],
+        permission: "organization.webhooks.update", event: WebhookUpdated, also: [409],
     }
     /// Delete a webhook
     Delete: DELETE "/organizations/{organizationId}/webhooks/{webhookId}" as "DeleteWebhook" {
         path: OfWebhook,
-        permission: "organization.webhooks.delete", also: [409],
+        permission: "organization.webhooks.delete", event: WebhookDeleted, also: [409],
     }
     /// Replace the secret of a webhook
     RotateSecret: POST "/organizations/{organizationId}/webhooks/{webhookId}/rotate-secret"
         as "RotateWebhookSecret" {
         path: OfWebhook, reply: One<Webhook>,
-        permission: "organization.webhooks.update", marks: [secret_reply],
+        permission: "organization.webhooks.update", event: WebhookSecretRotated, marks: [secret_reply],
     }
     /// Send a test event to a webhook
     Test: POST "/organizations/{organizationId}/webhooks/{webhookId}/test" as "TestWebhook" {
         path: OfWebhook,
-        permission: "organization.webhooks.update", also: [409],
+        permission: "organization.webhooks.update", event: WebhookTested, also: [409],
     }
     /// List deliveries of a webhook
     ListDeliveries: GET "/organizations/{organizationId}/webhooks/{webhookId}/deliveries"
@@ -61,7 +61,8 @@ endpoints! {
     Redeliver: POST "/organizations/{organizationId}/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver"
         as "RedeliverToWebhook" {
         path: OfWebhookDelivery, reply: One<WebhookDelivery>,
-        permission: "organization.webhooks.update", also: [409],
+        permission: "organization.webhooks.update", without_event: "sends an event that was made before",
+        also: [409],
     }
 }
 

@@ -17,7 +17,7 @@ endpoints! {
     /// Create a workspace
     Create: POST "/organizations/{organizationId}/workspaces" as "CreateWorkspace" {
         path: InOrganization, body: CreateWorkspaceRequest, reply: One<Workspace>,
-        permission: "organization.workspaces.create", also: [409],
+        permission: "organization.workspaces.create", event: WorkspaceCreated, also: [409],
     }
     /// Get a workspace
     Get: GET "/organizations/{organizationId}/workspaces/{workspaceId}" as "GetWorkspace" {
@@ -27,12 +27,12 @@ endpoints! {
     /// Update a workspace
     Update: POST "/organizations/{organizationId}/workspaces/{workspaceId}" as "UpdateWorkspace" {
         path: OfWorkspace, body: UpdateWorkspaceRequest, reply: One<Workspace>,
-        permission: "workspace.settings.update", also: [409],
+        permission: "workspace.settings.update", event: WorkspaceUpdated, also: [409],
     }
     /// Delete a workspace
     Delete: DELETE "/organizations/{organizationId}/workspaces/{workspaceId}" as "DeleteWorkspace" {
         path: OfWorkspace,
-        permission: "workspace.delete", also: [412],
+        permission: "workspace.delete", event: WorkspaceDeleted, also: [412],
     }
 }
 

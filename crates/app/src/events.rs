@@ -8,7 +8,7 @@ use podium_api::enums::EventType;
 use podium_api::events::{self as api, DATA_CONTENT_TYPE, Event, EventPage, SPEC_VERSION};
 use podium_api::openapi::PREFIX;
 use podium_db::Tx;
-use podium_domain::events::{self as rules, Cursor, NewEvent, Resource, Visibility};
+use podium_domain::events::{Cursor, NewEvent, Resource, Visibility};
 use podium_domain::{Fields, Grants, Refusal, dag_viewers};
 use podium_store::Scope;
 use podium_store::events::{self, Bounds, EventRow, Start, View};
@@ -59,10 +59,9 @@ impl Cx<Scope> {
 
     /// Writes the event of the endpoint: what happened to a resource of the organization.
     pub(crate) fn event(&self, tx: &Tx, about: Resource<'_>) -> Result<()> {
-        let endpoint = self.request().endpoint.id;
-        let event = rules::of_endpoint(endpoint)
-            .ok_or_else(|| Error::Internal(format!("{endpoint} has no type of event")))?;
-        self.event_of(tx, event, about)
+        let endpoint = self.request().endpoint;
+        let none = || Error::Internal(format!("{} has no type of event", endpoint.id));
+        self.event_of(tx, endpoint.event.ok_or_else(none)?, about)
     }
 
     /// Writes an event of another type than the endpoint's.

@@ -1,4 +1,5 @@
-//! Events: which endpoint and which change of status makes which one, what it says, and who may read it.
+//! Events: which change of status makes which one, what it says, and who may read it. Those of endpoints are declared with
+//! them.
 //!
 //! An event says what changed, by name and id, and who did it. It holds no part of a request's body and no value of a
 //! setting, so that whoever may know of a resource may read its events.
@@ -23,90 +24,6 @@ pub use cursor::Cursor;
 pub use visibility::{Audience, Visibility, Visible};
 
 use EventType as T;
-
-/// The event of every endpoint that changes something in an organization.
-const OF_ENDPOINTS: &[(&str, EventType)] = &[
-    ("UpdateOrganization", T::OrganizationUpdated),
-    ("CreateAllowedIpAddressRange", T::IpRangeCreated),
-    ("DeleteAllowedIpAddressRange", T::IpRangeDeleted),
-    ("BulkCreateAllowedIpAddressRanges", T::IpRangeCreated),
-    ("BulkDeleteAllowedIpAddressRanges", T::IpRangeDeleted),
-    ("CreateCluster", T::ClusterCreated),
-    ("UpdateCluster", T::ClusterUpdated),
-    ("DeleteCluster", T::ClusterDeleted),
-    ("CreateEnvironmentObject", T::EnvironmentObjectCreated),
-    ("UpdateEnvironmentObject", T::EnvironmentObjectUpdated),
-    ("DeleteEnvironmentObject", T::EnvironmentObjectDeleted),
-    ("ExcludeLinkingEnvironmentObject", T::EnvironmentObjectUpdated),
-    ("CreateDeploy", T::DeployCreated),
-    ("UpdateDeploy", T::DeployUpdated),
-    ("FinalizeDeploy", T::DeployFinalized),
-    ("DeployRollback", T::DeployRolledBack),
-    ("CreateUserInvite", T::UserInvited),
-    ("DeleteUserInvite", T::UserInviteWithdrawn),
-    ("CreateUserInviteLink", T::UserInviteLinkCreated),
-    ("AcceptInvite", T::UserJoined),
-    ("CreateCustomRole", T::RoleCreated),
-    ("UpdateCustomRole", T::RoleUpdated),
-    ("DeleteCustomRole", T::RoleDeleted),
-    ("CreateTeam", T::TeamCreated),
-    ("UpdateTeam", T::TeamUpdated),
-    ("DeleteTeam", T::TeamDeleted),
-    ("AddTeamMembers", T::TeamMembersAdded),
-    ("RemoveTeamMember", T::TeamMemberRemoved),
-    ("UpdateTeamRoles", T::TeamRolesUpdated),
-    ("CreateApiToken", T::TokenCreated),
-    ("UpdateApiToken", T::TokenUpdated),
-    ("DeleteApiToken", T::TokenDeleted),
-    ("UpdateApiTokenRoles", T::TokenRolesUpdated),
-    ("RotateApiToken", T::TokenRotated),
-    ("UpdateUserRoles", T::UserRolesUpdated),
-    ("CreateWorkspace", T::WorkspaceCreated),
-    ("UpdateWorkspace", T::WorkspaceUpdated),
-    ("DeleteWorkspace", T::WorkspaceDeleted),
-    ("CreateDeployment", T::DeploymentCreated),
-    ("UpdateDeployment", T::DeploymentUpdated),
-    ("DeleteDeployment", T::DeploymentDeleted),
-    ("UpdateDeploymentHibernationOverride", T::DeploymentHibernationOverrideSet),
-    ("DeleteDeploymentHibernationOverride", T::DeploymentHibernationOverrideRemoved),
-    ("CreateAgentToken", T::AgentTokenCreated),
-    ("DeleteAgentToken", T::AgentTokenDeleted),
-    ("CancelOperation", T::OperationCancelled),
-    ("ForceOperation", T::OperationForced),
-    ("CreateWebhook", T::WebhookCreated),
-    ("UpdateWebhook", T::WebhookUpdated),
-    ("DeleteWebhook", T::WebhookDeleted),
-    ("RotateWebhookSecret", T::WebhookSecretRotated),
-    ("TestWebhook", T::WebhookTested),
-    ("CreateAlert", T::AlertCreated),
-    ("UpdateAlert", T::AlertUpdated),
-    ("DeleteAlert", T::AlertDeleted),
-];
-
-/// Endpoints that change nothing in an organization, and why.
-pub const WITHOUT_EVENT: &[(&str, &str)] = &[
-    ("OpenDeployment", "makes a one-time code for its caller"),
-    ("CreatePlan", "changes nothing"),
-    ("ApplyPlan", "each of its calls makes its own event"),
-    ("RedeliverToWebhook", "sends an event that was made before"),
-    ("CreateDeclaredSet", "a record of what a file declares; each change to that makes its own event"),
-    ("UpdateDeclaredSet", "a record of what a file declares; each change to that makes its own event"),
-    ("DeleteDeclaredSet", "what it lists stays as it is"),
-    ("SendAgentLogs", "adds lines to a log"),
-    ("SignIn", "an account belongs to no organization"),
-    ("StartDeviceSignIn", "nobody has signed in yet"),
-    ("FinishDeviceSignIn", "a session belongs to no organization"),
-    ("DecideDeviceSignIn", "a session belongs to no organization"),
-    ("RenewSession", "a session belongs to no organization"),
-    ("SignOut", "a session belongs to no organization"),
-    ("EndSession", "a session belongs to no organization"),
-    ("EndOtherSessions", "a session belongs to no organization"),
-    ("ChangePassword", "an account belongs to no organization"),
-];
-
-pub fn of_endpoint(id: &str) -> Option<EventType> {
-    OF_ENDPOINTS.iter().find(|(endpoint, _)| *endpoint == id).map(|(_, event)| *event)
-}
 
 /// The event of a deployment that has come to a status.
 pub const fn of_deployment_status(status: DeploymentStatus) -> EventType {

@@ -1,7 +1,8 @@
 //! All permissions, in groups: the one table that all other code reads.
 //!
-//! A permission is a group's name and an action. Custom roles consist of permissions of the `deployment` and `dag`
-//! groups, which are shown to callers; those of `organization` and `workspace` come only with built-in roles.
+//! A permission is a group's name and an action; whoever holds the `get` of a group may read the events of its kind of
+//! resource. Custom roles consist of permissions of the `deployment` and `dag` groups, which are shown to callers; those of
+//! `organization` and `workspace` come only with built-in roles.
 
 use podium_api::authorization::{PermissionEntry, PermissionGroup};
 use podium_api::const_text;
@@ -15,34 +16,36 @@ struct Group {
 }
 
 macro_rules! groups {
-    ($($name:literal ($things:literal): $($action:literal)+;)+) => {
+    ($($name:literal ($things:literal $(; events of $kind:literal)?): $($action:literal)+;)+) => {
         const GROUPS: &[Group] = &[$(Group { name: $name, things: $things, actions: &[$($action),+] }),+];
         /// The full name of every permission, grouped.
         pub(crate) const NAMES: &[&str] = &[$($(concat!($name, ".", $action)),+),+];
+        /// Kinds of resources, and the permission whose holders may read the events of each.
+        pub(crate) const READ_BY: &[(&str, &str)] = &[$($(($kind, concat!($name, ".get")),)?)+];
     };
 }
 
 groups! {
-    "organization" ("the organization"): "get";
+    "organization" ("the organization"; events of "organization"): "get";
     "organization.settings" ("the organization's settings"): "update";
-    "organization.clusters" ("clusters"): "get" "create" "update" "delete";
-    "organization.users" ("users of the organization"): "get" "create" "update" "delete";
-    "organization.teams" ("teams"): "get" "create" "update" "delete";
+    "organization.clusters" ("clusters"; events of "cluster"): "get" "create" "update" "delete";
+    "organization.users" ("users of the organization"; events of "user"): "get" "create" "update" "delete";
+    "organization.teams" ("teams"; events of "team"): "get" "create" "update" "delete";
     "organization.workspaces" ("workspaces"): "get" "create";
     "organization.deployments" ("deployments across workspaces"): "get";
     "organization.deploymentConfigurations" ("what deployments can be made of"): "get";
-    "organization.customRoles" ("custom roles"): "get" "create" "update" "delete";
+    "organization.customRoles" ("custom roles"; events of "role"): "get" "create" "update" "delete";
     "organization.declaredSets" ("sets of declared resources"): "get" "create" "update" "delete";
-    "organization.allowedIpAddressRanges" ("allowed address ranges"): "get" "create" "delete";
+    "organization.allowedIpAddressRanges" ("allowed address ranges"; events of "ip_range"): "get" "create" "delete";
     "organization.auditLogs" ("the audit log"): "get";
     "organization.apiTokens" ("API tokens of the organization"): "access" "get" "create" "update" "delete" "rotate";
     "organization.envObjects" ("environment objects across workspaces"): "access" "get" "create" "update" "delete";
-    "organization.webhooks" ("webhooks"): "get" "create" "update" "delete";
-    "organization.alerts" ("alerts"): "get" "create" "update" "delete";
+    "organization.webhooks" ("webhooks"; events of "webhook"): "get" "create" "update" "delete";
+    "organization.alerts" ("alerts"; events of "alert"): "get" "create" "update" "delete";
     "organization.userRoles" ("roles of users"): "access";
     "organization.teamRoles" ("roles of teams"): "access";
 
-    "workspace" ("the workspace"): "get" "delete";
+    "workspace" ("the workspace"; events of "workspace"): "get" "delete";
     "workspace.settings" ("the workspace's settings"): "update";
     "workspace.deployments" ("deployments in the workspace"): "create";
     "workspace.apiTokens" ("API tokens of the workspace"): "get" "create" "update" "delete" "rotate";
@@ -50,12 +53,12 @@ groups! {
     "workspace.users" ("users of the workspace and their roles"): "get" "create" "update" "delete";
     "workspace.teams" ("teams of the workspace and their roles"): "get" "create" "update" "delete";
 
-    "deployment" ("the deployment"): "get" "update" "delete";
+    "deployment" ("the deployment"; events of "deployment"): "get" "update" "delete";
     "deployment.agents" ("agents that run the deployment's tasks elsewhere"): "get" "update" "delete";
-    "deployment.agentTokens" ("tokens that such agents call with"): "get" "create" "update" "delete";
+    "deployment.agentTokens" ("tokens that such agents call with"; events of "agent_token"): "get" "create" "update" "delete";
     "deployment.alerts" ("alerts on the deployment"): "get" "create" "update" "delete";
     "deployment.apiTokens" ("API tokens of the deployment"): "get" "create" "update" "delete" "rotate";
-    "deployment.deploys" ("deploys of code"): "get" "create" "update";
+    "deployment.deploys" ("deploys of code"; events of "deploy"): "get" "create" "update";
     "deployment.envObjects" ("environment objects of the deployment"): "get" "create" "update" "delete";
     "deployment.hibernation" ("when the deployment hibernates"): "update";
     "deployment.logs" ("logs of the deployment's components"): "get";
@@ -72,7 +75,7 @@ groups! {
     "deployment.airflow.dag" ("DAGs"): "get" "update" "delete";
     "deployment.airflow.dagCode" ("the code of DAGs"): "get";
     "deployment.airflow.dagDependencies" ("dependencies between DAGs"): "get";
-    "deployment.airflow.dagRun" ("DAG runs"): "get" "create" "update" "delete";
+    "deployment.airflow.dagRun" ("DAG runs"; events of "dag_run"): "get" "create" "update" "delete";
     "deployment.airflow.datasets" ("datasets"): "get";
     "deployment.airflow.docs" ("the Docs menu of Airflow"): "get";
     "deployment.airflow.importError" ("errors of DAGs that do not import"): "get";
@@ -81,7 +84,7 @@ groups! {
     "deployment.airflow.pool" ("Airflow pools"): "get" "create" "update" "delete";
     "deployment.airflow.provider" ("Airflow providers"): "get";
     "deployment.airflow.slaMiss" ("missed service levels"): "get";
-    "deployment.airflow.taskInstance" ("task instances"): "get" "create" "update" "delete";
+    "deployment.airflow.taskInstance" ("task instances"; events of "task"): "get" "create" "update" "delete";
     "deployment.airflow.taskLog" ("logs of tasks"): "get";
     "deployment.airflow.taskReschedule" ("task reschedules"): "get";
     "deployment.airflow.trigger" ("Airflow triggers"): "get";

@@ -5,6 +5,7 @@ use podium_api::{DeploymentId, WorkspaceId};
 
 use crate::authorize::Target;
 use crate::grants::{DeploymentReach, Grants, Reach};
+use crate::groups::READ_BY;
 use crate::permissions::Permission;
 use crate::{environment_objects, tokens};
 
@@ -19,22 +20,16 @@ pub enum Audience {
 }
 
 /// The kinds of resources whose events are for the holders of a permission on what they belong to.
-const READERS: &[(&str, Permission)] = &[
-    ("organization", Permission::known("organization.get")),
-    ("cluster", Permission::known("organization.clusters.get")),
-    ("team", Permission::known("organization.teams.get")),
-    ("user", Permission::known("organization.users.get")),
-    ("role", Permission::known("organization.customRoles.get")),
-    ("ip_range", Permission::known("organization.allowedIpAddressRanges.get")),
-    ("webhook", Permission::known("organization.webhooks.get")),
-    ("alert", Permission::known("organization.alerts.get")),
-    ("workspace", Permission::known("workspace.get")),
-    ("deployment", Permission::known("deployment.get")),
-    ("dag_run", Permission::known("deployment.airflow.dagRun.get")),
-    ("task", Permission::known("deployment.airflow.taskInstance.get")),
-    ("deploy", Permission::known("deployment.deploys.get")),
-    ("agent_token", Permission::known("deployment.agentTokens.get")),
-];
+const READERS: [(&str, Permission); READ_BY.len()] = {
+    let mut readers = [("", Permission::known("organization.get")); READ_BY.len()];
+    let mut index = 0;
+    while index < READ_BY.len() {
+        readers[index] = (READ_BY[index].0, Permission::known(READ_BY[index].1));
+        index += 1;
+    }
+    readers
+};
+
 /// The permissions to read what may belong to the organization, a workspace or a deployment.
 const AT_ANY_PLACE: &[Permission] = &[
     Permission::known("organization.apiTokens.get"),
