@@ -116,78 +116,26 @@ pub fn statements(_: &System) -> Vec<&'static Sql> {
     all_statements()
 }
 
+/// What each of these modules has under this name.
+macro_rules! each {
+    ($what:ident of $($module:ident)+) => { [$($module::$what),+] };
+}
+
 fn all_statements() -> Vec<&'static Sql> {
-    let fixed = [
-        agent_tokens::STATEMENTS,
-        alert_firings::STATEMENTS,
-        alert_mails::STATEMENTS,
-        alert_watches::STATEMENTS,
-        alerts::STATEMENTS,
-        allowed_ip_address_ranges::STATEMENTS,
-        audit::STATEMENTS,
-        changes::STATEMENTS,
-        clean_ups::STATEMENTS,
-        clusters::STATEMENTS,
-        counters::STATEMENTS,
-        credentials::STATEMENTS,
-        declared_sets::STATEMENTS,
-        deployments::STATEMENTS,
-        environment_objects::STATEMENTS,
-        environment_objects::LINK_STATEMENTS,
-        event_spools::STATEMENTS,
-        events::STATEMENTS,
-        front_door::STATEMENTS,
-        deploys::STATEMENTS,
-        deploy_reports::STATEMENTS,
-        device_sign_ins::STATEMENTS,
-        grants::STATEMENTS,
-        invites::STATEMENTS,
-        idempotency::STATEMENTS,
-        landmarks::STATEMENTS,
-        nodes::STATEMENTS,
-        operations::STATEMENTS,
-        organizations::STATEMENTS,
-        plans::STATEMENTS,
-        roles::STATEMENTS,
-        sessions::STATEMENTS,
-        settings::STATEMENTS,
-        signing_keys::STATEMENTS,
-        staged_blocks::STATEMENTS,
-        statuses::STATEMENTS,
-        subjects::STATEMENTS,
-        team_members::STATEMENTS,
-        teams::STATEMENTS,
-        tokens::STATEMENTS,
-        user_sessions::STATEMENTS,
-        users::STATEMENTS,
-        webhook_deliveries::STATEMENTS,
-        webhooks::STATEMENTS,
-        work::STATEMENTS,
-        workspaces::STATEMENTS,
-    ];
-    let shapes = [
-        agent_tokens::TABLE,
-        alert_firings::TABLE,
-        alerts::TABLE,
-        allowed_ip_address_ranges::TABLE,
-        clusters::TABLE,
-        declared_sets::TABLE,
-        deployments::TABLE,
-        environment_objects::TABLE,
-        deploys::TABLE,
-        operations::TABLE,
-        organizations::TABLE,
-        roles::TABLE,
-        team_members::TABLE,
-        teams::TABLE,
-        tokens::TABLE,
-        user_sessions::TABLE,
-        users::TABLE,
-        webhooks::TABLE,
-        workspaces::TABLE,
-    ]
-    .into_iter()
-    .flat_map(listing::Table::shapes)
-    .map(|sql| &*Box::leak(Box::new(sql)));
-    fixed.concat().into_iter().chain(shapes).collect()
+    let fixed = each!(STATEMENTS of
+        agent_tokens alert_firings alert_mails alert_watches alerts allowed_ip_address_ranges
+        audit changes clean_ups clusters counters credentials declared_sets deploy_reports
+        deployments deploys device_sign_ins environment_objects event_spools events front_door
+        grants idempotency invites landmarks nodes operations organizations plans roles sessions
+        settings signing_keys staged_blocks statuses subjects team_members teams tokens
+        user_sessions users webhook_deliveries webhooks work workspaces
+    );
+    let lists = each!(TABLE of
+        agent_tokens alert_firings alerts allowed_ip_address_ranges clusters declared_sets
+        deployments deploys environment_objects operations organizations roles team_members teams
+        tokens user_sessions users webhooks workspaces
+    );
+    let shapes = lists.into_iter().flat_map(listing::Table::shapes).map(|sql| &*Box::leak(Box::new(sql)));
+    let links = environment_objects::LINK_STATEMENTS;
+    fixed.concat().into_iter().chain(links.iter().copied()).chain(shapes).collect()
 }

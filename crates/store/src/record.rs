@@ -4,11 +4,13 @@ use std::str::FromStr;
 
 use podium_api::{Timestamp, TypedId};
 use podium_db::{FromColumn, Result, Row};
+use podium_domain::UserText;
 use podium_domain::alerts::Notices;
 use podium_domain::events::Cursor;
 use serde::de::DeserializeOwned;
 
 use crate::columns::Columns as _;
+use crate::pictures;
 use crate::stamp::Stamp;
 
 /// Declares a row: each field with the method of [`Reader`] that reads it, and its columns. The macro that is named lists
@@ -79,6 +81,21 @@ impl<'a, 'r> Reader<'a, 'r> {
 
     pub(crate) fn word_opt<T: FromStr>(&mut self) -> Result<Option<T>> {
         self.row.word_opt(self.take(1))
+    }
+
+    /// The word that was read last.
+    pub(crate) fn last<T: FromStr>(&self) -> Result<T> {
+        self.row.word(self.next - 1)
+    }
+
+    pub(crate) fn reason(&mut self) -> Result<UserText> {
+        Ok(UserText::from_stored(self.get()?))
+    }
+
+    /// The picture of a user, whose username and name were read last; its own column is not used.
+    pub(crate) fn picture(&mut self) -> Result<String> {
+        let at = self.take(1);
+        Ok(pictures::url(self.row.text(at - 1)?, self.row.text(at - 2)?))
     }
 
     pub(crate) fn document<T: DeserializeOwned>(&mut self) -> Result<T> {

@@ -2,26 +2,56 @@
 
 use podium_api::enums::{TokenKind, TokenScope};
 use podium_api::{DeploymentId, EntityId, Named, Timestamp, TokenId, WorkspaceId};
-use podium_db::{Conn, Result, Row, Sql, Tx, params, statements};
+use podium_db::{Conn, Result, Sql, Tx, params, statements};
 use podium_domain::{DeploymentReach, Reach};
 
 use crate::columns::Columns;
 use crate::counters;
 use crate::listing::{Filter, Listed, Paging, Table, Total};
-use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::record::{Reader, record};
+use crate::stamp::{Stamp, stamp_joins};
 use crate::{Housekeeper, Scope};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "tokens";
 
-macro_rules! columns {
-    () => {
-        concat!(
-            "t.id, t.name, t.description, t.scope, t.kind, t.short_token, t.start_at, t.end_at, t.expiry_period_in_days, \
-             t.last_rotated_at, t.last_used_at, t.entity_id, t.workspace_id, ",
-            stamp_columns!()
-        )
-    };
+record! {
+    /// A token, without its roles and its value.
+    #[derive(Clone, Debug)]
+    pub struct TokenRow as columns! {
+        pub id: TokenId = id "t.id",
+        pub name: String = get "t.name",
+        pub description: String = get "t.description",
+        /// What it belongs to.
+        pub scope: TokenScope = word "t.scope",
+        /// Where it belongs.
+        pub home: TokenOwner = owner_by_scope "t.entity_id, t.workspace_id",
+        /// How it is meant to be used.
+        pub kind: TokenKind = word "t.kind",
+        /// The last six characters of its value.
+        pub short_token: String = get "t.short_token",
+        /// From when it works.
+        pub start_at: Timestamp = time "t.start_at",
+        /// Until when it works.
+        pub end_at: Option<Timestamp> = time_opt "t.end_at",
+        /// How many days it works after it was made or rotated.
+        pub expiry_period_in_days: Option<u32> = get "t.expiry_period_in_days",
+        pub last_rotated_at: Option<Timestamp> = time_opt "t.last_rotated_at",
+        /// When it was last used, to the minute.
+        pub last_used_at: Option<Timestamp> = time_opt "t.last_used_at",
+        /// Who made it and changed it.
+        pub stamp: Stamp = stamp,
+    }
+}
+
+impl Reader<'_, '_> {
+    /// Where a token belongs, whose scope was read before.
+    fn owner_by_scope(&mut self) -> Result<TokenOwner> {
+        let scope: TokenScope = self.last()?;
+        let entity_id: EntityId = self.id()?;
+        let deployment_id = (scope == TokenScope::Deployment).then(|| entity_id.as_deployment());
+        Ok(TokenOwner { entity_id, workspace_id: self.id_opt()?, deployment_id })
+    }
 }
 
 const ORGANIZATION: &str = "t.organization_id = {}";
@@ -81,33 +111,6 @@ pub struct TokenOwner {
     pub deployment_id: Option<DeploymentId>,
 }
 
-/// A token, without its roles and its value.
-#[derive(Clone, Debug)]
-pub struct TokenRow {
-    pub id: TokenId,
-    pub name: String,
-    pub description: String,
-    /// What it belongs to.
-    pub scope: TokenScope,
-    /// Where it belongs.
-    pub home: TokenOwner,
-    /// How it is meant to be used.
-    pub kind: TokenKind,
-    /// The last six characters of its value.
-    pub short_token: String,
-    /// From when it works.
-    pub start_at: Timestamp,
-    /// Until when it works.
-    pub end_at: Option<Timestamp>,
-    /// How many days it works after it was made or rotated.
-    pub expiry_period_in_days: Option<u32>,
-    pub last_rotated_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
-    pub last_used_at: Option<Timestamp>,
-    /// Who made it and changed it.
-    pub stamp: Stamp,
-}
-
 pub struct ListFilter<'a> {
     /// Workspaces whose tokens the caller could manage.
     pub workspaces: &'a Reach,
@@ -146,7 +149,7 @@ pub fn list(
     filter.and(ON_DAG, listed.dag_id);
     filter.and(ON_DAG_TAGS, Some(listed.dag_tags).filter(|tags| !tags.is_empty()));
     let total = Total::Counter(scope.organization(), KIND);
-    TABLE.page(conn, filter, paging, total, read)
+    TABLE.page(conn, filter, paging, total, TokenRow::read)
 }
 
 fn reached(listed: &ListFilter<'_>) -> Vec<String> {
@@ -162,7 +165,7 @@ fn reached(listed: &ListFilter<'_>) -> Vec<String> {
 }
 
 pub fn get(conn: &Conn, scope: &Scope, id: TokenId) -> Result<Option<TokenRow>> {
-    conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], TokenRow::read)
 }
 
 pub fn insert(tx: &Tx, scope: &Scope, token: &TokenRow, name_key: &str) -> Result<()> {
@@ -265,24 +268,4 @@ fn delete_of(tx: &Tx, scope: &Scope, of: &Sql, entity_id: EntityId) -> Result<Ve
 /// Notes when a token was last used.
 pub fn used(tx: &Tx, _: &Housekeeper, id: TokenId, at: Timestamp) -> Result<()> {
     tx.run(&USED, params![id.as_str(), at.millis()])
-}
-
-fn read(row: &Row<'_>) -> Result<TokenRow> {
-    let (scope, entity_id): (TokenScope, EntityId) = (row.word(3)?, row.id(11)?);
-    let deployment_id = (scope == TokenScope::Deployment).then(|| entity_id.as_deployment());
-    Ok(TokenRow {
-        id: row.id(0)?,
-        name: row.get(1)?,
-        description: row.get(2)?,
-        scope,
-        home: TokenOwner { entity_id, workspace_id: row.id_opt(12)?, deployment_id },
-        kind: row.word(4)?,
-        short_token: row.get(5)?,
-        start_at: row.time(6)?,
-        end_at: row.time_opt(7)?,
-        expiry_period_in_days: row.get(8)?,
-        last_rotated_at: row.time_opt(9)?,
-        last_used_at: row.time_opt(10)?,
-        stamp: Stamp::read(row, 13)?,
-    })
 }

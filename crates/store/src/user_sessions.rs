@@ -6,16 +6,45 @@
 
 use podium_api::enums::SessionKind;
 use podium_api::{CredentialId, SessionId, Timestamp, UserId};
-use podium_db::{Conn, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Result, Tx, params, statements};
 
-use crate::columns::Columns;
 use crate::listing::{Filter, Listed, Paging, Table, Total};
+use crate::record::{Reader, record};
 use crate::{Doorkeeper, Housekeeper};
 
-macro_rules! columns {
-    () => {
-        "t.id, t.token_id, t.kind, t.client_name, t.address, t.user_agent, t.created_at, t.last_used_at, t.expires_at"
-    };
+/// How and from where a session began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionOrigin {
+    /// What has signed in.
+    pub kind: SessionKind,
+    /// What the machine calls itself; empty if it said nothing.
+    pub client_name: String,
+    /// The address; empty if it is not known.
+    pub address: String,
+    /// The user agent; empty if it is not known.
+    pub user_agent: String,
+}
+
+record! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct UserSessionRow as columns! {
+        pub id: SessionId = id "t.id",
+        pub token_id: CredentialId = id "t.token_id",
+        /// How and from where it began.
+        pub origin: SessionOrigin = origin "t.kind, t.client_name, t.address, t.user_agent",
+        /// When it began.
+        pub created_at: Timestamp = time "t.created_at",
+        pub last_used_at: Timestamp = time "t.last_used_at",
+        /// Until when it works.
+        pub expires_at: Option<Timestamp> = time_opt "t.expires_at",
+    }
+}
+
+impl Reader<'_, '_> {
+    fn origin(&mut self) -> Result<SessionOrigin> {
+        let (kind, client_name) = (self.word()?, self.get()?);
+        Ok(SessionOrigin { kind, client_name, address: self.get()?, user_agent: self.get()? })
+    }
 }
 
 macro_rules! works {
@@ -50,32 +79,6 @@ statements! {
     PRUNE = "DELETE FROM user_sessions WHERE id IN (SELECT id FROM user_sessions WHERE expires_at < $1 LIMIT $2)";
 }
 
-/// How and from where a session began.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionOrigin {
-    /// What has signed in.
-    pub kind: SessionKind,
-    /// What the machine calls itself; empty if it said nothing.
-    pub client_name: String,
-    /// The address; empty if it is not known.
-    pub address: String,
-    /// The user agent; empty if it is not known.
-    pub user_agent: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UserSessionRow {
-    pub id: SessionId,
-    pub token_id: CredentialId,
-    /// How and from where it began.
-    pub origin: SessionOrigin,
-    /// When it began.
-    pub created_at: Timestamp,
-    pub last_used_at: Timestamp,
-    /// Until when it works.
-    pub expires_at: Option<Timestamp>,
-}
-
 /// Reads a page of the sessions of a user that work, and how many there are.
 pub fn list(
     conn: &Conn,
@@ -86,7 +89,7 @@ pub fn list(
 ) -> Result<Listed<UserSessionRow>> {
     let mut filter = Filter::new(USER, user_id.as_str());
     filter.and(WORKS, Some(now.millis()));
-    TABLE.page(conn, filter, paging, Total::Count, read)
+    TABLE.page(conn, filter, paging, Total::Count, UserSessionRow::read)
 }
 
 /// Reads a session of a user, if it works.
@@ -97,7 +100,7 @@ pub fn get(
     id: SessionId,
     now: Timestamp,
 ) -> Result<Option<UserSessionRow>> {
-    conn.query_opt(&GET, params![id.as_str(), user_id.as_str(), now.millis()], read)
+    conn.query_opt(&GET, params![id.as_str(), user_id.as_str(), now.millis()], UserSessionRow::read)
 }
 
 pub fn insert(tx: &Tx, _: &Doorkeeper, user_id: UserId, session: &UserSessionRow) -> Result<()> {
@@ -129,20 +132,4 @@ pub fn delete(tx: &Tx, _: &Doorkeeper, id: SessionId) -> Result<()> {
 /// Drops some sessions that expired before a time; returns how many.
 pub fn prune(tx: &Tx, _: &Housekeeper, before: Timestamp, limit: u32) -> Result<u64> {
     tx.execute(&PRUNE, params![before.millis(), limit])
-}
-
-fn read(row: &Row<'_>) -> Result<UserSessionRow> {
-    Ok(UserSessionRow {
-        id: row.id(0)?,
-        token_id: row.id(1)?,
-        origin: SessionOrigin {
-            kind: row.word(2)?,
-            client_name: row.get(3)?,
-            address: row.get(4)?,
-            user_agent: row.get(5)?,
-        },
-        created_at: row.time(6)?,
-        last_used_at: row.time(7)?,
-        expires_at: row.time_opt(8)?,
-    })
 }

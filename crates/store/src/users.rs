@@ -3,19 +3,53 @@
 use podium_api::enums::{OrganizationRole, UserStatus};
 use podium_api::subjects::SubjectProfile;
 use podium_api::{DeploymentId, Named, OrganizationId, Timestamp, UserId, WorkspaceId};
-use podium_db::{Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Conn, Error, Result, Tx, params, statements};
 
-use crate::columns::Columns;
+use crate::columns::Columns as _;
 use crate::listing::{Filter, Listed, Paging, Table, Total};
-use crate::{Doorkeeper, Founder, Scope, counters, pictures, subjects};
+use crate::record::record;
+use crate::{Doorkeeper, Founder, Scope, counters, subjects};
 
 /// The kind of their counter and their changes.
 pub const KIND: &str = "users";
 
-macro_rules! columns {
-    () => {
-        "u.id, u.username, u.full_name, u.avatar_url, t.status, t.created_at, t.updated_at, t.version, i.role"
-    };
+record! {
+    /// A user of an organization, without the roles that it holds.
+    #[derive(Clone, Debug)]
+    pub struct UserRow as columns! {
+        pub id: UserId = id "u.id",
+        /// The name for signing in.
+        pub username: String = get "u.username",
+        pub full_name: String = get "u.full_name",
+        pub avatar_url: String = picture "u.avatar_url",
+        /// The state in the organization.
+        pub status: UserStatus = word "t.status",
+        /// The role in the organization that an open invite promises.
+        pub promised_role: Option<OrganizationRole> = word_opt "i.role",
+        /// Advanced by every change of the membership.
+        pub version: i64 = get "t.version",
+        /// When the user came to the organization.
+        pub created_at: Timestamp = time "t.created_at",
+        /// When the membership was last changed.
+        pub updated_at: Timestamp = time "t.updated_at",
+    }
+}
+
+record! {
+    /// An account: a user as itself, outside of any organization.
+    #[derive(Clone)]
+    pub struct Account as account_columns! {
+        pub id: UserId = id "id",
+        /// The name for signing in.
+        pub username: String = get "username",
+        pub full_name: String = get "full_name",
+        pub avatar_url: String = picture "avatar_url",
+        pub password_hash: Option<String> = get "password_hash",
+        /// Advanced by every change of the account.
+        pub version: i64 = get "version",
+        pub created_at: Timestamp = time "created_at",
+        pub updated_at: Timestamp = time "updated_at",
+    }
 }
 
 macro_rules! joins {
@@ -65,9 +99,8 @@ pub(crate) const TABLE: Table = Table {
 
 statements! {
     GET = concat!("SELECT ", columns!(), " FROM memberships t", joins!(), " WHERE t.organization_id = $1 AND t.user_id = $2");
-    ACCOUNT = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at FROM users WHERE id = $1";
-    BY_USERNAME = "SELECT id, username, full_name, avatar_url, password_hash, version, created_at, updated_at \
-        FROM users WHERE username_key = $1";
+    ACCOUNT = concat!("SELECT ", account_columns!(), " FROM users WHERE id = $1");
+    BY_USERNAME = concat!("SELECT ", account_columns!(), " FROM users WHERE username_key = $1");
     INVITEE = "SELECT id, username, full_name FROM users WHERE username_key = $1";
     INSERT = "INSERT INTO users (id, username, username_key, full_name, avatar_url, password_hash, version, created_at, updated_at) \
         VALUES ($1, $2, $3, $4, '', $5, 1, $6, $6) ON CONFLICT (username_key) DO NOTHING";
@@ -99,44 +132,6 @@ pub struct ListFilter<'a> {
     pub dag_tags: Option<&'a [String]>,
 }
 
-/// A user of an organization, without the roles that it holds.
-#[derive(Clone, Debug)]
-pub struct UserRow {
-    pub id: UserId,
-    /// The name for signing in.
-    pub username: String,
-    pub full_name: String,
-    /// The user's picture.
-    pub avatar_url: String,
-    /// The state in the organization.
-    pub status: UserStatus,
-    /// The role in the organization that an open invite promises.
-    pub promised_role: Option<OrganizationRole>,
-    /// Advanced by every change of the membership.
-    pub version: i64,
-    /// When the user came to the organization.
-    pub created_at: Timestamp,
-    /// When the membership was last changed.
-    pub updated_at: Timestamp,
-}
-
-/// An account: a user as itself, outside of any organization.
-#[derive(Clone)]
-pub struct Account {
-    pub id: UserId,
-    /// The name for signing in.
-    pub username: String,
-    pub full_name: String,
-    /// The user's picture.
-    pub avatar_url: String,
-    pub password_hash: Option<String>,
-    /// Advanced by every change of the account.
-    pub version: i64,
-    pub created_at: Timestamp,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
-}
-
 /// An account as the inviting caller may see it, without the password hash:
 ///
 /// ```compile_fail,E0609
@@ -165,12 +160,12 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &ListFilter<'_>, paging: &Paging
     filter.and(ON_DEPLOYMENT, listed.deployment_id.map(Named::as_str));
     filter.and(ON_DAGS, listed.dags);
     filter.and(ON_DAG_TAGS, listed.dag_tags);
-    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
+    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), UserRow::read)
 }
 
 /// Reads a user of an organization.
 pub fn get(conn: &Conn, scope: &Scope, id: UserId) -> Result<Option<UserRow>> {
-    conn.query_opt(&GET, params![scope.organization(), id.as_str()], read)
+    conn.query_opt(&GET, params![scope.organization(), id.as_str()], UserRow::read)
 }
 
 /// Which of these users belong to the organization.
@@ -181,12 +176,12 @@ pub fn members(conn: &Conn, scope: &Scope, ids: &[UserId]) -> Result<Vec<UserId>
 
 /// Finds an account by its id.
 pub fn account(conn: &Conn, _: &Doorkeeper, id: UserId) -> Result<Option<Account>> {
-    conn.query_opt(&ACCOUNT, params![id.as_str()], read_account)
+    conn.query_opt(&ACCOUNT, params![id.as_str()], Account::read)
 }
 
 /// Finds an account by its folded username.
 pub fn account_by_username(conn: &Conn, _: &Doorkeeper, username_key: &str) -> Result<Option<Account>> {
-    conn.query_opt(&BY_USERNAME, params![username_key], read_account)
+    conn.query_opt(&BY_USERNAME, params![username_key], Account::read)
 }
 
 /// The account of a user to invite, by the e-mail address and the folded address. If there is none, one without name and
@@ -301,31 +296,4 @@ pub fn leave(tx: &Tx, scope: &Scope, id: UserId) -> Result<()> {
 /// The organizations of a user, the oldest membership first.
 pub fn memberships(conn: &Conn, _: &Doorkeeper, id: UserId) -> Result<Vec<(OrganizationId, UserStatus)>> {
     conn.query(&MEMBERSHIPS, params![id.as_str()], |row| Ok((row.id(0)?, row.word(1)?)))
-}
-
-fn read(row: &Row<'_>) -> Result<UserRow> {
-    Ok(UserRow {
-        id: row.id(0)?,
-        username: row.get(1)?,
-        full_name: row.get(2)?,
-        avatar_url: pictures::url(row.text(2)?, row.text(1)?),
-        status: row.word(4)?,
-        promised_role: row.word_opt(8)?,
-        version: row.get(7)?,
-        created_at: row.time(5)?,
-        updated_at: row.time(6)?,
-    })
-}
-
-fn read_account(row: &Row<'_>) -> Result<Account> {
-    Ok(Account {
-        id: row.id(0)?,
-        username: row.get(1)?,
-        full_name: row.get(2)?,
-        avatar_url: pictures::url(row.text(2)?, row.text(1)?),
-        password_hash: row.get(4)?,
-        version: row.get(5)?,
-        created_at: row.time(6)?,
-        updated_at: row.time(7)?,
-    })
 }

@@ -1,28 +1,96 @@
 //! Webhooks: where events are sent, and how far each has come in the stream.
 
 use podium_api::{DeploymentId, OrganizationId, Timestamp, WebhookId, WorkspaceId};
-use podium_db::{Change, Conn, Error, Result, Row, Tx, params, statements};
+use podium_db::{Change, Conn, Error, Result, Tx, params, statements};
 use podium_domain::UserText;
 use podium_domain::events::{Cursor, NewEvent, Resource};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{Columns, document, texts};
 use crate::listing::{Filter, Listed, Paging, Table, Total};
-use crate::stamp::{Stamp, stamp_columns, stamp_joins};
+use crate::record::{Reader, record};
+use crate::stamp::{Stamp, stamp_joins};
 use crate::{Housekeeper, Scope, Steward, changes, counters, events, work};
 
 /// The kind of their counter, their changes and their work.
 pub const KIND: &str = "webhooks";
 
-macro_rules! columns {
-    () => {
-        concat!(
-            "t.id, t.organization_id, t.name, t.description, t.url, t.filter, t.is_enabled, t.disabled_reason, \
-             t.failing_since, t.sealed_secret, t.sealed_previous_secret, t.previous_secret_expires_at, \
-             t.transaction_id, t.sequence, t.pending, t.kept, t.sealed_url, ",
-            stamp_columns!()
-        )
-    };
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventFilter {
+    /// Types, or beginnings of types with a `*` after them; none means all.
+    pub event_types: Vec<String>,
+    pub workspace_ids: Vec<WorkspaceId>,
+    /// And those of these deployments; with neither, all.
+    pub deployment_ids: Vec<DeploymentId>,
+}
+
+impl EventFilter {
+    /// Whether events are sent wherever they happened.
+    pub const fn is_everywhere(&self) -> bool {
+        self.workspace_ids.is_empty() && self.deployment_ids.is_empty()
+    }
+}
+
+/// Where events are sent, as it is stored.
+#[derive(Clone, Debug)]
+pub enum StoredUrl {
+    /// Encrypted.
+    Sealed(Vec<u8>),
+    /// From before URLs were encrypted; it is encrypted soon, and never written.
+    Plain(String),
+}
+
+impl StoredUrl {
+    fn sealed(&self) -> Result<&[u8]> {
+        match self {
+            Self::Sealed(sealed) => Ok(sealed),
+            Self::Plain(_) => Err(Error::Other("the URL of a webhook is sealed before it is stored".into())),
+        }
+    }
+}
+
+record! {
+    #[derive(Clone, Debug)]
+    pub struct WebhookRow as columns! {
+        pub id: WebhookId = id "t.id",
+        pub organization_id: OrganizationId = id "t.organization_id",
+        pub name: String = get "t.name",
+        pub description: String = get "t.description",
+        /// Where events are sent.
+        pub url: StoredUrl = url "t.url, t.sealed_url",
+        pub filter: EventFilter = document "t.filter",
+        pub is_enabled: bool = get "t.is_enabled",
+        /// Why Podium has switched it off, if it did.
+        pub disabled_reason: UserText = reason "t.disabled_reason",
+        /// Since when no attempt has succeeded.
+        pub failing_since: Option<Timestamp> = time_opt "t.failing_since",
+        /// The secret that signs, sealed.
+        pub sealed_secret: Vec<u8> = get "t.sealed_secret",
+        /// The one before, sealed, and until when it signs too.
+        pub previous_secret: Option<(Vec<u8>, Timestamp)> = ending "t.sealed_previous_secret, t.previous_secret_expires_at",
+        /// How far it has come in the stream of events.
+        pub position: Cursor = cursor "t.transaction_id, t.sequence",
+        /// How many of its deliveries are pending.
+        pub pending: i64 = get "t.pending",
+        /// How many of its deliveries there are.
+        pub kept: i64 = get "t.kept",
+        /// Who made it and changed it.
+        pub stamp: Stamp = stamp,
+    }
+}
+
+impl Reader<'_, '_> {
+    fn url(&mut self) -> Result<StoredUrl> {
+        let (plain, sealed): (String, Option<Vec<u8>>) = (self.get()?, self.get()?);
+        Ok(sealed.map_or(StoredUrl::Plain(plain), StoredUrl::Sealed))
+    }
+
+    /// A sealed secret that works until a time.
+    fn ending(&mut self) -> Result<Option<(Vec<u8>, Timestamp)>> {
+        let sealed: Option<Vec<u8>> = self.get()?;
+        Ok(sealed.zip(self.time_opt()?))
+    }
 }
 
 /// Webhooks that have not come to the end of the stream.
@@ -76,69 +144,6 @@ statements! {
     DEPLOYMENTS = "SELECT id FROM deployments WHERE organization_id = $1 AND id IN ($2[])";
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EventFilter {
-    /// Types, or beginnings of types with a `*` after them; none means all.
-    pub event_types: Vec<String>,
-    pub workspace_ids: Vec<WorkspaceId>,
-    /// And those of these deployments; with neither, all.
-    pub deployment_ids: Vec<DeploymentId>,
-}
-
-impl EventFilter {
-    /// Whether events are sent wherever they happened.
-    pub const fn is_everywhere(&self) -> bool {
-        self.workspace_ids.is_empty() && self.deployment_ids.is_empty()
-    }
-}
-
-/// Where events are sent, as it is stored.
-#[derive(Clone, Debug)]
-pub enum StoredUrl {
-    /// Encrypted.
-    Sealed(Vec<u8>),
-    /// From before URLs were encrypted; it is encrypted soon, and never written.
-    Plain(String),
-}
-
-impl StoredUrl {
-    fn sealed(&self) -> Result<&[u8]> {
-        match self {
-            Self::Sealed(sealed) => Ok(sealed),
-            Self::Plain(_) => Err(Error::Other("the URL of a webhook is sealed before it is stored".into())),
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-pub struct WebhookRow {
-    pub id: WebhookId,
-    pub organization_id: OrganizationId,
-    pub name: String,
-    pub description: String,
-    /// Where events are sent.
-    pub url: StoredUrl,
-    pub filter: EventFilter,
-    pub is_enabled: bool,
-    /// Why Podium has switched it off, if it did.
-    pub disabled_reason: UserText,
-    /// Since when no attempt has succeeded.
-    pub failing_since: Option<Timestamp>,
-    /// The secret that signs, sealed.
-    pub sealed_secret: Vec<u8>,
-    /// The one before, sealed, and until when it signs too.
-    pub previous_secret: Option<(Vec<u8>, Timestamp)>,
-    /// How far it has come in the stream of events.
-    pub position: Cursor,
-    /// How many of its deliveries are pending.
-    pub pending: i64,
-    /// How many of its deliveries there are.
-    pub kept: i64,
-    /// Who made it and changed it.
-    pub stamp: Stamp,
-}
-
 impl WebhookRow {
     /// As an event names it.
     pub fn about(&self) -> Resource<'_> {
@@ -149,16 +154,16 @@ impl WebhookRow {
 /// Reads a page of webhooks, and how many there are.
 pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<Listed<WebhookRow>> {
     let filter = Filter::new(ORGANIZATION, scope.organization());
-    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), read)
+    TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), WebhookRow::read)
 }
 
 /// Reads a webhook of the organization.
 pub fn get(conn: &Conn, scope: &Scope, id: WebhookId) -> Result<Option<WebhookRow>> {
-    conn.query_opt(&GET, params![id.as_str(), scope.organization()], read)
+    conn.query_opt(&GET, params![id.as_str(), scope.organization()], WebhookRow::read)
 }
 
 pub fn state(conn: &Conn, _: &Steward, id: WebhookId) -> Result<Option<WebhookRow>> {
-    conn.query_opt(&READ, params![id.as_str()], read)
+    conn.query_opt(&READ, params![id.as_str()], WebhookRow::read)
 }
 
 /// How many webhooks the organization has, up to a number.
@@ -323,28 +328,4 @@ pub fn behind(conn: &Conn, _: &Steward, organization_id: Option<OrganizationId>)
         Some(id) => conn.query(&BEHIND_IN, params![id.as_str()], |row| row.id(0)),
         None => conn.query(&BEHIND, &[], |row| row.id(0)),
     }
-}
-
-fn read(row: &Row<'_>) -> Result<WebhookRow> {
-    let previous: Option<Vec<u8>> = row.get(10)?;
-    Ok(WebhookRow {
-        id: row.id(0)?,
-        organization_id: row.id(1)?,
-        name: row.get(2)?,
-        description: row.get(3)?,
-        url: match row.get(16)? {
-            Some(sealed) => StoredUrl::Sealed(sealed),
-            None => StoredUrl::Plain(row.get(4)?),
-        },
-        filter: row.document(5)?,
-        is_enabled: row.get(6)?,
-        disabled_reason: UserText::from_stored(row.get(7)?),
-        failing_since: row.time_opt(8)?,
-        sealed_secret: row.get(9)?,
-        previous_secret: previous.zip(row.time_opt(11)?),
-        position: Cursor { transaction_id: row.get(12)?, sequence: row.get(13)? },
-        pending: row.get(14)?,
-        kept: row.get(15)?,
-        stamp: Stamp::read(row, 17)?,
-    })
 }

@@ -16,8 +16,10 @@ pub(super) fn are_listed(tree: &Tree, report: &mut Report) {
         // A part of a module is listed by its module, under a name of its own: `LINK_STATEMENTS` of `links`.
         let (module, part) = name.split_once('/').map_or((name, ""), |(module, part)| (module, part));
         let prefix = part.trim_end_matches('s').to_uppercase();
-        let glue = if prefix.is_empty() { "" } else { "_" };
-        let lists = |what: &str| list.text.contains(&format!(" {module}::{prefix}{glue}{what}"));
+        let lists = |what: &str| match prefix.as_str() {
+            "" => listed(&list.text, what).any(|listed| listed == module),
+            prefix => list.text.contains(&format!("{module}::{prefix}_{what}")),
+        };
         let has = |text: &str| file.text.lines().any(|line| line.trim_start().starts_with(text));
         for (marks, what) in [
             ("statements! {", "STATEMENTS"),
@@ -32,6 +34,12 @@ pub(super) fn are_listed(tree: &Tree, report: &mut Report) {
     }
 }
 
+/// The modules that the store lists for what they have under a name.
+fn listed<'a>(list: &'a str, what: &str) -> impl Iterator<Item = &'a str> {
+    let after = list.split_once(&format!("each!({what} of")).map_or("", |(_, after)| after);
+    after.split(')').next().unwrap_or_default().split_whitespace()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::violations;
@@ -41,7 +49,10 @@ mod tests {
     fn refuses_statements_that_no_test_prepares() {
         let notes = "statements! {\n}\npub(crate) const TABLE: Table = Table {};\n";
         let files = [
-            (LIST, "let fixed = [\n    teams::STATEMENTS,\n];\nlet shapes = [\n    teams::TABLE,\n];\n"),
+            (
+                LIST,
+                "let fixed = each!(STATEMENTS of\n    roles teams\n);\nlet lists = each!(TABLE of teams);\n",
+            ),
             ("crates/store/src/notes.rs", notes),
             ("crates/store/src/teams.rs", notes),
         ];

@@ -148,10 +148,10 @@ fn paths(endpoint: &Description, snapshot: &Value) -> Vec<String> {
         return vec![path(endpoint, organization, |_| Value::Null)];
     };
     let (table, key, _) = place(last);
-    let rows = rows(snapshot, table).iter().filter(of_organization);
+    let rows = rows(snapshot, &table).iter().filter(of_organization);
     rows.map(|row| {
         path(endpoint, organization, |param| {
-            let column = if param == *last { key } else { place(param).2 };
+            let column = if param == *last { key.to_owned() } else { place(param).2 };
             row[column].clone()
         })
     })
@@ -168,24 +168,17 @@ fn path(endpoint: &Description, organization: &Value, id: impl Fn(&str) -> Value
     path
 }
 
-/// The table of what a path parameter names, the column of its id there, and that in tables of what is below it.
-fn place(param: &str) -> (&'static str, &'static str, &'static str) {
-    match param {
-        "agentTokenId" => ("agent_tokens", "id", ""),
-        "alertId" => ("alerts", "id", "alert_id"),
-        "clusterId" => ("clusters", "id", "cluster_id"),
-        "declaredSetId" => ("declared_sets", "id", ""),
-        "deliveryId" => ("webhook_deliveries", "id", ""),
-        "deployId" => ("deploys", "id", "deploy_id"),
-        "deploymentId" => ("deployments", "id", "deployment_id"),
-        "environmentObjectId" => ("environment_objects", "id", ""),
-        "operationId" => ("operations", "id", ""),
-        "roleId" => ("custom_roles", "id", ""),
-        "teamId" => ("teams", "id", "team_id"),
-        "tokenId" => ("api_tokens", "id", ""),
-        "userId" => ("memberships", "user_id", "user_id"),
-        "webhookId" => ("webhooks", "id", "webhook_id"),
-        "workspaceId" => ("workspaces", "id", "workspace_id"),
-        _ => panic!("{param}: where are those?"),
-    }
+/// The table of what a path parameter names, the column of its id there, and that in tables of what is below it: for
+/// `declaredSetId`, where nothing else is said, `declared_sets`, `id` and `declared_set_id`.
+fn place(param: &str) -> (String, &'static str, String) {
+    let words = |c: char| if c.is_uppercase() { format!("_{}", c.to_lowercase()) } else { c.to_string() };
+    let column: String = param.chars().map(words).collect();
+    let (table, key) = match param {
+        "deliveryId" => ("webhook_deliveries".into(), "id"),
+        "roleId" => ("custom_roles".into(), "id"),
+        "tokenId" => ("api_tokens".into(), "id"),
+        "userId" => ("memberships".into(), "user_id"),
+        _ => (format!("{}s", column.trim_end_matches("_id")), "id"),
+    };
+    (table, key, column)
 }
