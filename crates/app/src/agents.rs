@@ -9,7 +9,7 @@ use podium_store::{InScope, agent_tokens, credentials, deployments};
 
 use crate::error::{Error, Result, Unauthenticated};
 use crate::secrets::sha256_hex;
-use crate::{App, allowed_ip_address_ranges};
+use crate::{App, allowed_addresses};
 
 crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();
@@ -60,7 +60,7 @@ impl App {
             };
             let remote = deployment.spec.remote_execution;
             let own = remote.as_ref().map(|remote| remote.allowed_ip_address_ranges.clone());
-            let organizations = allowed_ip_address_ranges::allowed(conn, &scope)?;
+            let organizations = allowed_addresses::of(conn, &scope)?;
             Ok(Agent {
                 token_id,
                 organization_id,

@@ -6,15 +6,14 @@ use podium_api::allowed_ip_address_ranges::{
 };
 use podium_api::{AllowedIpAddressRangeId, Many, Nothing, One};
 use podium_db::{Conn, Tx};
-use podium_domain::allowed_ip_address_ranges::Allowed;
 use podium_domain::events::Resource;
 use podium_domain::{Fields, Refusal, Target, allowed_ip_address_ranges as rules};
 use podium_store::{Paging, Scope, Stamp, System, allowed_ip_address_ranges as ranges};
 
-use crate::App;
 use crate::authority::{rights_change, rights_lock};
 use crate::cx::{Call, Cx};
 use crate::error::{Error, OrConflict, Result};
+use crate::{App, allowed_addresses};
 
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<AllowedIpAddressRangesPaginated>> {
     let read = |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| Ok(ranges::list(conn, cx.scope(), paging)?);
@@ -145,16 +144,6 @@ fn about(range: &AllowedIpAddressRange) -> Resource<'_> {
 
 /// Callers cannot lock themselves out.
 fn keeps_caller_in(cx: &Cx<Scope>, conn: &Conn) -> Result<()> {
-    let after = allowed(conn, cx.scope())?;
+    let after = allowed_addresses::of(conn, cx.scope())?;
     Ok(rules::keeps_caller_in(&after, cx.request().address)?)
-}
-
-/// The addresses that may call an organization. A range that cannot be parsed admits nobody, and is logged.
-pub(crate) fn allowed(conn: &Conn, scope: &Scope) -> Result<Allowed> {
-    let allowed = Allowed::read(ranges::all(conn, scope)?);
-    if !allowed.unreadable().is_empty() {
-        let (organization_id, ranges) = (scope.organization_id(), allowed.unreadable());
-        tracing::error!(%organization_id, ?ranges, "stored address ranges cannot be parsed; nobody is admitted");
-    }
-    Ok(allowed)
 }

@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::authority::Member;
-use crate::cx::{Cx, Request};
+use crate::cx::Cx;
 use crate::error::Result;
+use crate::request::Request;
 use crate::secrets::sha256_hex;
 
 crate::system::acts_for_the_system!();

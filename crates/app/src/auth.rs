@@ -19,12 +19,12 @@ use podium_store::users::{self, Account};
 use podium_store::{Doorkeeper, credentials, device_sign_ins, sessions, subjects, user_sessions};
 
 use crate::authority::sessions_change;
-use crate::cx::{Call, Cx, Request};
+use crate::cx::{Call, Cx};
 use crate::error::{Error, Result, Unauthenticated};
+use crate::issued::Issued;
 use crate::passwords::Requester;
 use crate::public_cx::PublicCx;
-use crate::start::Issued;
-use crate::user_sessions::{current, origin};
+use crate::request::Request;
 use crate::{App, audit};
 use attempt::Attempt;
 
@@ -135,7 +135,7 @@ pub(crate) fn note_stranger(request: &Request) {
 
 /// Exchanges a session for a fresh one; the old one stops working.
 pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
-    let user_id = users_only(&cx, "rotate the API token instead")?;
+    let user_id = cx.users_only("rotate the API token instead")?;
     not_the_operator(&cx)?;
     if cx.authority().credential.expires_at.is_none() {
         return Err(
@@ -147,7 +147,7 @@ pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
         // A change of the password ends the fresh session too, or finds the old one.
         let system = system(cx.app());
         users::lock(tx, &system, user_id)?;
-        let old = user_sessions::get(tx, &system, user_id, current(cx), cx.now())?;
+        let old = user_sessions::get(tx, &system, user_id, cx.session_id(), cx.now())?;
         end_session(cx, tx)?;
         let mut issued = issued.clone();
         issued.token.origin.client_name = old.map(|old| old.origin.client_name).unwrap_or_default();
@@ -159,7 +159,7 @@ pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
 
 /// Ends the session.
 pub async fn sign_out(cx: Cx<()>, _: Call<api::SignOut>) -> Result<Nothing> {
-    let user_id = users_only(&cx, "delete the API token instead")?;
+    let user_id = cx.users_only("delete the API token instead")?;
     cx.change_rights(move |cx, tx| {
         end_session(cx, tx)?;
         device_sign_ins::forget_of(tx, &system(cx.app()), user_id)?;
@@ -170,7 +170,7 @@ pub async fn sign_out(cx: Cx<()>, _: Call<api::SignOut>) -> Result<Nothing> {
 
 /// Changes the caller's password, or sets the first one; every other session of the caller ends.
 pub async fn change_password(cx: Cx<()>, call: Call<api::ChangePassword>) -> Result<Nothing> {
-    let user_id = users_only(&cx, "sign in as the user whose password is to change")?;
+    let user_id = cx.users_only("sign in as the user whose password is to change")?;
     let ChangePasswordRequest { current_password, new_password } = call.body;
     let account = own_account(&cx, user_id).await?;
     let mut fields = Fields::new();
@@ -188,7 +188,7 @@ pub async fn change_password(cx: Cx<()>, call: Call<api::ChangePassword>) -> Res
         }
         credentials::delete_other_sessions(tx, &system, account.id, cx.authority().credential.token_id)?;
         device_sign_ins::forget_of(tx, &system, account.id)?;
-        sessions::delete_others_of_subject(tx, &system, account.id.into(), current(cx))?;
+        sessions::delete_others_of_subject(tx, &system, account.id.into(), cx.session_id())?;
         sessions_change(tx, &system, account.id.into(), cx.now())?;
         Ok(Nothing)
     })
@@ -241,7 +241,7 @@ pub(crate) fn new_session(
 ) -> (Issued<NewSession>, Session) {
     let expires_at = request.now + app.config.session;
     let issued = app.issue_session(user_id, Some(expires_at), request.now);
-    let issued = issued.begun(origin(SessionKind::Terminal, client_name, request));
+    let issued = issued.begun(request.origin(SessionKind::Terminal, client_name));
     let session = Session { token: issued.value.clone(), expires_at, user_id };
     (issued, session)
 }
@@ -253,13 +253,6 @@ fn end_session(cx: &Cx<()>, tx: &Tx) -> Result<()> {
         return Err(Error::Unauthenticated(Unauthenticated::Revoked));
     }
     sessions_change(tx, &system, cx.subject_id(), cx.now())
-}
-
-pub(crate) fn users_only(cx: &Cx<()>, instead: &str) -> Result<UserId> {
-    cx.authority()
-        .credential
-        .user_id()
-        .ok_or_else(|| Refusal::Forbidden(format!("An API token is not a user's session: {instead}.")).into())
 }
 
 /// Refuses the operator of the machine a session that outlasts the socket, and that the audit log would not mark.

@@ -28,9 +28,9 @@ use tokio::sync::watch::Sender;
 
 pub use self::watch::Watch;
 use crate::error::{Error, Result, Unauthenticated};
-use crate::sessions::OpenSession;
+use crate::request::OpenSession;
 use crate::signing::TokenError;
-use crate::{App, allowed_ip_address_ranges, secrets};
+use crate::{App, allowed_addresses, secrets};
 
 crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();
@@ -405,7 +405,7 @@ fn read_member(
 ) -> Result<Option<(Member, Guard)>> {
     let membership = grants::membership(conn, &system, organization_id, credential)?;
     let Some(membership) = membership else { return Ok(None) };
-    let allowed = allowed_ip_address_ranges::allowed(conn, &membership.scope())?;
+    let allowed = allowed_addresses::of(conn, &membership.scope())?;
     let guard = credentials::guard(&system, hash, organization_id, epoch);
     Ok(Some((Member { membership, allowed }, guard)))
 }

@@ -28,7 +28,7 @@ use podium_store::{
 use crate::cx::{Call, Cx};
 use crate::error::{Error, OrConflict, Result};
 use crate::operations;
-use crate::rendered::{Inline, Made};
+use crate::rendered::{Inline, Made, whole_page};
 
 use variables::Variables;
 
@@ -59,7 +59,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Deploymen
             let inline = Inline::new(cx, walk_far);
             let landmarks = &cx.app().landmarks;
             let page = deployments::list(conn, cx.scope(), &listed, paging, landmarks, walk_far, &inline)?;
-            Ok(Inline::page(page))
+            Ok(whole_page(page))
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };

@@ -18,11 +18,12 @@ use podium_store::device_sign_ins::{self, DeviceSignIn, NewDeviceSignIn};
 use podium_store::{Doorkeeper, credentials, subjects, users};
 use quick_cache::sync::Cache;
 
-use crate::auth::{is_wanted, new_session, not_the_operator, users_only};
+use crate::auth::{is_wanted, new_session, not_the_operator};
 use crate::authority::Authority;
-use crate::cx::{Call, Cx, Request};
+use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
 use crate::public_cx::PublicCx;
+use crate::request::Request;
 use crate::secrets::{sha256, sha256_hex};
 use crate::throttle::{Account, Place};
 use crate::{App, audit, sessions};
@@ -147,7 +148,7 @@ pub async fn finish(cx: PublicCx, call: Call<api::Finish>) -> Result<Many<Device
 
 /// Approves or denies a sign-in as the caller, who must be a user.
 pub async fn decide(cx: Cx<()>, call: Call<api::Decide>) -> Result<Nothing> {
-    let user_id = users_only(&cx, "sign in as the user that the terminal is to act for")?;
+    let user_id = cx.users_only("sign in as the user that the terminal is to act for")?;
     not_the_operator(&cx)?;
     let code = rules::typed("userCode", &call.body.user_code).map_err(Refusal::from)?;
     let app = cx.app();

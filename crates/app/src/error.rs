@@ -4,8 +4,6 @@ use podium_api::FieldError;
 use podium_db::Fault;
 use podium_domain::{Reason, Refusal};
 
-use crate::streams::WhoseStreams;
-
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The error of an endpoint.
@@ -50,6 +48,14 @@ pub enum Error {
     Db(#[from] podium_db::Error),
     #[error("{0}")]
     Internal(String),
+}
+
+/// Whose streams are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhoseStreams {
+    Caller,
+    Organization,
+    Everybody,
 }
 
 /// A stored response.

@@ -15,6 +15,7 @@ use podium_store::{credentials, invites, webhooks};
 use crate::App;
 use crate::cx::Cx;
 use crate::error::{Error, Replay, Result};
+use crate::request::Idempotency;
 use crate::secrets::sha256_hex;
 
 crate::system::acts_for_the_system!();
@@ -23,17 +24,6 @@ crate::system::acts_for_the_system!();
 pub const KEPT_FOR: Duration = Duration::from_hours(24);
 /// How long a secret in an answer is given again.
 const SECRETS_KEPT_FOR: Duration = Duration::from_mins(10);
-
-/// The header of a request, and a hash of the request.
-#[derive(Clone, Debug)]
-pub struct Idempotency {
-    /// The header's value.
-    pub key: String,
-    /// The request that the key identifies.
-    pub request_hash: String,
-    /// Whether the request is only to be answered from what is stored, and has no effect otherwise.
-    pub is_replay: bool,
-}
 
 type RunningKeys = Arc<Mutex<HashSet<(podium_api::SubjectId, &'static str, String, String)>>>;
 

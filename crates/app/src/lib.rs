@@ -23,6 +23,7 @@ mod passwords;
 pub mod public_cx;
 mod rate_limits;
 mod rendered;
+pub mod request;
 pub mod secrets;
 pub mod shared_capacity;
 mod signing;
@@ -37,6 +38,7 @@ pub mod agent_logs;
 pub mod agent_tokens;
 pub mod agents;
 pub mod alerts;
+mod allowed_addresses;
 pub mod allowed_ip_address_ranges;
 pub mod auth;
 pub mod authorization;
@@ -54,9 +56,9 @@ pub mod events;
 mod facts;
 pub mod front_door;
 pub mod invites;
+pub mod issued;
 pub mod nodes;
 pub mod observer;
-mod operation_events;
 pub mod operations;
 pub mod operator;
 pub mod options;
@@ -83,10 +85,11 @@ use podium_api::{Id, SessionId, Timestamp, TokenId};
 use podium_store::landmarks::Landmarks;
 
 pub use config::Config;
-pub use cx::{Call, Cx, Request};
-pub use error::{Error, OrConflict, Replay, Result, Unauthenticated};
+pub use cx::{Call, Cx};
+pub use error::{Error, OrConflict, Replay, Result, Unauthenticated, WhoseStreams};
 pub use podium_store::{Membership, Scope};
 pub use rate_limits::{RateLimits, Rates};
+pub use request::Request;
 pub use signing::{Claims, Keys};
 pub use start::Started;
 
@@ -134,7 +137,7 @@ pub struct Shared {
     pub(crate) node: OnceLock<nodes::Node>,
     pub(crate) log_streams: streams::Streams,
     /// Wakes those who follow operations.
-    pub(crate) operation_notifier: operation_events::OperationNotifier,
+    pub(crate) operation_notifier: operations::OperationNotifier,
     pub(crate) webhook_notifier: webhooks::WebhookNotifier,
     pub(crate) event_wakes: events::wakes::Wakes,
     pub(crate) event_streams: streams::Streams,

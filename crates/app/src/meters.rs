@@ -1,7 +1,8 @@
 //! Metrics other than requests, in the Prometheus text format: those that the application counts itself, and those
 //! that other crates register.
 
-use std::fmt::{Display, Write as _};
+pub(crate) mod page;
+
 use std::sync::{Arc, PoisonError, RwLock};
 
 use podium_db::Conn;
@@ -9,6 +10,7 @@ use podium_domain::DeploymentReach;
 pub use podium_store::statuses::Status;
 use podium_store::{Scope, statuses};
 
+pub use self::page::Page;
 use crate::error::Result;
 use crate::{App, deploys, work};
 
@@ -29,35 +31,6 @@ impl Meters {
     /// Shows these numbers too, from now on.
     pub fn show(&self, meter: Meter) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(meter);
-    }
-}
-
-/// Numbers that are being written.
-#[derive(Default)]
-pub struct Page(String);
-
-impl Page {
-    /// Begins a number that goes up and down.
-    pub fn gauge(&mut self, name: &str, about: &str) {
-        self.begin(name, about, "gauge");
-    }
-
-    /// Begins a number that only goes up.
-    pub fn counter(&mut self, name: &str, about: &str) {
-        self.begin(name, about, "counter");
-    }
-
-    /// Writes one value. Labels are words of ours: they need no escapes.
-    pub fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let labels: Vec<String> =
-            labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
-        // Writing to a string cannot fail.
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let _ = writeln!(self.0, "{name}{labels} {value}");
-    }
-
-    fn begin(&mut self, name: &str, about: &str, kind: &str) {
-        let _ = writeln!(self.0, "# HELP {name} {about}\n# TYPE {name} {kind}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Operations: what takes time, listed, read, followed and cancelled.
 
 mod cancel;
+mod follow;
 mod force;
 
 use podium_api::enums::{OperationCause, OperationKind};
@@ -19,7 +20,8 @@ use crate::cx::{Call, Cx};
 use crate::error::Result;
 use crate::plans;
 
-pub use crate::operation_events::{OperationEvents, follow};
+pub(crate) use self::follow::OperationNotifier;
+pub use self::follow::{OperationEvents, follow};
 pub use cancel::cancel;
 pub use force::force;
 

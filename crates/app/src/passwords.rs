@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::fair_queue::{Bounds, FairQueue, QueueFull};
-use crate::meters::Page;
+use crate::meters::page::Page;
 use crate::throttle::{Account, Place};
 use crate::world::World;
 

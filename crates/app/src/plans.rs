@@ -5,35 +5,32 @@
 //! and what a plan shows is what the same calls do when it is applied, or it is refused (decision 42).
 
 mod access;
+mod after;
 mod attempt;
 mod begun;
+mod calls;
 mod effects;
 mod making;
 mod outcome;
 mod running;
 
-use std::cell::RefCell;
-use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use podium_api::enums::PlannedMethod;
 use podium_api::plans::{self as api, AppliedPlan, Plan, PlannedCall};
-use podium_api::{Description, ErrorBody, Many, Method, One, PlanId, Timestamp};
-use podium_db::joined;
+use podium_api::{Many, Method, One, PlanId, Timestamp};
 use podium_domain::Refusal;
 use podium_store::Scope;
 use podium_store::plans::{self, PlanRow};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+pub(crate) use self::after::once_committed;
 use self::attempt::{Attempt, Ended};
 pub(crate) use self::begun::note_begun;
+pub use self::calls::{CallKey, Calls, Found, Handled, JoinedCall};
 use self::outcome::{Expected, MadeIds, Outcome};
-use crate::App;
-use crate::authority::Authority;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
 
@@ -49,69 +46,6 @@ const MOST_WAITING: u64 = 100;
 const MOST_BYTES: usize = 1024 * 1024;
 /// How many refused calls a plan shows before it stops.
 const MOST_REFUSED: usize = 8;
-
-/// Handles calls like those that come over the network. Implemented where the endpoints are bound to their functions.
-pub trait Calls: Send + Sync {
-    /// What a method and path lead to.
-    fn find(&self, method: &str, path: &str) -> Option<Found>;
-    /// Handles a call, for a caller whose rights have been read.
-    fn handle(&self, call: JoinedCall) -> Pin<Box<dyn Future<Output = Handled> + Send>>;
-}
-
-/// What a path leads to.
-#[derive(Clone, Copy)]
-pub struct Found {
-    pub endpoint: &'static Description,
-    /// The first id in the path.
-    pub first_id: Option<podium_api::Id>,
-}
-
-/// A call that becomes part of the caller's transaction.
-pub struct JoinedCall {
-    pub app: App,
-    pub authority: Arc<Authority>,
-    pub method: &'static str,
-    pub path: String,
-    pub body: Option<Value>,
-    /// The `If-Match` header.
-    pub if_match: Option<String>,
-    /// Under which key its answer is kept, so that it can be given again.
-    pub kept_under: Option<CallKey>,
-    pub address: IpAddr,
-    pub user_agent: String,
-    /// The id of the request that it is part of.
-    pub request_id: String,
-    /// When that request arrived.
-    pub now: Timestamp,
-}
-
-/// The key of a call of a plan: no `Idempotency-Key` that a client sends can be the same.
-#[derive(Clone, Debug)]
-pub struct CallKey {
-    pub text: String,
-    /// Whether the call is only to be answered from what is stored, and never made.
-    pub is_replay: bool,
-}
-
-impl CallKey {
-    fn new(plan_id: PlanId, index: usize, is_replay: bool) -> Self {
-        Self { text: format!("\u{1}plan {plan_id} {index}"), is_replay }
-    }
-}
-
-/// The answer to a call.
-pub enum Handled {
-    Done {
-        status: u16,
-        /// The version in its `ETag`.
-        version: Option<i64>,
-        body: Option<Value>,
-    },
-    /// It was refused, or failed.
-    Refused(ErrorBody),
-    /// The caller's rights are not what they were.
-    Stale,
-}
 
 /// A plan that waits to be applied, as it is stored.
 #[derive(Serialize, Deserialize)]
@@ -219,7 +153,7 @@ pub async fn apply(cx: Cx<Scope>, call: Call<api::Apply>) -> Result<Many<Applied
             for ((index, outcome), planned) in outcomes.iter().zip(&stored.expected) {
                 outcome.is_as_planned(*index, planned, &made)?;
             }
-            *collected.lock().unwrap_or_else(PoisonError::into_inner) = AFTER.take();
+            *collected.lock().unwrap_or_else(PoisonError::into_inner) = after::take();
             let results =
                 outcomes.into_iter().map(|(_, outcome)| outcome.applied()).collect::<Result<_>>()?;
             let applied = AppliedPlan { plan_id, calls: results };
@@ -269,20 +203,4 @@ fn from_json<T: DeserializeOwned>(document: &[u8]) -> Result<T> {
 /// Somebody else's plan is none.
 fn gone() -> Refusal {
     Refusal::not_found("plan that waits to be applied")
-}
-
-type Task = Box<dyn FnOnce() + Send>;
-
-thread_local! {
-    /// What the calls of a plan do once they are committed.
-    static AFTER: RefCell<Vec<Task>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Does something that cannot be taken back: now, or, in a plan, once it is applied.
-pub(crate) fn once_committed(task: impl FnOnce() + Send + 'static) {
-    if joined::is_joined() {
-        AFTER.with_borrow_mut(|tasks| tasks.push(Box::new(task)));
-    } else {
-        task();
-    }
 }

@@ -1,7 +1,7 @@
 //! The context of a call that is not authenticated by a token: the request carries its own proof.
 
 use crate::App;
-use crate::cx::Request;
+use crate::request::Request;
 
 /// A call of an endpoint that anybody may call.
 pub struct PublicCx {

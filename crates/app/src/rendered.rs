@@ -22,7 +22,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::App;
-use crate::cx::Cx;
 
 /// Maximum size of the cache of one kind of resource, in bytes.
 const MEMORY: u64 = 32 * 1024 * 1024;
@@ -78,30 +77,27 @@ impl Cacheable for Deployment {
 const INLINE: usize = 256 * 1024;
 
 /// Renders a page until its rows become too large for an async worker.
-pub(crate) struct Inline<'a> {
-    cx: &'a Cx<Scope>,
+pub(crate) struct Inline<'a, C> {
+    cx: &'a C,
     bytes: Cell<usize>,
     limit: usize,
 }
 
-impl<'a> Inline<'a> {
+impl<'a, C> Inline<'a, C> {
     /// On a thread that may block there is no limit.
-    pub(crate) fn new(cx: &'a Cx<Scope>, may_block: bool) -> Self {
+    pub(crate) fn new(cx: &'a C, may_block: bool) -> Self {
         Self { cx, bytes: Cell::new(0), limit: if may_block { usize::MAX } else { INLINE } }
-    }
-
-    /// The page; `None` if it is too large to be rendered here.
-    pub(crate) fn page<T>(page: Option<(Vec<Option<T>>, u64)>) -> Option<(Vec<T>, u64)> {
-        let (rows, total) = page?;
-        Some((rows.into_iter().collect::<Option<_>>()?, total))
     }
 }
 
+/// A page that was rendered so; `None` if it became too large.
+pub(crate) fn whole_page<T>(page: Option<(Vec<Option<T>>, u64)>) -> Option<(Vec<T>, u64)> {
+    let (rows, total) = page?;
+    Some((rows.into_iter().collect::<Option<_>>()?, total))
+}
+
 /// Rows beyond the limit are not rendered.
-impl<R, T> Render<R, Option<T>> for Inline<'_>
-where
-    Cx<Scope>: Render<R, T>,
-{
+impl<C: Render<R, T>, R, T> Render<R, Option<T>> for Inline<'_, C> {
     fn cached(&self, conn: &Conn, id: Id) -> Option<Option<T>> {
         Render::cached(self.cx, conn, id).map(Some)
     }

@@ -10,17 +10,16 @@ use std::time::Duration;
 use podium_api::auth::SignInRequest;
 use podium_api::enums::{SessionKind, UserStatus};
 use podium_api::subjects::SubjectProfile;
-use podium_api::{AuditLogId, Method, OrganizationId, SessionId, SubjectId, Timestamp, UserId, hex, unhex};
+use podium_api::{AuditLogId, Method, OrganizationId, SubjectId, Timestamp, UserId, hex, unhex};
 use podium_db::{Conn, Tx};
 use podium_store::sessions::{self, BrowserSession};
 use podium_store::user_sessions::{self, UserSessionRow};
 use podium_store::{Doorkeeper, credentials, device_sign_ins, front_door, subjects, users};
 
 use crate::authority::{Authority, rights_lock, sessions_change};
-use crate::cx::Request;
 use crate::error::{Error, Result, Unauthenticated};
+use crate::request::{OpenSession, Request};
 use crate::secrets::{sha256, sha256_hex};
-use crate::user_sessions::origin;
 use crate::{App, audit, auth};
 
 crate::system::acts_for_the_system!();
@@ -36,20 +35,6 @@ pub struct NewSession {
     pub cookie: String,
     /// How long that can work.
     pub lasts: Duration,
-}
-
-/// A session that was looked up for a request: it stands for the rights of its token.
-#[derive(Clone, Copy)]
-pub struct OpenSession {
-    pub(crate) id: SessionId,
-    /// The hash of its cookie.
-    pub(crate) hash: [u8; 32],
-    /// The hash of the token that it refers to.
-    pub(crate) credential_hash: [u8; 32],
-    /// Until when it works, if it does not end before.
-    pub(crate) expires_at: Timestamp,
-    /// How many changes of rights were known before it was looked up.
-    pub(crate) generation: u64,
 }
 
 impl App {
@@ -105,7 +90,7 @@ impl App {
         let now = request.now;
         // The value of this token is dropped: only the session refers to it.
         let issued = self.issue_session(proven.id, Some(now + self.config.session), now);
-        let issued = issued.begun(origin(SessionKind::Browser, "", &request));
+        let issued = issued.begun(request.origin(SessionKind::Browser, ""));
         let session = BrowserSession {
             id: issued.token.id,
             credential_hash: sha256_hex(issued.value.as_bytes()),
@@ -148,7 +133,7 @@ impl App {
         let listed = UserSessionRow {
             id: session.id,
             token_id: session.token_id,
-            origin: origin(SessionKind::Browser, "", &request),
+            origin: request.origin(SessionKind::Browser, ""),
             created_at: now,
             last_used_at: now,
             expires_at: Some(session.expires_at),

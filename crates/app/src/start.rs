@@ -1,10 +1,6 @@
 //! Starting an installation: schema, secret key, signing keys and, at the very first start, an organization, its owner
 //! and the owner's token.
 
-mod issued;
-
-pub use issued::Issued;
-
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +21,8 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::events::wakes::Wakes;
 use crate::front_door::PublicUrl;
-use crate::operation_events::OperationNotifier;
+use crate::issued::Issued;
+use crate::operations::OperationNotifier;
 use crate::outside::Outside;
 use crate::passwords::Passwords;
 use crate::rate_limits::RateLimits;

@@ -7,7 +7,7 @@ use podium_api::Id;
 use podium_store::Scope;
 
 use crate::cx::Cx;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, WhoseStreams};
 use crate::shared_capacity::{CapacityPermit, SharedCapacity, Taken};
 
 /// When to try again where there are too many.
@@ -23,14 +23,6 @@ pub(crate) struct Streams {
 
 /// A stream that is open, until this is dropped.
 pub(crate) type OpenStream = CapacityPermit<Id>;
-
-/// Whose streams are too many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhoseStreams {
-    Caller,
-    Organization,
-    Everybody,
-}
 
 impl Streams {
     /// Room for streams of events, of which every open page of the console has one.

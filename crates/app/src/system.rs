@@ -3,7 +3,7 @@
 //! Functions behind endpoints act for their caller, with the scope that was proven for it. A few modules act for the
 //! server itself: they identify callers, manage sessions and stored responses, write audit records, clean up, or serve
 //! endpoints that a scope cannot serve (`auth`, `device_sign_ins`, `user_sessions`, `front_door::open`, `deploys::uploads`,
-//! `own`), or run the units of calls (`cx`). They are listed here and nowhere else, with how much of the
+//! `own`), or run the units of calls (`cx`). They are listed in `keys` and nowhere else, with how much of the
 //! right each gets, and ARCHITECTURE.md says why it needs that. Each has a key that only it can construct, so no other
 //! module can open the vault, even though every module can see it. From outside this crate there is not even a vault:
 //!
@@ -27,8 +27,10 @@
 //! }
 //! ```
 
+mod keys;
+
 use podium_db::Db;
-use podium_store::{Doorkeeper, Founder, Housekeeper, Steward, System};
+use podium_store::{Doorkeeper, System};
 
 use crate::App;
 
@@ -96,63 +98,4 @@ macro_rules! reaches_rows {
     };
 }
 
-macro_rules! acting {
-    ($right:ident by $convert:expr; $($module:path),+ $(,)?) => {
-        $(
-            impl sealed::Sealed for $module {}
-
-            impl Key for $module {
-                type Right = $right;
-
-                fn right(system: System) -> $right {
-                    $convert(system)
-                }
-            }
-        )+
-    };
-}
-
 pub(crate) use {acts_for_the_system, reaches_rows};
-
-acting! {
-    Doorkeeper by System::doorkeeper;
-    crate::agents::SystemKey,
-    crate::audit::SystemKey,
-    crate::auth::SystemKey,
-    crate::authority::SystemKey,
-    crate::device_sign_ins::SystemKey,
-    crate::front_door::SystemKey,
-    crate::key_reload::SystemKey,
-    crate::own::SystemKey,
-    crate::sessions::SystemKey,
-    crate::user_sessions::SystemKey,
-}
-
-acting! {
-    Founder by System::founder;
-    crate::start::SystemKey,
-}
-
-acting! {
-    Housekeeper by System::housekeeper;
-    crate::maintenance::SystemKey,
-}
-
-acting! {
-    Steward by System::steward;
-    crate::deploys::expiry::SystemKey,
-    crate::disk::SystemKey,
-    crate::events::wakes::SystemKey,
-    crate::follow::SystemKey,
-    crate::meters::SystemKey,
-    crate::nodes::SystemKey,
-    crate::webhooks::wakes::SystemKey,
-    crate::work::SystemKey,
-}
-
-acting! {
-    System by std::convert::identity;
-    crate::cx::SystemKey,
-    crate::deploys::uploads::SystemKey,
-    crate::idempotency::SystemKey,
-}

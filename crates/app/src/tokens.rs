@@ -19,7 +19,7 @@ use podium_store::{Paging, Scope, Stamp, credentials, grants, subjects};
 use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
 use crate::facts;
-use crate::start::Issued;
+use crate::issued::Issued;
 
 const IN_ORGANIZATION: Permission = Permission::known("organization.apiTokens.get");
 const IN_WORKSPACE: Permission = Permission::known("workspace.apiTokens.get");

@@ -7,13 +7,12 @@ use podium_api::enums::SessionKind;
 use podium_api::user_sessions::{self as api, SessionsPaginated, UserSession};
 use podium_api::{CredentialId, Many, Nothing, SessionId};
 use podium_db::Conn;
-use podium_domain::{Refusal, device_sign_ins as rules};
+use podium_domain::Refusal;
 use podium_store::user_sessions::{self, SessionOrigin, UserSessionRow};
 use podium_store::{Paging, credentials, device_sign_ins, sessions, users};
 
-use crate::auth::users_only;
 use crate::authority::sessions_change;
-use crate::cx::{Call, Cx, Request};
+use crate::cx::{Call, Cx};
 use crate::error::Result;
 
 crate::system::acts_for_the_system!();
@@ -21,8 +20,8 @@ crate::system::acts_for_the_system!();
 const NO_PERSON: &str = "sign in as the user whose sessions are meant";
 
 pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<SessionsPaginated>> {
-    let user_id = users_only(&cx, NO_PERSON)?;
-    let (current, token_id) = (current(&cx), cx.authority().credential.token_id);
+    let user_id = cx.users_only(NO_PERSON)?;
+    let (current, token_id) = (cx.session_id(), cx.authority().credential.token_id);
     let read = move |cx: &Cx<()>, conn: &Conn, paging: &Paging| {
         Ok(user_sessions::list(conn, &system(cx.app()), user_id, paging, cx.now())?)
     };
@@ -31,7 +30,7 @@ pub async fn list(cx: Cx<()>, call: Call<api::List>) -> Result<Many<SessionsPagi
 
 /// Ends one of the caller's sessions, which may be the one that asks.
 pub async fn end(cx: Cx<()>, call: Call<api::End>) -> Result<Nothing> {
-    let user_id = users_only(&cx, NO_PERSON)?;
+    let user_id = cx.users_only(NO_PERSON)?;
     let id = call.path.session_id;
     cx.change_rights(move |cx, tx| {
         let (system, now) = (system(cx.app()), cx.now());
@@ -54,8 +53,8 @@ pub async fn end(cx: Cx<()>, call: Call<api::End>) -> Result<Nothing> {
 /// Ends the caller's other sessions. Tokens that never expire stay, and so does the token that a browser's session was begun
 /// with.
 pub async fn end_others(cx: Cx<()>, _: Call<api::EndOthers>) -> Result<Nothing> {
-    let user_id = users_only(&cx, NO_PERSON)?;
-    let kept = current(&cx);
+    let user_id = cx.users_only(NO_PERSON)?;
+    let kept = cx.session_id();
     cx.change_rights(move |cx, tx| {
         let system = system(cx.app());
         // A sign-in that is being stored ends too, or comes after this.
@@ -67,22 +66,6 @@ pub async fn end_others(cx: Cx<()>, _: Call<api::EndOthers>) -> Result<Nothing> 
         Ok(Nothing)
     })
     .await
-}
-
-/// How and from where a session begins that a request asks for.
-pub(crate) fn origin(kind: SessionKind, client_name: &str, request: &Request) -> SessionOrigin {
-    SessionOrigin {
-        kind,
-        client_name: client_name.to_owned(),
-        address: request.address.to_string(),
-        user_agent: rules::user_agent(&request.user_agent),
-    }
-}
-
-/// The session that the call was made with.
-pub(crate) fn current(cx: &Cx<()>) -> SessionId {
-    let of_token = SessionId::from_raw(cx.authority().credential.token_id.id());
-    cx.request().session.map_or(of_token, |session| session.id)
 }
 
 fn show(row: UserSessionRow, current: SessionId, token_id: CredentialId) -> UserSession {

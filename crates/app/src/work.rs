@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::App;
 use crate::error::Result;
-use crate::meters::Page;
+use crate::meters::page::Page;
 
 crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();

@@ -15,7 +15,7 @@ use podium_store::{
 
 use crate::cx::{Call, Cx};
 use crate::error::{OrConflict, Result};
-use crate::rendered::{Inline, Made};
+use crate::rendered::{Inline, Made, whole_page};
 
 const MAX_NAME: usize = 50;
 const MAX_REGION: usize = 100;
@@ -38,7 +38,7 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<Workspace
             let inline = Inline::new(cx, walk_far);
             let landmarks = &cx.app().landmarks;
             let page = workspaces::list(conn, cx.scope(), &listed, paging, landmarks, walk_far, &inline)?;
-            Ok(Inline::page(page))
+            Ok(whole_page(page))
         }
     };
     let near = if limit <= SHORT_PAGE { cx.page(page(false)).await? } else { None };

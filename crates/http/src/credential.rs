@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use podium_api::{Method, OrganizationId, Timestamp};
 use podium_app::authority::Authority;
-use podium_app::sessions::OpenSession;
+use podium_app::request::OpenSession;
 use podium_app::{App, Error};
 
 /// What proves who a caller is.

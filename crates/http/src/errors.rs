@@ -6,7 +6,7 @@ use podium_api::enums::ErrorCode;
 use podium_api::text::escaped_json_bytes;
 use podium_api::{ErrorBody, FieldError};
 use podium_app::Error;
-use podium_app::streams::WhoseStreams;
+use podium_app::WhoseStreams;
 use podium_domain::{Given, Refusal, UserText};
 
 use crate::body::{Body, whole};

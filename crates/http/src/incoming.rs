@@ -10,10 +10,10 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use podium_api::{Access, CredentialId, Description, Endpoint, EntityId, FieldError, Id, Timestamp};
-use podium_app::idempotency::Idempotency;
 use podium_app::plans::CallKey;
+use podium_app::request::Idempotency;
+use podium_app::request::OpenSession;
 use podium_app::secrets::sha256_hex;
-use podium_app::sessions::OpenSession;
 use podium_app::{App, Error, Request, Unauthenticated, audit};
 use serde_json::{Map, Value};
 

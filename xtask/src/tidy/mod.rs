@@ -4,6 +4,7 @@
 //! violations are reported at once, each with what to do about it.
 
 mod arrows;
+mod circles;
 mod documents;
 mod failures;
 mod files;
@@ -56,6 +57,7 @@ type Rule = fn(&Tree, &mut Report);
 
 const RULES: &[Rule] = &[
     arrows::only_allowed_edges,
+    circles::no_file_imports_itself,
     vocabulary::drivers_and_frameworks_stay_home,
     vocabulary::rules_touch_no_machine,
     vocabulary::nothing_unfinished,

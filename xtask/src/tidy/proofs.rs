@@ -38,7 +38,7 @@ pub(super) fn scopes_are_used(tree: &Tree, report: &mut Report) {
 /// Reports modules that hold the system capability and are not named in ARCHITECTURE.md.
 pub(super) fn acting_modules_are_named(tree: &Tree, report: &mut Report) {
     let find = |path: &str| tree.files.iter().find(|file| file.path == path);
-    let (Some(list), Some(page)) = (find("crates/app/src/system.rs"), find("ARCHITECTURE.md")) else {
+    let (Some(list), Some(page)) = (find("crates/app/src/system/keys.rs"), find("ARCHITECTURE.md")) else {
         return;
     };
     for (index, line) in list.text.lines().enumerate() {
@@ -128,7 +128,7 @@ mod tests {
     fn refuses_modules_that_act_for_the_system_and_are_named_nowhere() {
         let list = "acting! {\n    crate::audit::SystemKey,\n    crate::deploys::uploads::SystemKey,\n}";
         let found = |page| {
-            let files = [("ARCHITECTURE.md", page), ("crates/app/src/system.rs", list)];
+            let files = [("ARCHITECTURE.md", page), ("crates/app/src/system/keys.rs", list)];
             violations(acting_modules_are_named, &files).len()
         };
         assert_eq!(found("`audit` and `deploys::uploads`"), 0);

@@ -18,14 +18,15 @@ use podium_store::{Doorkeeper, Scope, changes, events, grants, subjects};
 use super::db;
 use super::{new_session, system};
 use crate::authority::{Authority, rights_change, rights_lock};
-use crate::cx::{Call, Request};
+use crate::cx::Call;
 use crate::error::{Error, Result, Unauthenticated};
+use crate::issued::Issued;
 use crate::passwords::Requester;
 use crate::public_cx::PublicCx;
+use crate::request::Request;
 use crate::secrets::sha256_hex;
-use crate::start::Issued;
 use crate::users::about;
-use crate::{App, allowed_ip_address_ranges, audit};
+use crate::{App, allowed_addresses, audit};
 
 const MAX_FULL_NAME: usize = 128;
 
@@ -227,7 +228,7 @@ fn sign_in_first() -> Error {
 
 /// Refuses to let anybody in from outside the organization's allowed ranges.
 fn admit_address(conn: &Conn, scope: &Scope, request: &Request) -> Result<()> {
-    if allowed_ip_address_ranges::allowed(conn, scope)?.admits(request.address) {
+    if allowed_addresses::of(conn, scope)?.admits(request.address) {
         return Ok(());
     }
     let message = format!(

@@ -10,7 +10,7 @@ use super::Authority;
 use super::db;
 use crate::App;
 use crate::error::{Error, Result};
-use crate::sessions::OpenSession;
+use crate::request::OpenSession;
 
 /// Detects when the rights of a caller being served change, or its token or session ends.
 #[derive(Clone)]

@@ -2,13 +2,14 @@
 
 use podium_api::deployments::{self as api, DeploymentHibernationOverride};
 use podium_api::enums::{EventType, OperationKind};
-use podium_api::{Nothing, One, Patch, Timestamp};
+use podium_api::{Nothing, One, Patch};
 use podium_db::Tx;
 use podium_domain::deployments::{HibernationOverride, hibernation};
 use podium_domain::{Refusal, names};
 use podium_store::Scope;
 use podium_store::deployments::{self, DeploymentRow};
 
+use super::shown::hibernation_override;
 use super::{about_now, changed, find};
 use crate::cx::{Call, Cx};
 use crate::error::Result;
@@ -36,7 +37,7 @@ pub async fn override_hibernation(
             return Err(Refusal::invalid(message).into());
         }
         let row = set(cx, tx, stored, wanted.clone(), EventType::DeploymentHibernationOverrideSet)?;
-        let body = shown(wanted.as_ref(), cx.now()).unwrap_or(DeploymentHibernationOverride {
+        let body = hibernation_override(wanted.as_ref(), cx.now()).unwrap_or(DeploymentHibernationOverride {
             is_active: Some(false),
             is_hibernating: None,
             override_until: None,
@@ -61,17 +62,6 @@ pub async fn end_hibernation_override(
         Ok(Nothing)
     })
     .await
-}
-
-pub(super) fn shown(
-    stored: Option<&HibernationOverride>,
-    now: Timestamp,
-) -> Option<DeploymentHibernationOverride> {
-    stored.map(|stored| DeploymentHibernationOverride {
-        is_active: Some(stored.is_active(now)),
-        is_hibernating: Some(stored.is_hibernating),
-        override_until: stored.until.clone(),
-    })
 }
 
 /// Wakes a deployment that hibernates, until its schedules hibernate it again.

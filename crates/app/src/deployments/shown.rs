@@ -3,12 +3,15 @@
 use podium_api::Timestamp;
 use podium_api::clusters::Cluster;
 use podium_api::deployments::{
-    Deployment, DeploymentEnvironmentVariable, DeploymentHibernationSpec, DeploymentHibernationStatus,
-    DeploymentRemoteExecution, DeploymentScalingSpec, DeploymentScalingStatus, WorkerQueue,
+    Deployment, DeploymentEnvironmentVariable, DeploymentHibernationOverride, DeploymentHibernationSpec,
+    DeploymentHibernationStatus, DeploymentRemoteExecution, DeploymentScalingSpec, DeploymentScalingStatus,
+    WorkerQueue,
 };
 use podium_api::enums::{CloudProvider, DeploymentType};
 use podium_domain::deployments::queues::DEFAULT;
-use podium_domain::deployments::{EnvironmentVariable, Hibernation, Queue, Spec, hibernation};
+use podium_domain::deployments::{
+    EnvironmentVariable, Hibernation, HibernationOverride, Queue, Spec, hibernation,
+};
 use podium_domain::deploys::image_repository;
 use podium_domain::options::{self, Size};
 use podium_store::Scope;
@@ -144,7 +147,7 @@ fn scaling_spec(hibernation: &Hibernation, now: Timestamp) -> Option<DeploymentS
     let is_said = override_.is_some() || !schedules.is_empty();
     is_said.then(|| DeploymentScalingSpec {
         hibernation_spec: Some(DeploymentHibernationSpec {
-            override_: super::hibernation::shown(override_.as_ref(), now),
+            override_: hibernation_override(override_.as_ref(), now),
             schedules: Some(schedules.clone()).filter(|schedules| !schedules.is_empty()),
         }),
     })
@@ -200,5 +203,16 @@ fn remote_execution(spec: &Spec, url: &str) -> Option<DeploymentRemoteExecution>
         allowed_ip_address_ranges: remote.allowed_ip_address_ranges,
         task_log_bucket: remote.task_log_bucket,
         task_log_url_pattern: remote.task_log_url_pattern,
+    })
+}
+
+pub(super) fn hibernation_override(
+    stored: Option<&HibernationOverride>,
+    now: Timestamp,
+) -> Option<DeploymentHibernationOverride> {
+    stored.map(|stored| DeploymentHibernationOverride {
+        is_active: Some(stored.is_active(now)),
+        is_hibernating: Some(stored.is_hibernating),
+        override_until: stored.until.clone(),
     })
 }

@@ -18,7 +18,7 @@ use podium_store::{System, staged_blocks};
 
 use crate::App;
 use crate::error::{Error, Result};
-use crate::meters::Page;
+use crate::meters::page::Page;
 use crate::shared_capacity::CapacityPermit;
 
 crate::system::acts_for_the_system!();

@@ -23,7 +23,7 @@ use crate::App;
 use crate::authority::Authority;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
-use crate::sessions::OpenSession;
+use crate::request::OpenSession;
 use crate::streams::OpenStream;
 
 /// What a follower must hold.

@@ -13,8 +13,8 @@ use super::db;
 use super::system;
 use crate::authority::{Authority, Member};
 use crate::error::{Error, Result, Unauthenticated};
+use crate::request::OpenSession;
 use crate::secrets::{sha256, sha256_hex};
-use crate::sessions::OpenSession;
 use crate::{App, audit};
 
 /// How often a caller is read again because its rights changed in the meantime.

@@ -9,9 +9,10 @@ use podium_db::Tx;
 use podium_store::Scope;
 use tokio::runtime::Handle;
 
+use super::after;
+use super::calls::CallKey;
 use super::making::{Making, Resource};
 use super::outcome::Outcome;
-use super::{AFTER, CallKey};
 use crate::cx::Cx;
 use crate::error::{Error, Result};
 
@@ -64,7 +65,7 @@ impl Attempt {
             };
             results.push(result);
         }
-        AFTER.take();
+        after::take();
         Ok(results)
     }
 
@@ -72,7 +73,7 @@ impl Attempt {
     pub(super) fn run(&self, cx: &Cx<Scope>, tx: &Tx) -> Result<Ended> {
         // What the calls start, such as a mail, runs where it would if they were not planned.
         let _entered = self.runtime.enter();
-        AFTER.take();
+        after::take();
         let mut outcomes: Vec<(usize, Outcome)> = Vec::new();
         let mut results = Vec::new();
         for (index, call) in self.calls.iter().enumerate() {

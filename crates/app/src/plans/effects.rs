@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::begun::Begun;
 use super::making::{Making, Resource};
-use super::running::Interrupted;
+use super::outcome::Interrupted;
 use crate::error::Result;
 
 /// How many are named of what an effect concerns.

@@ -10,8 +10,8 @@ use podium_store::Scope;
 use serde_json::{Map, Value};
 
 use super::begun;
+use super::calls::{CallKey, Calls, Found, Handled, JoinedCall};
 use super::outcome::{Done, Outcome};
-use super::{CallKey, Calls, Found, Handled, JoinedCall};
 use crate::cx::Cx;
 use crate::error::{Error, Result};
 

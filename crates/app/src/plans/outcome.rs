@@ -7,7 +7,6 @@ use podium_domain::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::running::Interrupted;
 use crate::error::{Error, Result};
 
 /// Fields of a reply that hold a secret, where a reply does.
@@ -39,6 +38,14 @@ pub(super) struct Done {
 pub(super) struct Expected {
     version: Option<i64>,
     changes: Vec<PlannedChange>,
+}
+
+/// A deployment whose running tasks a call concerns.
+pub(super) struct Interrupted {
+    pub(super) deployment_id: DeploymentId,
+    pub(super) name: String,
+    /// Whether the call waits for them, rather than stopping them.
+    pub(super) waits: bool,
 }
 
 impl Outcome {

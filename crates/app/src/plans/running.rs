@@ -10,21 +10,13 @@ use podium_api::plans::PlannedEffect;
 use podium_domain::UserText;
 use podium_store::{Scope, deployments};
 
-use super::outcome::Outcome;
+use super::outcome::{Interrupted, Outcome};
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::observer::RunningTasks;
 
 /// How many environments are asked for one plan.
 const MOST_ASKED: usize = 20;
-
-/// A deployment whose running tasks a call concerns.
-pub(super) struct Interrupted {
-    pub(super) deployment_id: DeploymentId,
-    pub(super) name: String,
-    /// Whether the call waits for them, rather than stopping them.
-    pub(super) waits: bool,
-}
 
 /// Adds to each call the tasks that it would wait for or stop.
 pub(super) async fn observe(cx: &Cx<Scope>, outcomes: &mut [Outcome]) -> Result<()> {

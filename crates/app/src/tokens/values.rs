@@ -12,7 +12,7 @@ use podium_store::{Scope, deployments};
 
 use crate::cx::Cx;
 use crate::error::Result;
-use crate::start::Issued;
+use crate::issued::Issued;
 
 /// Signs a value for a token. Its claims tell a program where it works; its rights come from the store.
 pub(super) fn issue(

@@ -16,7 +16,7 @@ use podium_api::{
 };
 use podium_app::audit::shown_name;
 use podium_app::authority::Authority;
-use podium_app::sessions::OpenSession;
+use podium_app::request::OpenSession;
 use podium_app::{App, Error};
 use podium_console::{
     AirflowCall, AirflowQuestion, AirflowReply, Answer, ApiCall, ApiReply, Calling, Calls, Params, Problem,

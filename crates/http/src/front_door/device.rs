@@ -10,7 +10,7 @@ use podium_api::enums::DeviceSignInDecision;
 use podium_app::Error;
 use podium_app::audit::shown_name;
 use podium_app::authority::Authority;
-use podium_app::sessions::OpenSession;
+use podium_app::request::OpenSession;
 use podium_console::door::{DeviceCode, DeviceDecision};
 use podium_console::{ApiCall, Params};
 use podium_domain::device_sign_ins::{shown, typed};

@@ -14,11 +14,11 @@ use podium_store::operations::KIND;
 use tokio::sync::broadcast::{self, Receiver, Sender, error::RecvError};
 use tokio::time::Instant;
 
+use super::{find, shown};
 use crate::authority::Watch;
 use crate::cx::{Call, Cx};
 use crate::error::{Error, Result};
 use crate::log_events::HEARTBEAT;
-use crate::operations::{find, shown};
 use crate::streams::OpenStream;
 
 /// How many notices wait for a slow stream; one that has missed some reads again.

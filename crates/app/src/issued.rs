@@ -66,7 +66,7 @@ impl App {
 /// to store a session, which acts for its user in every organization:
 ///
 /// ```compile_fail,E0308
-/// # use podium_app::start::Issued;
+/// # use podium_app::issued::Issued;
 /// # use podium_store::{Scope, credentials::NewSession};
 /// fn enter(session: &Issued<NewSession>, tx: &podium_db::Tx, scope: &Scope) {
 ///     let _ = session.store(tx, scope);

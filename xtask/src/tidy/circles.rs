@@ -1,0 +1,156 @@
+//! No files of `app` import each other in a circle: each can be read after those that it imports.
+//!
+//! A file that hands on what is in the folder of its name (`pub use`) does not import it, and what stands in `lib.rs` belongs
+//! to all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Report;
+use super::source::{closing, is_word};
+use super::tree::Tree;
+
+/// Where the files are.
+const ROOT: &str = "crates/app/src/";
+
+/// Each module, and those that it imports.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// Reports files that import each other.
+pub(super) fn no_file_imports_itself(tree: &Tree, report: &mut Report) {
+    let sources: BTreeMap<String, String> = tree
+        .sources()
+        .filter_map(|(path, source)| Some((module(path)?, source.code)))
+        .filter(|(module, _)| module != "lib")
+        .collect();
+    let imported = |(module, code): (&String, &String)| {
+        let found = paths(module, code).into_iter().filter_map(|path| owner(&sources, path));
+        (module.clone(), found.filter(|other| other != module).collect())
+    };
+    for (module, imports) in in_circles(sources.iter().map(imported).collect()) {
+        let path = format!("{ROOT}{}.rs", module.replace("::", "/"));
+        let imports = imports.into_iter().collect::<Vec<_>>().join("` and `");
+        let message = format!("in a circle with `{imports}`: move what both sides need to a file below them");
+        report.violation(&path, 0, message);
+    }
+}
+
+/// The module that a file is.
+fn module(path: &str) -> Option<String> {
+    Some(path.strip_prefix(ROOT)?.strip_suffix(".rs")?.replace('/', "::"))
+}
+
+/// The file that holds what a path names.
+fn owner(sources: &BTreeMap<String, String>, mut path: String) -> Option<String> {
+    while !sources.contains_key(&path) {
+        path.truncate(path.rfind("::")?);
+    }
+    Some(path)
+}
+
+/// The paths into this crate that a module names, from its root.
+fn paths(module: &str, code: &str) -> Vec<String> {
+    let children = code.split("mod ").skip(1).filter_map(|rest| rest.split_once(';')).map(|(name, _)| name);
+    let children: Vec<&str> = children.filter(|name| name.chars().all(is_word)).collect();
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("::") {
+        let first = &code[code[..at].rfind(|c| !is_word(c)).map_or(0, |before| before + 1)..at];
+        let before = code[..at - first.len()].trim_end();
+        let begins = !before.ends_with("::");
+        let is_child = children.contains(&first);
+        if !begins || !(is_child || ["crate", "super", "self"].contains(&first)) {
+            continue;
+        }
+        let statement = before.rsplit([';', '}']).next().unwrap_or_default().trim_start();
+        let is_handed_on = statement.starts_with("pub") && statement.contains("use");
+        let base = match first {
+            "crate" => String::new(),
+            "super" => module.rsplit_once("::").map_or(String::new(), |(above, _)| above.to_owned()),
+            "self" => module.to_owned(),
+            child => format!("{module}::{child}"),
+        };
+        let own = format!("{module}::");
+        let named = named(&base, &code[at + 2..]);
+        found.extend(named.into_iter().filter(|path| !(is_handed_on && path.starts_with(&own))));
+    }
+    found
+}
+
+/// What the rest of a path names below a module, where it may go on in several directions.
+fn named(base: &str, rest: &str) -> Vec<String> {
+    if let Some(end) = closing(rest).filter(|_| rest.starts_with('{')) {
+        let (mut parts, mut begin, mut depth) = (Vec::new(), 1, 0);
+        for (at, c) in rest[..=end].char_indices() {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            if (c == ',' && depth == 1) || at == end {
+                parts.extend(named(base, rest[begin..at].trim()));
+                begin = at + 1;
+            }
+        }
+        return parts;
+    }
+    let (word, after) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
+    let path = if base.is_empty() { word.to_owned() } else { format!("{base}::{word}") };
+    let below = after.strip_prefix("::");
+    match (word, below) {
+        ("super", Some(below)) => named(base.rsplit_once("::").map_or("", |(above, _)| above), below),
+        ("self" | "", _) => vec![base.to_owned()],
+        (_, Some(below)) => named(&path, below),
+        (_, None) => vec![path],
+    }
+}
+
+/// What is left without the modules that import nothing that is left, and those that nothing left imports.
+fn in_circles(mut left: Imports) -> Imports {
+    loop {
+        let before = left.len();
+        let all: BTreeSet<String> = left.keys().cloned().collect();
+        left.values_mut().for_each(|imports| imports.retain(|other| all.contains(other)));
+        left.retain(|_, imports| !imports.is_empty());
+        let imported: BTreeSet<String> = left.values().flatten().cloned().collect();
+        left.retain(|module, _| imported.contains(module));
+        if left.len() == before {
+            return left;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::violations;
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> usize {
+        let files: Vec<(String, &str)> =
+            files.iter().map(|(name, text)| (format!("{ROOT}{name}.rs"), *text)).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        violations(no_file_imports_itself, &files).len()
+    }
+
+    #[test]
+    fn refuses_circles_however_they_are_written() {
+        assert_eq!(
+            found(&[
+                ("a", "use crate::b::B;"),
+                ("b", "use crate::{c, d::{D, E}};"),
+                ("c", "use super::a::A;")
+            ]),
+            3
+        );
+        assert_eq!(found(&[("a", "mod b;\nuse b::B;"), ("a/b", "use super::A;")]), 2);
+        assert_eq!(found(&[("a", "fn f() { crate::b::g() }"), ("b", "fn g() -> crate::a::A {}")]), 2);
+    }
+
+    #[test]
+    fn takes_what_is_below_and_what_is_handed_on() {
+        let parent = "mod b;\npub use self::b::{B, C};\npub(crate) use b::D;";
+        assert_eq!(found(&[("a", parent), ("a/b", "use super::A;\nuse crate::c::C;"), ("c", "")]), 0);
+        assert_eq!(
+            found(&[
+                ("lib", "pub use a::A;"),
+                ("a", "use crate::App;\n// crate::b\n"),
+                ("b", "use crate::a::A;")
+            ]),
+            0
+        );
+    }
+}
