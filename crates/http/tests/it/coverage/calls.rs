@@ -104,9 +104,7 @@ pub(super) async fn prepare(app: &TestApp, endpoint: &'static Description) -> Pr
         if let (true, Some((id, workspace_id))) = (endpoint.names_deployment(), made.deployment) {
             on = On::Deployment { id, workspace_id };
         }
-        if *param == "webhookId" {
-            made.webhook = id.parse().ok();
-        }
+        made.above.clone_from(&id);
         path = path.replace(&format!("{{{param}}}"), &id);
     }
     if ["GetDeploymentLogs", "CountDeploymentLogs"].contains(&endpoint.id) {
@@ -142,7 +140,7 @@ pub(super) async fn one_of_everything(app: &TestApp) -> BTreeMap<String, String>
         let mut made = Made::new(app, endpoint);
         for param in endpoint.path_params {
             let id = made.thing(param).await;
-            made.webhook = if *param == "webhookId" { id.parse().ok() } else { made.webhook };
+            made.above.clone_from(&id);
             all.insert((*param).to_owned(), id);
         }
     }
@@ -187,7 +185,8 @@ struct Made<'a> {
     etag: String,
     member: String,
     deployment: Option<(DeploymentId, WorkspaceId)>,
-    webhook: Option<WebhookId>,
+    /// What the path names before.
+    above: String,
 }
 
 impl<'a> Made<'a> {
@@ -199,7 +198,7 @@ impl<'a> Made<'a> {
             member: String::new(),
             deployment: None,
             maker: None,
-            webhook: None,
+            above: String::new(),
         }
     }
 
@@ -280,7 +279,7 @@ impl<'a> Made<'a> {
             }
             "webhookId" => self.post("/webhooks", webhook(&name), "id").await,
             "deliveryId" => {
-                let webhook = self.webhook.expect("the path names the webhook first");
+                let webhook: WebhookId = self.above.parse().expect("the path names the webhook first");
                 let id = self.app.delivery(webhook).await;
                 self.read(&format!("/webhooks/{webhook}/deliveries/{id}")).await;
                 id.to_string()
