@@ -50,29 +50,20 @@ mod tests {
 
     #[test]
     fn slips_are_caught() {
+        for text in [
+            "ada@example.com",
+            "owner@localhost",
+            " Ada.Lovelace+test@Sub.Example.COM ",
+            "münchen@example.com",
+        ] {
+            assert!(email("inviteeEmail", text).is_ok(), "{text:?}");
+        }
+        let wrong = "ada @example.com ada@ a@b@example.com ada@example..com ada@-example.com <ada@example.com> \
+            ada@example.com,eve@example.com ada\u{0}@example.com";
+        let spaced = ["", "ada lovelace@example.com", "ada@exam ple.com", "ada@example.com\r\nBcc: x@y.z"];
         let long = format!("{}@example.com", "a".repeat(250));
-        let table: [(&str, bool); 18] = [
-            ("ada@example.com", true),
-            ("owner@localhost", true),
-            (" Ada.Lovelace+test@Sub.Example.COM ", true),
-            ("münchen@example.com", true),
-            ("", false),
-            ("ada", false),
-            ("@example.com", false),
-            ("ada@", false),
-            ("a@b@example.com", false),
-            ("ada lovelace@example.com", false),
-            ("ada@exam ple.com", false),
-            ("ada@example..com", false),
-            ("ada@-example.com", false),
-            ("ada@example.com\r\nBcc: x@y.z", false),
-            ("<ada@example.com>", false),
-            ("ada@example.com,eve@example.com", false),
-            ("ada\u{0}@example.com", false),
-            (&long, false),
-        ];
-        for (text, valid) in table {
-            assert_eq!(email("inviteeEmail", text).is_ok(), valid, "{text:?}");
+        for text in wrong.split(' ').chain(spaced).chain([long.as_str()]) {
+            assert!(email("inviteeEmail", text).is_err(), "{text:?}");
         }
     }
 

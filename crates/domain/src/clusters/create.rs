@@ -87,7 +87,7 @@ fn hybrid(fields: &mut Fields, body: &CreateClusterRequest) {
     ];
     fields.push_each(missing, "required", "is required for a HYBRID cluster");
     let control = ("enableReplicationTimeControl", body.enable_replication_time_control == Some(true));
-    let given = requested(body).given().into_iter().chain([control]);
+    let given = recovery::given(requested(body)).chain([control]);
     fields.push_each(given, "excluded", "must be omitted: HYBRID clusters have no disaster recovery");
 }
 
@@ -99,21 +99,22 @@ fn dedicated(
     details: &mut ClusterDetails,
 ) {
     let requested = requested(body);
-    let is_asked = requested.given().iter().any(|(_, is_given)| *is_given);
+    let is_asked = requested.iter().any(Option::is_some);
     let replicates = body.enable_replication_time_control.unwrap_or_default();
     if is_asked || replicates {
-        recovery::switch_on(fields, provider, region, &requested, details);
+        recovery::switch_on(fields, provider, region, requested, details);
         details.enable_replication_time_control = replicates;
     }
 }
 
-fn requested(body: &CreateClusterRequest) -> recovery::Requested<'_> {
-    recovery::Requested {
-        region: given(body.dr_region.as_ref()),
-        vpc: given(body.dr_vpc_subnet_range.as_ref()),
-        pod: given(body.dr_pod_subnet_range.as_ref()),
-        service: given(body.dr_service_subnet_range.as_ref()),
-        peering: given(body.dr_service_peering_range.as_ref()),
-        secondary: given(body.dr_secondary_vpc_cidr.as_ref()),
-    }
+fn requested(body: &CreateClusterRequest) -> recovery::Texts<'_> {
+    [
+        &body.dr_region,
+        &body.dr_vpc_subnet_range,
+        &body.dr_pod_subnet_range,
+        &body.dr_service_subnet_range,
+        &body.dr_service_peering_range,
+        &body.dr_secondary_vpc_cidr,
+    ]
+    .map(|text| given(text.as_ref()))
 }

@@ -9,38 +9,25 @@ use crate::refusal::Fields;
 
 const SECONDARY: &str = "drSecondaryVpcCidr";
 
-/// The standby region in a request.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Requested<'a> {
-    pub(super) region: Option<&'a str>,
-    pub(super) vpc: Option<&'a str>,
-    pub(super) pod: Option<&'a str>,
-    pub(super) service: Option<&'a str>,
-    pub(super) peering: Option<&'a str>,
-    pub(super) secondary: Option<&'a str>,
+/// The fields of the standby region by their names on the wire. Requests and stored values are in this order.
+pub(super) const FIELDS: [&str; 6] = [
+    "drRegion",
+    "drVpcSubnetRange",
+    "drPodSubnetRange",
+    "drServiceSubnetRange",
+    "drServicePeeringRange",
+    SECONDARY,
+];
+
+/// A text for each field, where there is one.
+pub(super) type Texts<'a> = [Option<&'a str>; 6];
+
+/// Which fields are given, by their names on the wire.
+pub(super) fn given(requested: Texts<'_>) -> impl Iterator<Item = (&'static str, bool)> {
+    FIELDS.into_iter().zip(requested.map(|text| text.is_some()))
 }
 
-impl<'a> Requested<'a> {
-    /// Which fields are given, by their names on the wire.
-    pub(super) fn given(&self) -> [(&'static str, bool); 6] {
-        self.fields().map(|(field, text)| (field, text.is_some()))
-    }
-
-    /// The fields by their names on the wire.
-    pub(super) fn fields(&self) -> [(&'static str, Option<&'a str>); 6] {
-        [
-            ("drRegion", self.region),
-            ("drVpcSubnetRange", self.vpc),
-            ("drPodSubnetRange", self.pod),
-            ("drServiceSubnetRange", self.service),
-            ("drServicePeeringRange", self.peering),
-            (SECONDARY, self.secondary),
-        ]
-    }
-}
-
-/// The stored values of the standby region, in the order of [`Requested::fields`].
-pub(super) fn stored(details: &ClusterDetails) -> [Option<&str>; 6] {
+pub(super) fn stored(details: &ClusterDetails) -> Texts<'_> {
     [
         Some(details.dr_region.as_str()).filter(|region| !region.is_empty()),
         details.dr_vpc_subnet_range.as_deref(),
@@ -56,11 +43,11 @@ pub(super) fn switch_on(
     fields: &mut Fields,
     provider: &Provider,
     home: &str,
-    requested: &Requested<'_>,
+    [standby, requested @ ..]: Texts<'_>,
     details: &mut ClusterDetails,
 ) {
     let word = provider.provider;
-    match requested.region {
+    match standby {
         None => fields.push("drRegion", "required", "is required: name the standby region"),
         Some(region) if region == home => {
             fields.push("drRegion", "same", "must differ from the cluster's own region");
@@ -82,32 +69,35 @@ pub(super) fn switch_on(
             Some(text) => Some(region.range(fields, field, text)),
             None => region.inherit(fields, field, first.filter(|_| has)?),
         };
-    let first = &*details;
-    let vpc = range(true, "drVpcSubnetRange", requested.vpc, Some(&first.vpc_subnet_range));
-    let pod = range(is_gcp, "drPodSubnetRange", requested.pod, first.pod_subnet_range.as_deref());
-    let service =
-        range(is_gcp, "drServiceSubnetRange", requested.service, first.service_subnet_range.as_deref());
-    let peering =
-        range(is_gcp, "drServicePeeringRange", requested.peering, first.service_peering_range.as_deref());
-    let secondary = range(is_aws, SECONDARY, requested.secondary, first.secondary_vpc_cidr.as_deref());
+    let has = [true, is_gcp, is_gcp, is_gcp, is_aws];
+    let first = [
+        Some(details.vpc_subnet_range.as_str()),
+        details.pod_subnet_range.as_deref(),
+        details.service_subnet_range.as_deref(),
+        details.service_peering_range.as_deref(),
+        details.secondary_vpc_cidr.as_deref(),
+    ];
+    let ranges = std::array::from_fn(|at| range(has[at], FIELDS[at + 1], requested[at], first[at]));
+    set_ranges(details, ranges);
     details.is_dr_enabled = true;
-    details.dr_vpc_subnet_range = vpc;
-    details.dr_pod_subnet_range = pod;
-    details.dr_service_subnet_range = service;
-    details.dr_service_peering_range = peering;
-    details.dr_secondary_vpc_cidr = secondary;
 }
 
 /// Lets no region stand by.
 pub(super) fn switch_off(details: &mut ClusterDetails) {
     details.is_dr_enabled = false;
     details.dr_region = String::new();
-    details.dr_vpc_subnet_range = None;
-    details.dr_pod_subnet_range = None;
-    details.dr_service_subnet_range = None;
-    details.dr_service_peering_range = None;
-    details.dr_secondary_vpc_cidr = None;
+    set_ranges(details, Default::default());
     details.enable_replication_time_control = false;
+}
+
+fn set_ranges(details: &mut ClusterDetails, ranges: [Option<String>; 5]) {
+    [
+        details.dr_vpc_subnet_range,
+        details.dr_pod_subnet_range,
+        details.dr_service_subnet_range,
+        details.dr_service_peering_range,
+        details.dr_secondary_vpc_cidr,
+    ] = ranges;
 }
 
 /// The error message for an unknown region.

@@ -71,7 +71,7 @@ fn only_workspaces(fields: &mut Fields, body: &UpdateClusterRequest) {
         ("isPrivateNetworkEgressEnabled", asks(body.is_private_network_egress_enabled)),
         ("nodePools", body.node_pools.as_ref().is_some_and(|pools| !pools.is_empty())),
     ];
-    let given_fields = given_fields.into_iter().chain(requested(body).given());
+    let given_fields = given_fields.into_iter().chain(recovery::given(requested(body)));
     fields.push_each(given_fields, "excluded", "must be omitted: HYBRID does not support it");
 }
 
@@ -126,9 +126,9 @@ fn standing_by(
     let was_on = stored.details.is_dr_enabled;
     let is_on = body.enable_dr.unwrap_or(was_on);
     if is_on && !was_on {
-        recovery::switch_on(fields, provider, &stored.region, &requested, details);
+        recovery::switch_on(fields, provider, &stored.region, requested, details);
     } else {
-        let differs = requested.fields().into_iter().zip(recovery::stored(&stored.details));
+        let differs = recovery::FIELDS.into_iter().zip(requested).zip(recovery::stored(&stored.details));
         let message = if was_on {
             "must stay unchanged: switch disaster recovery off first"
         } else {
@@ -174,13 +174,14 @@ fn changes_nothing_else(fields: &mut Fields, stored: &Cluster, made: &Definition
     fields.push_each(changed, "failover", "must stay unchanged: a failover changes nothing else");
 }
 
-fn requested(body: &UpdateClusterRequest) -> recovery::Requested<'_> {
-    recovery::Requested {
-        region: given(body.dr_region.as_ref()),
-        vpc: given(body.dr_vpc_subnet_range.as_ref()),
-        pod: given(body.dr_pod_subnet_range.as_ref()),
-        service: given(body.dr_service_subnet_range.as_ref()),
-        peering: given(body.dr_service_peering_range.as_ref()),
-        secondary: None,
-    }
+fn requested(body: &UpdateClusterRequest) -> recovery::Texts<'_> {
+    [
+        &body.dr_region,
+        &body.dr_vpc_subnet_range,
+        &body.dr_pod_subnet_range,
+        &body.dr_service_subnet_range,
+        &body.dr_service_peering_range,
+        &None,
+    ]
+    .map(|text| given(text.as_ref()))
 }
