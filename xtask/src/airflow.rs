@@ -72,11 +72,7 @@ fn run_tests(tests: &[&[&str]], variable: Option<(&str, &str)>) -> Outcome<Ran> 
         println!("SKIPPED: no Python can be had to run Apache Airflow with: {failure}");
         return Ok(Ran::Skipped);
     }
-    for program in ["curl", "jq", "tar"] {
-        if !works(Command::new(program).arg("--version")) {
-            system::install(program, &[program])?;
-        }
-    }
+    ["curl", "jq", "tar"].iter().try_for_each(|program| system::need(program, program, &[program]))?;
     network();
     system::need("redis-server", "a broker for workers", &["redis-server"])?;
     let browser = browser();
@@ -117,14 +113,7 @@ fn one_test(test: &str) -> Command {
 /// What networks of environments' own are made with, and what filters loopback without; installs what is not there. Tests
 /// that need it say so.
 pub(crate) fn network() {
-    for (program, package) in [("pasta", "passt"), ("nft", "nftables")] {
-        if system::directory_of(program, &["/usr/sbin".into()]).is_some() {
-            continue;
-        }
-        if let Err(failure) = system::install(program, &[package]) {
-            println!("SKIPPED: what needs {program}: {failure}");
-        }
-    }
+    system::offer(&[("pasta", "passt"), ("nft", "nftables")]);
 }
 
 /// Chromium and its driver; installs them if they are not there.

@@ -69,9 +69,7 @@ fn tools(scratch: &Path) -> Outcome<PathBuf> {
     if fs::read_to_string(&installed).is_ok_and(|text| text == PACKAGE) {
         return Ok(packages);
     }
-    if !works(Command::new("npm").arg("--version")) {
-        system::install("npm", &["npm"])?;
-    }
+    system::need("npm", "npm", &["npm"])?;
     fs::create_dir_all(&directory).doing("making a place for packages")?;
     fs::write(directory.join("package.json"), PACKAGE).doing("writing what is installed")?;
     let mut npm = Command::new("npm");

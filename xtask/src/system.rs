@@ -41,7 +41,17 @@ pub(crate) fn free_port() -> Outcome<u16> {
 
 /// Sees to it that there is a program.
 pub(crate) fn need(program: &str, what: &str, packages: &[&str]) -> Outcome {
-    if directory_of(program, &[]).is_some() { Ok(()) } else { install(what, packages) }
+    let is_there = directory_of(program, &["/usr/sbin".into()]).is_some();
+    if is_there { Ok(()) } else { install(what, packages) }
+}
+
+/// Sees to it that there are programs that only some tests need, each of a package, or says what is left out.
+pub(crate) fn offer(programs: &[(&str, &str)]) {
+    for (program, package) in programs {
+        if let Err(failure) = need(program, program, &[package]) {
+            println!("SKIPPED: what needs {program}: {failure}");
+        }
+    }
 }
 
 /// Installs Debian packages by name, or says what a person has to install.

@@ -106,23 +106,10 @@ fn tests(steps: &mut Steps, filter: &[&str]) -> Outcome {
         println!("{failure}");
     }
     airflow::network();
-    tools();
+    system::offer(&[("curl", "curl"), ("zsh", "zsh"), ("fish", "fish")]);
     let result = steps.run("tests", || must(command.args(filter)));
     drop(server);
     result
-}
-
-/// Programs that tests call as people do; those that are missing are installed. Completions are tested in the shells that
-/// are there.
-fn tools() {
-    for tool in ["curl", "zsh", "fish"] {
-        if system::directory_of(tool, &[]).is_some() {
-            continue;
-        }
-        if let Err(failure) = system::install(tool, &[tool]) {
-            println!("SKIPPED: what needs {tool}: {failure}");
-        }
-    }
 }
 
 /// The steps so far: their names and durations.
