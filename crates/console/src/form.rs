@@ -6,6 +6,7 @@ use crate::answer::{Answer, Result};
 use crate::calls::Problem;
 use crate::params::Params;
 use crate::shell::Shell;
+use crate::view;
 use crate::visit::OrganizationVisit;
 
 #[derive(Debug, Template)]
@@ -65,6 +66,17 @@ pub(crate) struct Choice {
     pub(crate) is_chosen: bool,
 }
 
+impl Choice {
+    pub(crate) fn new(value: impl Into<String>, label: impl Into<String>, is_chosen: bool) -> Self {
+        Self { value: value.into(), label: label.into(), is_chosen }
+    }
+
+    /// Words of the API, with what people read.
+    pub(crate) fn words(words: impl IntoIterator<Item = &'static str>) -> Vec<(&'static str, String)> {
+        words.into_iter().map(|word| (word, view::words(word))).collect()
+    }
+}
+
 impl Field {
     pub(crate) fn text(name: &'static str, label: impl Into<String>) -> Self {
         Self { name, label: label.into(), ..Self::default() }
@@ -73,11 +85,18 @@ impl Field {
     pub(crate) fn choice(
         name: &'static str,
         label: impl Into<String>,
-        choices: impl IntoIterator<Item = (String, String)>,
+        choices: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
     ) -> Self {
-        let choice = |(value, label)| Choice { value, label, is_chosen: false };
-        let kind = FieldKind::Choice(choices.into_iter().map(choice).collect());
-        Self { kind, ..Self::text(name, label) }
+        let choices = choices.into_iter().map(|(value, label)| Choice::new(value, label, false));
+        Self { kind: FieldKind::Choice(choices.collect()), ..Self::text(name, label) }
+    }
+
+    /// A choice that can be left open; this says what happens then.
+    pub(crate) fn or_open(mut self, label: &str) -> Self {
+        if let FieldKind::Choice(choices) = &mut self.kind {
+            choices.insert(0, Choice::new("", label, false));
+        }
+        self
     }
 
     /// Any number of choices: values with their labels, and whether each is chosen.

@@ -129,12 +129,8 @@ impl Filter {
         words: impl IntoIterator<Item = &'static str>,
     ) -> Self {
         let chosen = visit.query().get(name);
-        let any = Choice { value: String::new(), label: "Any".to_owned(), is_chosen: chosen.is_empty() };
-        let choice = |word: &'static str| Choice {
-            value: word.to_owned(),
-            label: crate::view::words(word),
-            is_chosen: chosen == word,
-        };
+        let any = Choice::new("", "Any", chosen.is_empty());
+        let choice = |word: &'static str| Choice::new(word, crate::view::words(word), chosen == word);
         Self { name, label, choices: std::iter::once(any).chain(words.into_iter().map(choice)).collect() }
     }
 }

@@ -1,8 +1,8 @@
 //! What surrounds every page: navigation, breadcrumb, title, the person who is signed in.
 
 use podium_api::{
-    alerts, allowed_ip_address_ranges, clusters, declared_sets, environment_objects, organizations, roles,
-    teams, tokens, users, webhooks, workspaces,
+    alerts, allowed_ip_address_ranges as ranges, clusters, declared_sets, environment_objects, organizations,
+    roles, teams, tokens, users, webhooks, workspaces,
 };
 
 use crate::answer::Result;
@@ -93,44 +93,40 @@ impl OrganizationVisit<'_> {
         let (calls, here) = (self.calls(), self.here());
         let organization = calls.get::<organizations::Get>(here).await?;
         let at = self.visit.segments().get(1).copied().unwrap_or_default();
-        let item = |label, to: &'static str| {
-            let is_current = to.trim_start_matches('/') == at;
-            NavigationItem { href: self.link(to), label, is_current }
+        let group = |links: &[(bool, &'static str, &'static str)]| {
+            let offered = links.iter().filter(|(is_offered, ..)| *is_offered);
+            let item = |(_, label, to): &(bool, &'static str, &'static str)| NavigationItem {
+                href: self.link(to),
+                label,
+                is_current: to.trim_start_matches('/') == at,
+            };
+            offered.map(item).collect()
         };
-        let offered = |is_offered: bool, label, to| is_offered.then(|| item(label, to));
-        let main = vec![
-            item("Overview", ""),
-            item("Deployments", "/deployments"),
-            item("Operations", "/operations"),
-        ];
-        let infrastructure = [
-            offered(calls.may::<workspaces::List>(here).await, "Workspaces", "/workspaces"),
-            offered(calls.may::<environment_objects::List>(here).await, "Environment", "/environment"),
-            offered(calls.may::<clusters::List>(here).await, "Clusters", "/clusters"),
-        ];
-        let people = [
-            offered(calls.may::<users::List>(here).await, "Users", "/users"),
-            offered(calls.may::<teams::List>(here).await, "Teams", "/teams"),
-            offered(calls.may::<roles::List>(here).await, "Roles", "/roles"),
-            offered(calls.may::<tokens::List>(here).await, "API tokens", "/tokens"),
-        ];
-        let guarded = [
-            offered(
-                calls.may::<allowed_ip_address_ranges::List>(here).await,
-                "Address ranges",
-                "/address-ranges",
-            ),
-            offered(calls.may::<declared_sets::List>(here).await, "Declared sets", "/declared-sets"),
-            offered(calls.may::<alerts::List>(here).await, "Alerts", "/alerts"),
-            offered(calls.may::<webhooks::List>(here).await, "Webhooks", "/webhooks"),
-            offered(calls.may::<organizations::AuditLogs>(here).await, "Audit log", "/audit"),
-            offered(calls.may::<organizations::Update>(here).await, "Settings", "/settings"),
-        ];
         let groups = vec![
-            main,
-            infrastructure.into_iter().flatten().collect(),
-            people.into_iter().flatten().collect(),
-            guarded.into_iter().flatten().collect(),
+            group(&[
+                (true, "Overview", ""),
+                (true, "Deployments", "/deployments"),
+                (true, "Operations", "/operations"),
+            ]),
+            group(&[
+                (calls.may::<workspaces::List>(here).await, "Workspaces", "/workspaces"),
+                (calls.may::<environment_objects::List>(here).await, "Environment", "/environment"),
+                (calls.may::<clusters::List>(here).await, "Clusters", "/clusters"),
+            ]),
+            group(&[
+                (calls.may::<users::List>(here).await, "Users", "/users"),
+                (calls.may::<teams::List>(here).await, "Teams", "/teams"),
+                (calls.may::<roles::List>(here).await, "Roles", "/roles"),
+                (calls.may::<tokens::List>(here).await, "API tokens", "/tokens"),
+            ]),
+            group(&[
+                (calls.may::<ranges::List>(here).await, "Address ranges", "/address-ranges"),
+                (calls.may::<declared_sets::List>(here).await, "Declared sets", "/declared-sets"),
+                (calls.may::<alerts::List>(here).await, "Alerts", "/alerts"),
+                (calls.may::<webhooks::List>(here).await, "Webhooks", "/webhooks"),
+                (calls.may::<organizations::AuditLogs>(here).await, "Audit log", "/audit"),
+                (calls.may::<organizations::Update>(here).await, "Settings", "/settings"),
+            ]),
         ];
         let done = self.query().opt("done");
         Ok(Shell {

@@ -41,51 +41,38 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
-    const fn class(self) -> &'static str {
+    /// Its class, and its shape in a square of 12.
+    const fn look(self) -> (&'static str, &'static str) {
         match self {
-            Self::Good => "good",
-            Self::Changing => "changing",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-            Self::Asleep => "asleep",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Its shape, in a square of 12.
-    const fn shape(self) -> &'static str {
-        match self {
-            Self::Good => "<circle cx='6' cy='6' r='5'/>",
-            Self::Changing => {
-                "<circle cx='6' cy='6' r='4.25' fill='none' stroke='currentColor' stroke-width='1.5'/><path d='M6 1.75a4.25 4.25 0 0 1 0 8.5z'/>"
-            }
-            Self::Warning => "<path d='M6 .8 11.6 11H.4z'/>",
-            Self::Failed => "<rect x='1.5' y='1.5' width='9' height='9' rx='1'/>",
-            Self::Asleep => "<path d='M10.8 7.6A5.2 5.2 0 1 1 5 .9a4.2 4.2 0 0 0 5.8 6.7z'/>",
-            Self::Unknown => {
-                "<circle cx='6' cy='6' r='4.25' fill='none' stroke='currentColor' stroke-width='1.5'/>"
-            }
+            Self::Good => ("good", "<circle cx='6' cy='6' r='5'/>"),
+            Self::Changing => (
+                "changing",
+                "<circle cx='6' cy='6' r='4.25' fill='none' stroke='currentColor' stroke-width='1.5'/><path d='M6 1.75a4.25 4.25 0 0 1 0 8.5z'/>",
+            ),
+            Self::Warning => ("warning", "<path d='M6 .8 11.6 11H.4z'/>"),
+            Self::Failed => ("failed", "<rect x='1.5' y='1.5' width='9' height='9' rx='1'/>"),
+            Self::Asleep => ("asleep", "<path d='M10.8 7.6A5.2 5.2 0 1 1 5 .9a4.2 4.2 0 0 0 5.8 6.7z'/>"),
+            Self::Unknown => (
+                "unknown",
+                "<circle cx='6' cy='6' r='4.25' fill='none' stroke='currentColor' stroke-width='1.5'/>",
+            ),
         }
     }
 }
 
 /// A status: its shape, and its word.
 pub(crate) fn status(tone: Tone, word: &str) -> Html {
+    let ((class, shape), word) = (tone.look(), escaped(word));
     Html(format!(
-        "<span class=\"status {}\"><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\">{}</svg>{}</span>",
-        tone.class(),
-        tone.shape(),
-        escaped(word)
+        "<span class=\"status {class}\"><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\">{shape}</svg>{word}</span>"
     ))
 }
 
 /// A shape alone; its label is shown on hover and read aloud.
 pub(crate) fn shape(tone: Tone, label: &str) -> Html {
-    let label = escaped(label);
+    let ((class, shape), label) = (tone.look(), escaped(label));
     Html(format!(
-        "<span class=\"status {}\" title=\"{label}\"><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\">{}</svg><span class=\"visually-hidden\">{label}</span></span>",
-        tone.class(),
-        tone.shape(),
+        "<span class=\"status {class}\" title=\"{label}\"><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\">{shape}</svg><span class=\"visually-hidden\">{label}</span></span>"
     ))
 }
 

@@ -32,11 +32,7 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let start = Timestamp::from_millis(visit.visit.now.millis() - hours * HOUR).to_string();
     let asked = form_urlencoded::Serializer::new(String::new()).append_pair("startDate", &start).finish();
     let rows = records.iter().map(|record| row(visit, record));
-    let choices = RANGES.iter().map(|(value, label)| Choice {
-        value: value.to_string(),
-        label: (*label).to_owned(),
-        is_chosen: *value == hours,
-    });
+    let choices = RANGES.iter().map(|(value, label)| Choice::new(value.to_string(), *label, *value == hours));
     let filter = Filter { name: "hours", label: "Time", choices: choices.collect() };
     let table = Table::whole(["What", "Result", "Who", "From", "When"], rows)
         .or("No records", "Nobody changed anything in this time range.");

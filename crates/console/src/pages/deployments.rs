@@ -36,29 +36,30 @@ pub(crate) async fn workspace_choices(visit: &OrganizationVisit<'_>) -> Result<V
     Ok(read.map(|workspace| (workspace.id.to_string(), workspace.name)).collect())
 }
 
-/// The workspaces that the person may create deployments in.
-async fn creatable_in(visit: &OrganizationVisit<'_>) -> Result<Vec<(String, String)>> {
+/// The first workspaces in which the person may do something: ids and names.
+pub(crate) async fn workspaces_where<M: Future<Output = bool>>(
+    visit: &OrganizationVisit<'_>,
+    most: usize,
+    may: impl Fn(WorkspaceId) -> M,
+) -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     for (id, name) in workspace_choices(visit).await? {
-        let target = crate::visit::id(&id)?;
-        if visit.calls().may_on::<deployments::Create>(visit.here(), target).await {
+        if found.len() < most && may(crate::visit::id(&id)?).await {
             found.push((id, name));
         }
     }
     Ok(found)
 }
 
+/// The first workspaces that the person may create deployments in.
+async fn creatable_in(visit: &OrganizationVisit<'_>, most: usize) -> Result<Vec<(String, String)>> {
+    let may = |id: WorkspaceId| visit.calls().may_on::<deployments::Create>(visit.here(), id.into());
+    workspaces_where(visit, most, may).await
+}
+
 /// Whether the person may create a deployment anywhere.
 pub(crate) async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
-    let Ok(spaces) = workspace_choices(visit).await else { return false };
-    for (id, _) in spaces {
-        if let Ok(target) = crate::visit::id(&id)
-            && visit.calls().may_on::<deployments::Create>(visit.here(), target).await
-        {
-            return true;
-        }
-    }
-    false
+    creatable_in(visit, 1).await.is_ok_and(|found| !found.is_empty())
 }
 
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
@@ -71,12 +72,8 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let found = visit.calls().find::<deployments::List>(visit.here(), query).await?;
     let read = readable(found.deployments);
     let spaces = workspace_choices(visit).await.unwrap_or_default();
-    let any = Choice { value: String::new(), label: "All".to_owned(), is_chosen: workspace_id.is_empty() };
-    let choices = spaces.iter().map(|(id, name)| Choice {
-        value: id.clone(),
-        label: name.clone(),
-        is_chosen: id == workspace_id,
-    });
+    let any = Choice::new("", "All", workspace_id.is_empty());
+    let choices = spaces.iter().map(|(id, name)| Choice::new(id, name, id == workspace_id));
     let choices = std::iter::once(any).chain(choices).collect();
     let changeable = bulk::changeable_in(visit, &read).await;
     let line = |of: &Deployment| {
@@ -101,7 +98,7 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
 }
 
 async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
-    let spaces = creatable_in(visit).await?;
+    let spaces = creatable_in(visit, usize::MAX).await?;
     let chosen = visit.query().get("workspaceId");
     let chosen = spaces.iter().find(|(id, _)| id == chosen).or(spaces.first());
     let chosen = chosen.map(|(id, _)| id.clone()).unwrap_or_default();
@@ -112,24 +109,15 @@ async fn form(visit: &OrganizationVisit<'_>) -> Result<Form> {
         let named = releases.map(|of| {
             (of.version.clone(), format!("{} (Airflow {}, {})", of.version, of.airflow_version, of.channel))
         });
-        let newest = (String::new(), "The newest stable runtime".to_owned());
-        more.push(Field::choice("platformRuntimeVersion", "Runtime", std::iter::once(newest).chain(named)));
+        let runtime = Field::choice("platformRuntimeVersion", "Runtime", named);
         let executors = options.executors.into_iter().map(|of| (of.clone(), view::words(&of)));
-        more.push(Field::choice(
-            "executor",
-            "Executor",
-            std::iter::once((String::new(), "Default".to_owned())).chain(executors),
-        ));
         let sizes = options.scheduler_machines.into_iter().map(|of| {
-            let label =
-                format!("{} ({} CPU, {})", view::words(of.name.as_str()), of.spec.cpu, of.spec.memory);
-            (of.name.as_str().to_owned(), label)
+            let name = of.name.as_str();
+            (name, format!("{} ({} CPU, {})", view::words(name), of.spec.cpu, of.spec.memory))
         });
-        more.push(Field::choice(
-            "schedulerSize",
-            "Scheduler",
-            std::iter::once((String::new(), "Default".to_owned())).chain(sizes),
-        ));
+        more.push(runtime.or_open("The newest stable runtime"));
+        more.push(Field::choice("executor", "Executor", executors).or_open("Default"));
+        more.push(Field::choice("schedulerSize", "Scheduler", sizes).or_open("Default"));
     }
     more.push(
         Field::check("isDevelopmentMode", "For development", false)

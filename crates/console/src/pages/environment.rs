@@ -17,7 +17,7 @@ use super::{
     Answer, Cell, Field, FieldKind, Filter, Form, ListPage, OrganizationVisit, Params, Problem, Result, Row,
     Shell, Table, Template, readable, view,
 };
-use crate::pages::deployments::workspace_choices;
+use crate::pages::deployments::workspaces_where;
 
 /// How many deployments of a workspace are offered to be linked.
 const TARGETS: u32 = 200;
@@ -57,8 +57,9 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         .or("No environment objects", "Create one to share a variable or a connection between deployments.");
     let kinds = EnvironmentObjectType::ALL.iter().map(|kind| kind.as_str());
     let lead = "Variables and connections, set once and linked to the deployments that need them.";
+    let can_create = creatable_in(visit, 1).await.is_ok_and(|found| !found.is_empty());
     ListPage::new(visit.shell("Environment").await?.live(""), lead, table)
-        .offer(can_create(visit).await, "Create object", visit.link("/environment/new"))
+        .offer(can_create, "Create object", visit.link("/environment/new"))
         .narrowed_by(Filter::words(visit, "objectType", "Kind", kinds))
         .answer()
 }
@@ -86,28 +87,9 @@ fn row(visit: &OrganizationVisit<'_>, of: &EnvironmentObject) -> Row {
     ])
 }
 
-/// The workspaces that the person may create objects in: ids and names.
-async fn creatable_in(visit: &OrganizationVisit<'_>) -> Result<Vec<(String, String)>> {
-    let mut found = Vec::new();
-    for (id, name) in workspace_choices(visit).await? {
-        if visit.holds("workspace.envObjects.create", crate::visit::id(&id)?).await {
-            found.push((id, name));
-        }
-    }
-    Ok(found)
-}
-
-/// Whether the person may create an object anywhere.
-async fn can_create(visit: &OrganizationVisit<'_>) -> bool {
-    let Ok(spaces) = workspace_choices(visit).await else { return false };
-    for (id, _) in spaces {
-        if let Ok(id) = crate::visit::id(&id)
-            && visit.holds("workspace.envObjects.create", id).await
-        {
-            return true;
-        }
-    }
-    false
+/// The first workspaces that the person may create objects in: ids and names.
+async fn creatable_in(visit: &OrganizationVisit<'_>, most: usize) -> Result<Vec<(String, String)>> {
+    workspaces_where(visit, most, |id| visit.holds("workspace.envObjects.create", id)).await
 }
 
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
@@ -116,10 +98,9 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
         ("AIRFLOW_VARIABLE", "Airflow variable"),
         ("CONNECTION", "Connection"),
     ];
-    let kinds = kinds.map(|(value, label)| (value.to_owned(), label.to_owned()));
     let fields = vec![
         Field::choice("objectType", "Kind", kinds),
-        Field::choice("scopeEntityId", "Workspace", creatable_in(visit).await?),
+        Field::choice("scopeEntityId", "Workspace", creatable_in(visit, usize::MAX).await?),
         Field::text("objectKey", "Key")
             .required()
             .hint("The name of the variable, or the id of the connection."),

@@ -8,8 +8,8 @@ use podium_api::tokens::{self, ApiToken, CreateApiTokenRequest, ListApiTokens};
 
 use self::roles::RolesForm;
 use super::{
-    Answer, Cell, Field, FieldKind, Form, Html, ListPage, OrganizationVisit, Result, Row, Shell, Table,
-    Template, Tone, view,
+    Answer, Cell, Choice, Field, FieldKind, Form, Html, ListPage, OrganizationVisit, Result, Row, Shell,
+    Table, Template, Tone, view,
 };
 use crate::pages::deployments::workspace_choices;
 
@@ -80,14 +80,12 @@ fn abilities(of: &ApiToken) -> String {
 pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let organization = OrganizationRole::ALL.iter().map(|role| role.as_str());
     let workspace = WorkspaceRoleName::ALL.iter().map(|role| role.as_str());
-    let roles = organization.chain(workspace).map(|role| (role.to_owned(), view::words(role)));
     let spaces = workspace_choices(visit).await.unwrap_or_default();
     let first = spaces.first().map(|(id, _)| id.clone()).unwrap_or_default();
-    let whole = (String::new(), "The whole organization".to_owned());
     let fields = vec![
         Field::text("name", "Name").required().hint("What the token is for, such as “deploys from CI”."),
-        Field::choice("entityId", "Where", std::iter::once(whole).chain(spaces)).value(first),
-        Field::choice("role", "Role", roles)
+        Field::choice("entityId", "Where", spaces).or_open("The whole organization").value(first),
+        Field::choice("role", "Role", Choice::words(organization.chain(workspace)))
             .value("WORKSPACE_OPERATOR")
             .hint("Organization roles need the whole organization, workspace roles a workspace."),
         Field::text("tokenExpiryPeriodInDays", "Expires after, in days")

@@ -7,8 +7,8 @@ use podium_api::users::{self, ListUsers, UpdateUserRolesRequest, User};
 use podium_api::{Patch, UserId};
 
 use super::{
-    Answer, Cell, Field, FieldKind, Form, FormPage, Html, ListPage, OrganizationVisit, Result, Row, Shell,
-    Table, Template, Tone, view,
+    Answer, Cell, Choice, Field, FieldKind, Form, FormPage, Html, ListPage, OrganizationVisit, Result, Row,
+    Shell, Table, Template, Tone, view,
 };
 
 #[derive(Template)]
@@ -57,9 +57,8 @@ fn row(visit: &OrganizationVisit<'_>, of: &User) -> Row {
 }
 
 fn role_field() -> Field {
-    let roles =
-        OrganizationRole::ALL.iter().map(|role| (role.as_str().to_owned(), view::words(role.as_str())));
-    Field::choice("role", "Organization role", roles)
+    let roles = OrganizationRole::ALL.iter().map(|role| role.as_str());
+    Field::choice("role", "Organization role", Choice::words(roles))
 }
 
 /// The form that invites somebody.

@@ -29,12 +29,11 @@ pub(crate) async fn new(visit: &OrganizationVisit<'_>) -> Result {
     let suggested =
         providers.first().map(|of| format!("{}/{}", of.provider.as_str(), of.default_region.name));
     let suggested = suggested.unwrap_or_default();
-    let none = (String::new(), "None".to_owned());
-    let recovery = std::iter::once(none).chain(places(&providers));
+    let recovery = Field::choice("drRegion", "Region for disaster recovery", places(&providers));
     let fields = vec![
         Field::text("name", "Name").required(),
         Field::choice("region", "Region", places(&providers)).value(suggested),
-        Field::choice("drRegion", "Region for disaster recovery", recovery).hint(
+        recovery.or_open("None").hint(
             "Another region of the same cloud, which the cluster can be moved to. It can be added later.",
         ),
     ];

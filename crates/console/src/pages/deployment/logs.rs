@@ -133,15 +133,12 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
         _ => None,
     };
     let whole = crate::params::Params::read(&visit.query().with("from", "")).with("to", "");
+    let source = |of: &LogSource| Choice::new(of.as_str(), of.as_str(), wanted.sources.contains(of));
+    let range =
+        |(seconds, name): &(u64, &str)| Choice::new(seconds.to_string(), *name, *seconds == wanted.range);
     let page = LogsPage {
-        sources: LogSource::ALL
-            .iter()
-            .map(|source| choice(source.as_str(), source.as_str(), wanted.sources.contains(source)))
-            .collect(),
-        ranges: RANGES
-            .iter()
-            .map(|(seconds, name)| choice(&seconds.to_string(), name, *seconds == wanted.range))
-            .collect(),
+        sources: LogSource::ALL.iter().map(source).collect(),
+        ranges: RANGES.iter().map(range).collect(),
         histogram,
         part: format!("{}/logs/histogram?{}", head.href, visit.query().with("now", "")),
         now: format!("?{}", visit.query().with("now", "1")),
@@ -175,8 +172,4 @@ pub(crate) async fn download(visit: &OrganizationVisit<'_>, id: DeploymentId) ->
         text.extend(parts);
     }
     Ok(Answer::File { name: "lines.log", media_type: "text/plain; charset=utf-8", text })
-}
-
-fn choice(value: &str, label: &str, is_chosen: bool) -> Choice {
-    Choice { value: value.to_owned(), label: label.to_owned(), is_chosen }
 }

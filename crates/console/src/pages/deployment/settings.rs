@@ -13,7 +13,7 @@ use super::Head;
 use super::calendar::{self, Day};
 use crate::pages::plans::{self, planned};
 use crate::pages::{
-    Answer, Field, FieldKind, Form, OrganizationVisit, Params, Result, Shell, Template, least, view,
+    Answer, Choice, Field, FieldKind, Form, OrganizationVisit, Params, Result, Shell, Template, least,
 };
 
 #[derive(Template)]
@@ -41,19 +41,16 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Res
 }
 
 fn form(href: &str, of: &Deployment) -> Form {
-    let words = |all: &[&'static str]| {
-        all.iter().map(|word| ((*word).to_owned(), view::words(word))).collect::<Vec<_>>()
-    };
-    let executors: Vec<&str> = Executor::ALL.iter().map(|executor| executor.as_str()).collect();
-    let sizes: Vec<&str> = SchedulerSize::ALL.iter().map(|size| size.as_str()).collect();
+    let executors = Choice::words(Executor::ALL.iter().map(|executor| executor.as_str()));
+    let sizes = Choice::words(SchedulerSize::ALL.iter().map(|size| size.as_str()));
     let mut fields = vec![
         Field::text("name", "Name").required().value(of.name.clone()),
         Field::text("description", "Description").value(of.description.clone().unwrap_or_default()),
-        Field::choice("executor", "Executor", words(&executors))
+        Field::choice("executor", "Executor", executors)
             .value(of.executor.map(Executor::as_str).unwrap_or_default()),
     ];
     if let Some(size) = of.scheduler_size {
-        fields.push(Field::choice("schedulerSize", "Scheduler", words(&sizes)).value(size.as_str()));
+        fields.push(Field::choice("schedulerSize", "Scheduler", sizes).value(size.as_str()));
         fields.push(Field::check(
             "isHighAvailability",
             "Run components in several replicas",

@@ -23,13 +23,9 @@ pub(super) struct HeldRole {
     pub(super) choices: Vec<Choice>,
 }
 
-/// A role as the value of a choice.
-fn value(of: &ApiTokenRole) -> String {
-    json!(of).to_string()
-}
-
+/// A role as a choice.
 fn choice(of: &ApiTokenRole, is_chosen: bool) -> Choice {
-    Choice { value: value(of), label: view::words(&of.role), is_chosen }
+    Choice::new(json!(of).to_string(), view::words(&of.role), is_chosen)
 }
 
 /// The built-in roles that can be held on something.
@@ -66,11 +62,7 @@ impl RolesForm {
             );
             // The role that it was made with can be replaced, not taken away.
             if !(has_one && role.entity_type == primary) {
-                choices.push(Choice {
-                    value: String::new(),
-                    label: "None: remove this role".to_owned(),
-                    is_chosen: false,
-                });
+                choices.push(Choice::new("", "None: remove this role", false));
             }
             HeldRole { label: place(role, &spaces), choices }
         };

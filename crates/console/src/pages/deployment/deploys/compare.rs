@@ -110,12 +110,8 @@ pub(super) fn choices(
         let described = of.description.as_ref().filter(|text| !text.is_empty());
         let described = described.map(|text| text.chars().take(60).collect::<String>());
         let ago = view::relative(of.created_at, visit.visit.now);
-        let id = of.id.to_string();
-        Choice {
-            label: format!("{}, {ago}", described.unwrap_or_else(|| view::short(&name(of)))),
-            is_chosen: chosen == Some(&id),
-            value: id,
-        }
+        let label = format!("{}, {ago}", described.unwrap_or_else(|| view::short(&name(of))));
+        Choice::new(of.id.as_str(), label, chosen == Some(of.id.as_str()))
     };
     finalized.map(choice).collect()
 }
