@@ -13,7 +13,7 @@ use crate::retry::new_key;
 use crate::{Error, Result};
 
 /// A request of the API that is not sent yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Call {
     pub(crate) method: HttpMethod,
     pub(crate) path: String,
@@ -83,17 +83,7 @@ impl Call {
 
     fn new(method: HttpMethod, path: String, is_repeated: bool) -> Self {
         let idempotency_key = (method == HttpMethod::POST && is_repeated).then(new_key);
-        Self {
-            method,
-            path,
-            query: String::new(),
-            body: None,
-            if_match: None,
-            idempotency_key,
-            last_event_id: None,
-            accept: None,
-            is_sent_once: false,
-        }
+        Self { method, path, idempotency_key, ..Self::default() }
     }
 
     /// Adds a query, in the place of what has the same names; a list is a repeated key, and what is absent is left out.
