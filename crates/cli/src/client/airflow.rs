@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::answer::read;
 use super::ending::{Exit, Failed, Outcome};
-use super::names::most_alike;
 use super::project::DeploymentFlags;
 use super::session::Session;
 
@@ -64,12 +63,6 @@ pub(crate) struct Run {
     pub(crate) dag_run_id: String,
     #[serde(default)]
     pub(crate) state: Option<String>,
-}
-
-/// How many things a list has in all.
-#[derive(Deserialize)]
-struct Total {
-    total_entries: Option<u64>,
 }
 
 impl AirflowFlags {
@@ -142,8 +135,7 @@ impl<'a> Airflow<'a> {
             };
             page_of(&items)?;
             offset += items.len() as u64;
-            let Total { total_entries } = read(&body)?;
-            if items.is_empty() || total_entries.is_none_or(|total| offset >= total) {
+            if items.is_empty() || body["total_entries"].as_u64().is_none_or(|total| offset >= total) {
                 break;
             }
         }
@@ -194,14 +186,12 @@ impl<'a> Airflow<'a> {
             return failed;
         }
         let missing = Failed::new(Exit::NotFound, format!("{} has no DAG called {dag:?}", self.name));
-        match most_alike(&names, dag) {
-            Some(name) => missing.hint(format!("Did you mean {name:?}?")),
-            None => missing.hint(format!(
-                "Its DAGs: podium dag list --deployment {name:?}. Files that cannot be imported: podium deploy report \
-                 --deployment {name:?}",
-                name = self.name
-            )),
-        }
+        let otherwise = format!(
+            "Its DAGs: podium dag list --deployment {name:?}. Files that cannot be imported: podium deploy report \
+             --deployment {name:?}",
+            name = self.name
+        );
+        missing.suggest(&names, dag, otherwise)
     }
 
     /// There is no such run: says which one may have been meant, or how to find out.
@@ -210,9 +200,7 @@ impl<'a> Airflow<'a> {
         let read = self.all::<Run>(&["dags", dag, "dagRuns"], ("dag_runs", &newest), PAGE).await;
         let names: Vec<String> = read.unwrap_or_default().into_iter().map(|run| run.dag_run_id).collect();
         let missing = Failed::new(Exit::NotFound, format!("{dag} has no run called {run:?}"));
-        match most_alike(&names, run) {
-            Some(name) => missing.hint(format!("Did you mean {name:?}?")),
-            None => missing.hint(format!("Its runs: podium run list {dag:?} --deployment {:?}", self.name)),
-        }
+        let otherwise = format!("Its runs: podium run list {dag:?} --deployment {:?}", self.name);
+        missing.suggest(&names, run, otherwise)
     }
 }

@@ -40,7 +40,7 @@ use super::answer::{Answer, Word, read, value_of};
 use super::edit::Edited;
 use super::ending::{Exit, Failed, Outcome, one_line, printable};
 use super::fields::{self, Extra, id, merged, object, one_of, word};
-use super::names::{Called, Kind, Noun, most_alike};
+use super::names::{Called, Kind, Noun};
 use super::output::{Format, Listing, Output, View, is_styled, shout};
 use super::progress::{Progress, beside, moving, pause};
 use super::session::{Session, Setup, Target, text};

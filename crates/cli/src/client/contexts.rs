@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::ending::{Failed, Outcome};
 
 /// A server, and as whom to call it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Context {
     pub(crate) url: String,
@@ -120,14 +120,7 @@ mod tests {
     use super::*;
 
     fn context(token: &str) -> Context {
-        Context {
-            url: "http://127.0.0.1:8080".into(),
-            token: token.into(),
-            subject: None,
-            organization_id: None,
-            ca_certificate: None,
-            is_session: false,
-        }
+        Context { url: "http://127.0.0.1:8080".into(), token: token.into(), ..Context::default() }
     }
 
     #[test]

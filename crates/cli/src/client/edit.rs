@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, BodyOf};
 use super::ending::{Failed, Outcome};
-use super::names::Noun;
-use super::output::View;
+use super::names::{Noun, OrganizationNoun};
 use super::session::Session;
 
 /// How often a change is made anew after somebody else's.
@@ -42,16 +41,14 @@ impl Session {
     }
 
     /// Makes what is called so, and shows it.
-    pub(crate) async fn create<C: Endpoint>(
-        &self,
-        path: &C::Path,
-        body: &C::Body,
-        what: &str,
-        view: &View,
-    ) -> Outcome {
-        let made = self.post::<C>(path, body).await?;
-        eprintln!("Created {what}.");
-        self.show(&made.raw, view)
+    pub(crate) async fn create_named<G, C>(&self, name: &str, body: &C::Body) -> Outcome
+    where
+        G: OrganizationNoun,
+        C: Endpoint<Path = InOrganization>,
+    {
+        let made = self.post::<C>(&self.in_organization().await?, body).await?;
+        eprintln!("Created {} {name}.", G::KIND.noun);
+        self.show(&made.raw, G::VIEW)
     }
 
     /// Asks a person to agree; what is only planned needs no agreement.
@@ -110,7 +107,7 @@ impl Session {
     /// Changes the fields of a request that are given, and shows what came of it.
     pub(crate) async fn update_named<G, U>(&self, name: &str, request: &U::Body) -> Outcome
     where
-        G: Noun<List: Endpoint<Path = InOrganization>>,
+        G: OrganizationNoun,
         U: Endpoint<Path = G::Path>,
     {
         let noun = G::KIND.noun;
@@ -123,35 +120,34 @@ impl Session {
     }
 
     /// Deletes what is called so, if a person agrees.
-    pub(crate) async fn delete_named<G, D>(&self, names: Vec<String>) -> Outcome
+    pub(crate) async fn delete_named<G, D>(&self, names: &[String]) -> Outcome
     where
-        G: Noun<List: Endpoint<Path = InOrganization>>,
+        G: OrganizationNoun,
         D: Endpoint<Path = G::Path>,
     {
-        let mut all = Vec::new();
-        for name in names {
-            all.push((self.named::<G>(&name).await?, name));
-        }
-        self.delete::<D>(G::KIND.noun, &all, &Nothing).await
+        self.delete::<G, D>(names, async |name: &str| self.named::<G>(name).await, &Nothing).await
     }
 
-    /// Deletes things if a person agrees, and follows what that takes; the labels say which.
-    pub(crate) async fn delete<D: Endpoint>(
+    /// Deletes what is found if a person agrees, and follows what that takes.
+    pub(crate) async fn delete<G: Noun, D: Endpoint>(
         &self,
-        noun: &str,
-        all: &[(D::Path, String)],
+        names: &[String],
+        find: impl AsyncFn(&str) -> Outcome<D::Path>,
         query: &impl Serialize,
     ) -> Outcome {
-        let names: Vec<&str> = all.iter().map(|(_, label)| label.as_str()).collect();
+        let noun = G::KIND.noun;
+        let mut paths = Vec::new();
+        for name in names {
+            paths.push(find(name).await?);
+        }
         self.agree(&format!("Delete {noun} {}?", names.join(", ")))?;
         self.hold_plan();
-        for (path, label) in all {
+        for (path, name) in paths.iter().zip(names) {
             let call = Call::to::<D>(path).query_params(query)?;
-            if self.is_planned(&call).await? {
-                continue;
+            if !self.is_planned(&call).await? {
+                self.note_started(self.client.send::<Nothing>(call).await?);
+                eprintln!("Deleted {noun} {name}.");
             }
-            self.note_started(self.client.send::<Nothing>(call).await?);
-            eprintln!("Deleted {noun} {label}.");
         }
         self.show_plan().await?;
         self.follow().await

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::answer::read;
 use super::ending::{Exit, Failed, Outcome};
-use super::output::View;
+use super::output::{Listing, View};
 use super::session::Session;
 use super::table::cell;
 
@@ -28,6 +28,11 @@ pub(crate) trait Noun: Endpoint {
     const KIND: Kind;
     const VIEW: &'static View;
 }
+
+/// What has a name in an organization.
+pub(crate) trait OrganizationNoun: Noun<List: Endpoint<Path = InOrganization>> {}
+
+impl<N: Noun<List: Endpoint<Path = InOrganization>>> OrganizationNoun for N {}
 
 /// A kind of things with names.
 pub(crate) struct Kind {
@@ -94,11 +99,8 @@ impl Session {
             [(only, _)] => Ok(of(only.id)),
             [] => {
                 let names = self.names_of::<G>(place, query).await?;
-                let failed = Failed::missing(noun, text);
-                Err(match most_alike(&names, text) {
-                    Some(name) => failed.hint(format!("Did you mean {name:?}?")),
-                    None => failed.hint(format!("List them: podium {}", G::KIND.command)),
-                })
+                let otherwise = format!("List them: podium {}", G::KIND.command);
+                Err(Failed::missing(noun, text).suggest(&names, text, otherwise))
             }
             several => {
                 let line = |(called, item): &(Called, Value)| {
@@ -121,20 +123,18 @@ impl Session {
         Ok(all.into_iter().map(|called| called.name).collect())
     }
 
-    pub(crate) async fn named<G>(&self, text: &str) -> Outcome<G::Path>
-    where
-        G: Noun<List: Endpoint<Path = InOrganization>>,
-    {
+    pub(crate) async fn named<G: OrganizationNoun>(&self, text: &str) -> Outcome<G::Path> {
         self.find::<G>(&self.in_organization().await?, &Nothing, text).await
     }
 
     /// Shows what is called so.
-    pub(crate) async fn show_named<G: Noun<List: Endpoint<Path = InOrganization>>>(
-        &self,
-        name: &str,
-    ) -> Outcome {
-        let path = self.named::<G>(name).await?;
-        self.show(&self.get::<G>(&path).await?.raw, G::VIEW)
+    pub(crate) async fn show_named<G: OrganizationNoun>(&self, name: &str) -> Outcome {
+        self.show_at::<G>(&self.named::<G>(name).await?, G::VIEW).await
+    }
+
+    /// Shows all of a kind.
+    pub(crate) async fn list_named<G: OrganizationNoun>(&self, listing: &Listing) -> Outcome {
+        self.list::<G::List>(&self.in_organization().await?, G::VIEW, listing).await
     }
 
     /// The organization that is named, or the only one.
@@ -157,10 +157,7 @@ impl Session {
     }
 
     /// The ids of what is called so in the organization.
-    pub(crate) async fn ids_of<G, I: TypedId>(&self, names: &[String]) -> Outcome<Vec<I>>
-    where
-        G: Noun<List: Endpoint<Path = InOrganization>>,
-    {
+    pub(crate) async fn ids_of<G: OrganizationNoun, I: TypedId>(&self, names: &[String]) -> Outcome<Vec<I>> {
         let mut ids = Vec::new();
         for name in names {
             ids.extend(self.named::<G>(name).await?.ids().pop().map(I::from_raw));
@@ -169,10 +166,10 @@ impl Session {
     }
 
     /// The same, where any are named.
-    pub(crate) async fn some_ids_of<G, I: TypedId>(&self, names: &[String]) -> Outcome<Option<Vec<I>>>
-    where
-        G: Noun<List: Endpoint<Path = InOrganization>>,
-    {
+    pub(crate) async fn some_ids_of<G: OrganizationNoun, I: TypedId>(
+        &self,
+        names: &[String],
+    ) -> Outcome<Option<Vec<I>>> {
         Ok(Some(self.ids_of::<G, I>(names).await?).filter(|ids| !ids.is_empty()))
     }
 
@@ -206,6 +203,16 @@ impl Session {
             None => None,
         };
         Ok((workspace_id, deployment_id))
+    }
+}
+
+impl Failed {
+    /// Suggests the name that is most like what was meant, or else says something else.
+    pub(crate) fn suggest(self, names: &[String], meant: &str, otherwise: impl Into<String>) -> Self {
+        match most_alike(names, meant) {
+            Some(name) => self.hint(format!("Did you mean {name:?}?")),
+            None => self.hint(otherwise),
+        }
     }
 }
 

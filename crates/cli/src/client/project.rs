@@ -53,23 +53,15 @@ pub(crate) struct Project {
 #[serde(try_from = "String")]
 struct VariableName(String);
 
-/// A text that is not the name of a variable. It does not repeat the text, which may hold a value.
-#[derive(Debug)]
-struct NoName;
-
-impl std::fmt::Display for NoName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(
-            "name variables here without their values: letters, digits, `_`, `.` and `-`, such as API_KEY",
-        )
-    }
-}
+/// Why a text is not the name of a variable. It does not repeat the text, which may hold a value.
+const NO_NAME: &str =
+    "name variables here without their values: letters, digits, `_`, `.` and `-`, such as API_KEY";
 
 impl TryFrom<String> for VariableName {
-    type Error = NoName;
+    type Error = &'static str;
 
-    fn try_from(text: String) -> Result<Self, NoName> {
-        if is_name(&text) { Ok(Self(text)) } else { Err(NoName) }
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        if is_name(&text) { Ok(Self(text)) } else { Err(NO_NAME) }
     }
 }
 

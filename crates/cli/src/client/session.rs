@@ -13,8 +13,8 @@ use podium_api::plans::PlannedCall;
 use podium_api::{Endpoint, Nothing, OrganizationId, organizations};
 use podium_client::{Call, Client, Sent, Settings, Socket};
 use podium_server::OWNER_TOKEN;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -80,6 +80,16 @@ struct Changes {
 pub(crate) struct Planning {
     pub(super) calls: RefCell<Vec<PlannedCall>>,
     pub(super) is_held: Cell<bool>,
+}
+
+/// A page of a list that goes on behind a cursor.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CursorPage {
+    #[serde(alias = "events", alias = "deliveries")]
+    items: Vec<Value>,
+    next_cursor: Option<String>,
+    has_more: Option<bool>,
 }
 
 /// A server that is called, and how to show what it says.
@@ -368,6 +378,30 @@ impl Session {
         Ok(found)
     }
 
+    /// Reads a list that goes on behind a cursor: up to so many items, in pages of at most so many. Where it ends, and
+    /// can be continued; none if there is more.
+    pub(crate) async fn behind_cursor<L: Endpoint>(
+        &self,
+        path: &L::Path,
+        query: &impl Serialize,
+        (mut left, at_once): (u64, u64),
+        mut take: impl FnMut(&[Value]) -> Outcome,
+    ) -> Outcome<Option<String>> {
+        let mut cursor = None;
+        while left > 0 {
+            let place = json!({ "cursor": cursor, "limit": left.min(at_once) });
+            let call = Call::to::<L>(path).query_params(&place)?.query_params(query)?;
+            let page: CursorPage = read(&self.client.send::<Value>(call).await?.body)?;
+            take(&page.items)?;
+            if !page.has_more.unwrap_or(page.next_cursor.is_some()) {
+                return Ok(page.next_cursor);
+            }
+            left = left.saturating_sub(page.items.len() as u64);
+            cursor = page.next_cursor;
+        }
+        Ok(None)
+    }
+
     /// Shows a list, page by page.
     pub(crate) async fn list<L: Endpoint>(&self, path: &L::Path, view: &View, listing: &Listing) -> Outcome {
         self.list_call(Call::to::<L>(path), view, listing).await
@@ -399,6 +433,11 @@ impl Session {
     pub(crate) fn show(&self, item: &Value, view: &View) -> Outcome {
         let mut printer = self.format.printer(view)?;
         Ok(printer.one(item)?)
+    }
+
+    /// Shows what there is at a path.
+    pub(crate) async fn show_at<E: Endpoint>(&self, path: &E::Path, view: &View) -> Outcome {
+        self.show(&self.get::<E>(path).await?.raw, view)
     }
 
     /// Says why what a table shows is as it is; other formats have a field for that.

@@ -128,30 +128,20 @@ impl Watch {
     }
 }
 
-/// A text that is no time.
-#[derive(Debug)]
-pub(crate) struct NoTime;
-
-impl std::fmt::Display for NoTime {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("write 90s, 30m, 2h or 7d")
-    }
-}
-
-impl std::error::Error for NoTime {}
+const NO_TIME: &str = "write 90s, 30m, 2h or 7d";
 
 /// A number with a unit: seconds, minutes, hours or days.
-pub(crate) fn duration(text: &str) -> Result<Duration, NoTime> {
+pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..split].parse().map_err(|_| NoTime)?;
+    let number: u64 = text[..split].parse().map_err(|_| NO_TIME)?;
     let seconds = match &text[split..] {
         "s" | "" => 1,
         "m" => 60,
         "h" => 3_600,
         "d" => 86_400,
-        _ => return Err(NoTime),
+        _ => return Err(NO_TIME),
     };
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or(NoTime)
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or(NO_TIME)
 }
 
 #[cfg(test)]

@@ -122,16 +122,12 @@ impl Noun for api::Get {
 impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
         match self {
-            Self::List(listing) => {
-                session.list::<api::List>(&session.in_organization().await?, &VIEW, &listing).await
-            }
+            Self::List(listing) => session.list_named::<api::Get>(&listing).await,
             Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, kind, settings } => {
-                let path = session.in_organization().await?;
-                let what = format!("alert {name}");
                 let own = json!({ "name": name, "kind": one_of(AlertKind::ALL, &kind)? });
                 let body = read(&merged(object(&settings.changes(session).await?), own))?;
-                session.create::<api::Create>(&path, &body, &what, &VIEW).await
+                session.create_named::<api::Get, api::Create>(&name, &body).await
             }
             Self::Update { alert, name, enable, disable, settings } => {
                 let is_enabled = (enable || disable).then_some(enable);
@@ -139,7 +135,7 @@ impl Verbs for Verb {
                 let body = api::UpdateAlertRequest { name, is_enabled, ..changes };
                 session.update_named::<api::Get, api::Update>(&alert, &body).await
             }
-            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(&all.names).await,
             Self::Firings { alert, state, listing } => {
                 let path = session.named::<api::Get>(&alert).await?;
                 let state = state.map(|state| one_of(AlertFiringState::ALL, &state)).transpose()?;

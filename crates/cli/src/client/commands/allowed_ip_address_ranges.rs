@@ -70,7 +70,7 @@ impl IpRanges {
         match self {
             Self::List(List { listing, setup }) => {
                 let session = setup.open()?;
-                session.list::<api::List>(&session.in_organization().await?, &VIEW, &listing).await
+                session.list_named::<api::Delete>(&listing).await
             }
             Self::Create(Create { ranges, setup }) => {
                 let session = setup.open()?;
@@ -92,7 +92,7 @@ impl IpRanges {
             Self::Delete(Delete { ranges, setup }) => {
                 let session = setup.open()?;
                 if ranges.len() == 1 {
-                    return session.delete_named::<api::Delete, api::Delete>(ranges).await;
+                    return session.delete_named::<api::Delete, api::Delete>(&ranges).await;
                 }
                 let allowed_ip_address_range_ids = session.ids_of::<api::Delete, _>(&ranges).await?;
                 session.agree(&format!("Delete the address ranges {}?", ranges.join(", ")))?;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use clap::Subcommand;
 use podium_api::organizations::AuditLogs;
 use podium_client::Call;
-use serde::Serialize;
+use serde_json::json;
 
 use super::{Outcome, Session, Verbs};
 
@@ -28,19 +28,12 @@ pub(crate) enum Verb {
     },
 }
 
-/// Which part of the log, as it was typed.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Part {
-    start_date: Option<String>,
-    end_date: Option<String>,
-}
-
 impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
-        let Self::Export { start: start_date, end: end_date } = self;
+        let Self::Export { start, end } = self;
         let path = session.in_organization().await?;
-        let call = Call::to::<AuditLogs>(&path).query_params(&Part { start_date, end_date })?;
+        let call =
+            Call::to::<AuditLogs>(&path).query_params(&json!({ "startDate": start, "endDate": end }))?;
         let mut lines = session.client.lines(&call).await?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         while let Some(line) = lines.next().await? {

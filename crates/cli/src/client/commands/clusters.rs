@@ -3,7 +3,6 @@
 use clap::Subcommand;
 use podium_api::enums::{CloudProvider, ClusterType, ErrorCode};
 use podium_api::{clusters as api, options};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -93,27 +92,17 @@ impl Noun for api::Get {
     const VIEW: &'static View = &VIEW;
 }
 
-/// What a cluster suffers from.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Health {
-    health_status: HealthStatus,
-}
-
-#[derive(Deserialize)]
-struct HealthStatus {
-    details: Vec<api::ClusterHealthStatusDetail>,
-}
-
 impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
         match self {
-            Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
+            Self::List(listing) => session.list_named::<api::Get>(&listing).await,
             Self::Get(One { name: cluster }) => {
                 let cluster = session.get::<api::Get>(&session.cluster(&cluster).await?).await?;
                 session.show(&cluster.raw, &VIEW)?;
-                for detail in cluster.part::<Health>()?.health_status.details {
+                for detail in
+                    read::<Vec<api::ClusterHealthStatusDetail>>(&cluster.raw["healthStatus"]["details"])?
+                {
                     session.explain(&detail.description);
                 }
                 Ok(())
@@ -148,7 +137,7 @@ impl Verbs for Verb {
                 let edited = update(session, &cluster, &change).await?;
                 followed(session, &edited.told(&format!("cluster {cluster}"))).await
             }
-            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(&all.names).await,
             Self::Failover(One { name: cluster }) => {
                 session.agree(&format!("Move all deployments of {cluster} to its standby region?"))?;
                 let changed = update(session, &cluster, &json!({ "isFailedOver": true })).await?.now;

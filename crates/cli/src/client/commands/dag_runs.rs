@@ -7,7 +7,7 @@ use podium_api::airflow_logs;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Exit, Failed, Outcome, Setup, View, Watch, most_alike, one_line, pause, read, text};
+use super::{Exit, Failed, Outcome, Setup, View, Watch, one_line, pause, read, text};
 use crate::client::airflow::{Airflow, AirflowFlags, Run};
 
 /// The most tasks of a run whose logs are shown.
@@ -221,15 +221,10 @@ async fn logs(airflow: &Airflow<'_>, dag: &str, run: &str, only: &[String]) -> O
 fn without_task(run: &str, task: &str, names: &mut Vec<String>) -> Failed {
     names.sort();
     names.dedup();
+    let more = if names.len() > SHOWN_TASKS { ", …" } else { "" };
+    let shown = names[..names.len().min(SHOWN_TASKS)].join(", ");
     let missing = Failed::new(Exit::NotFound, format!("{run} has no task called {task:?}"));
-    match most_alike(names, task) {
-        Some(name) => missing.hint(format!("Did you mean {name:?}?")),
-        None => {
-            let more = if names.len() > SHOWN_TASKS { ", …" } else { "" };
-            let shown = names[..names.len().min(SHOWN_TASKS)].join(", ");
-            missing.hint(format!("Its tasks: {shown}{more}"))
-        }
-    }
+    missing.suggest(names, task, format!("Its tasks: {shown}{more}"))
 }
 
 #[derive(Deserialize)]

@@ -7,7 +7,6 @@ use clap::{Args, Subcommand};
 use podium_api::enums::DeploymentStatus;
 use podium_api::path::OfDeployment;
 use podium_api::{Nothing, Patch, WorkspaceId, WrittenTime, deployments as api, options, workspaces};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Called, Extra, Failed, Kind, Listing, Noun, Outcome, Session, Verbs, View, read};
@@ -148,13 +147,6 @@ impl Noun for api::Get {
     const VIEW: &'static View = &VIEW;
 }
 
-/// The runtimes among the options.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Runtimes {
-    runtime_releases: Vec<Value>,
-}
-
 impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
@@ -177,12 +169,9 @@ impl Verbs for Verb {
             Self::Create(create) => create.run(session).await,
             Self::Update(update) => update.run(session).await,
             Self::Delete { deployments, workspace, drain } => {
-                let mut all = Vec::new();
-                for name in deployments {
-                    all.push((session.deployment(&name, workspace.as_deref()).await?, name));
-                }
+                let find = async |name: &str| session.deployment(name, workspace.as_deref()).await;
                 let query = api::DeleteDeployment { drain: drain.then_some(true) };
-                session.delete::<api::Delete>("deployment", &all, &query).await
+                session.delete::<api::Get, api::Delete>(&deployments, find, &query).await
             }
             Self::Wait(one) => {
                 let settled = session.settle(&one.find(session).await?).await?;
@@ -207,7 +196,7 @@ impl Verbs for Verb {
             Self::Options => {
                 let found = session.get::<options::ForDeployments>(&organization).await?;
                 match session.format.is_table() {
-                    true => session.show_all(&found.part::<Runtimes>()?.runtime_releases, &RUNTIMES),
+                    true => session.show_all(&read::<Vec<_>>(&found.raw["runtimeReleases"])?, &RUNTIMES),
                     false => session.show(&found.raw, &RUNTIMES),
                 }
             }

@@ -154,8 +154,7 @@ impl Deploys {
             }
             Some(Verb::Get { deploy, which }) => {
                 let (session, path) = which.open(here).await?;
-                let path = of_deploy(path, &deploy)?;
-                session.show(&session.get::<api::Get>(&path).await?.raw, &VIEW)
+                session.show_at::<api::Get>(&of_deploy(path, &deploy)?, &VIEW).await
             }
             Some(Verb::Report { deploy, which }) => {
                 let (session, path) = which.open(here).await?;
@@ -282,17 +281,10 @@ async fn follow(session: &Session, path: OfDeployment, made: &Answer<api::Deploy
     session.show(&raw, &VIEW)
 }
 
-/// Whether a deployment accepts only strict deploys.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Strictness {
-    is_strict_deploy_enabled: Option<bool>,
-}
-
 /// What somebody can do whose deploy failed because of files that cannot be imported.
 async fn how_to_go_live(session: &Session, path: &OfDeployment) -> String {
-    match session.get::<deployments::Get>(path).await.and_then(|deployment| deployment.part()) {
-        Ok(Strictness { is_strict_deploy_enabled: Some(true) }) => {
+    match session.get::<deployments::Get>(path).await {
+        Ok(deployment) if deployment.raw["isStrictDeployEnabled"] == true => {
             "The deployment accepts only strict deploys while its isStrictDeployEnabled is true.".to_owned()
         }
         _ => format!("To go live all the same: {}", typed::again_with("--no-strict")),

@@ -12,14 +12,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use podium_api::deployments::{self, CreateDeploymentRequest, DeploymentScalingSpec};
+use podium_api::deployments::{self, CreateDeploymentRequest};
 use podium_api::enums::{DeployReportState, DeploymentStatus};
 use podium_api::path::{InOrganization, OfDeployment};
 use podium_api::union::OneOf;
 use podium_api::workspaces::{self, CreateWorkspaceRequest};
 use podium_api::{Nothing, WorkspaceId};
 use podium_terminal as terminal;
-use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -65,14 +64,6 @@ pub(crate) struct Dev {
     dev_dir: Option<PathBuf>,
     #[command(flatten)]
     setup: Setup,
-}
-
-/// What of a deployment matters for developing.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Developed {
-    is_development_mode: Option<bool>,
-    scaling_spec: Option<DeploymentScalingSpec>,
 }
 
 /// A project and the deployment that runs it.
@@ -149,8 +140,8 @@ impl Dev {
             }
             Err(failed) => return Err(failed),
         };
-        let deployment: Developed = session.get::<deployments::Get>(&path).await?.part()?;
-        if deployment.is_development_mode != Some(true) {
+        let deployment = session.get::<deployments::Get>(&path).await?.raw;
+        if deployment["isDevelopmentMode"] != true {
             let message = format!(
                 "deployment {name} is not a development deployment: podium dev would overwrite its files"
             );
@@ -158,8 +149,7 @@ impl Dev {
                 "To create one, give a new name: podium dev --deployment NAME. To deploy once: podium deploy",
             ));
         }
-        let hibernation = deployment.scaling_spec.and_then(|spec| spec.hibernation_spec?.override_);
-        if hibernation.is_some_and(|held| held.is_hibernating == Some(true)) {
+        if deployment["scalingSpec"]["hibernationSpec"]["override"]["isHibernating"] == true {
             session.override_hibernation(&path, false, None).await?;
         }
         Ok(Running { session, path, folder, name, all_logs: self.all_logs })

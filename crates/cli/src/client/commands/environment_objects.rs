@@ -130,14 +130,9 @@ impl Noun for api::Get {
 #[serde(rename_all = "camelCase")]
 struct Now {
     object_type: Word<EnvironmentObjectType>,
-    connection: Option<Connection>,
+    #[serde(default)]
+    connection: Value,
     updated_at: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-struct Connection {
-    #[serde(rename = "type")]
-    kind: String,
 }
 
 impl Verbs for Verb {
@@ -152,8 +147,7 @@ impl Verbs for Verb {
                 session.list_where::<api::List>(&organization, &query, &VIEW, &listing).await
             }
             Self::Get { key, place } => {
-                let path = place.find(session, &key).await?;
-                session.show(&session.get::<api::Get>(&path).await?.raw, &VIEW)
+                session.show_at::<api::Get>(&place.find(session, &key).await?, &VIEW).await
             }
             Self::Create { key, place, content } => {
                 let kind = place.kind.as_ref().map(|kind| one_of(EnvironmentObjectType::ALL, kind));
@@ -183,11 +177,8 @@ impl Verbs for Verb {
                 show(session, edited.told(&key)).await
             }
             Self::Delete { keys, place } => {
-                let mut all = Vec::new();
-                for key in keys {
-                    all.push((place.find(session, &key).await?, key));
-                }
-                session.delete::<api::Delete>("environment object", &all, &Nothing).await?;
+                let find = async |key: &str| place.find(session, key).await;
+                session.delete::<api::Get, api::Delete>(&keys, find, &Nothing).await?;
                 session.follow_roll_outs(None).await
             }
             Self::Exclude { key, excluded, place } => {
@@ -258,8 +249,7 @@ impl Content {
     fn change(&self, now: &Now) -> Outcome<Value> {
         let mut body = self.body::<api::Update>(json!({}), &now.object_type, false)?;
         if let Some(connection) = body.get_mut("connection").and_then(Value::as_object_mut) {
-            let kind = now.connection.as_ref().map(|connection| connection.kind.as_str());
-            connection.entry("type").or_insert_with(|| kind.into());
+            connection.entry("type").or_insert_with(|| now.connection["type"].clone());
         }
         Ok(body)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use podium_api::enums::EventType;
-use podium_api::events::{self as api, FollowEvents, ListEvents};
+use podium_api::events::{self as api, FollowEvents};
 use podium_app::world::World;
 use podium_client::Call;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use super::{Outcome, Session, Verbs, View, Word, duration, printable, read};
 use crate::client::streams::{MOST_CUTS, Stream};
 
 /// The largest page.
-pub(crate) const PAGE: u32 = 1_000;
+pub(crate) const PAGE: u64 = 1_000;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -67,15 +67,6 @@ const VIEW: View = View {
     wide: "REASON data.statusReason, SUBJECT subject, ID id",
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Page {
-    pub(crate) events: Vec<Value>,
-    pub(crate) next_cursor: Option<String>,
-    #[serde(default)]
-    pub(crate) has_more: bool,
-}
-
 /// What people are told of an event.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Happened {
@@ -117,22 +108,10 @@ impl Verbs for Verb {
         let path = session.in_organization().await?;
         match self {
             Self::List { which, since, limit } => {
-                let FollowEvents { types, workspace_id, deployment_id, since, .. } =
-                    which.query(session, Some(since)).await?;
-                let limit_of = |left: u64| u32::try_from(left).map_or(PAGE, |left| left.min(PAGE));
-                let mut query =
-                    ListEvents { types, workspace_id, deployment_id, since, cursor: None, limit: 0 };
-                let (mut printer, mut left) = (session.format.printer(&VIEW)?, limit);
-                while left > 0 {
-                    query.limit = limit_of(left);
-                    let page: Page = session.ask::<api::List>(&path, &query).await?.part()?;
-                    left = left.saturating_sub(page.events.len() as u64);
-                    printer.page(&page.events)?;
-                    query.cursor = page.next_cursor;
-                    if !page.has_more {
-                        break;
-                    }
-                }
+                let query = which.query(session, Some(since)).await?;
+                let mut printer = session.format.printer(&VIEW)?;
+                let print = |page: &[Value]| Ok(printer.page(page)?);
+                session.behind_cursor::<api::List>(&path, &query, (limit, PAGE), print).await?;
                 Ok(printer.finish()?)
             }
             Self::Follow { which, since } => {

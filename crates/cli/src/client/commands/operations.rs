@@ -82,8 +82,7 @@ impl Verbs for Verb {
                 session.list_where::<api::List>(&path, &query, &VIEW, &listing).await
             }
             Self::Get { operation } => {
-                let path = of(session, &operation).await?;
-                session.show(&session.get::<api::Get>(&path).await?.raw, &VIEW)
+                session.show_at::<api::Get>(&of(session, &operation).await?, &VIEW).await
             }
             Self::Follow { operation } => follow(session, of(session, &operation).await?).await,
             Self::Cancel { operation } => {

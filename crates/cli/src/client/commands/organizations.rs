@@ -47,10 +47,7 @@ impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
         match self {
             Self::List(listing) => session.list::<api::List>(&(), &VIEW, &listing).await,
-            Self::Get => {
-                let path = session.in_organization().await?;
-                session.show(&session.get::<api::Get>(&path).await?.raw, &VIEW)
-            }
+            Self::Get => session.show_at::<api::Get>(&session.in_organization().await?, &VIEW).await,
             Self::Update { name, billing_email, enforce_dedicated_clusters } => {
                 if name.is_none() && billing_email.is_none() && enforce_dedicated_clusters.is_none() {
                     return Err(Failed::usage("nothing to change: see podium organization update --help"));

@@ -3,9 +3,11 @@
 use clap::Subcommand;
 use podium_api::enums::CustomRoleScope;
 use podium_api::{authorization, roles as api};
-use serde::Serialize;
+use serde_json::json;
 
-use super::{Failed, Kind, Listing, Noun, One, Outcome, Session, Several, Verbs, View, one_of};
+use super::{
+    Failed, Kind, Listing, Noun, One, Outcome, Session, Several, Verbs, View, merged, object, one_of,
+};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -74,30 +76,21 @@ impl Noun for api::Get {
     const VIEW: &'static View = &VIEW;
 }
 
-/// A group of permissions, with the actions in one column.
-#[derive(Serialize)]
-struct Group<'a> {
-    actions: Vec<&'a str>,
-    #[serde(flatten)]
-    group: &'a authorization::PermissionGroup,
-}
-
 impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
         let organization = session.in_organization().await?;
         match self {
-            Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
+            Self::List(listing) => session.list_named::<api::Get>(&listing).await,
             Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, description, scope, permission } => {
-                let what = format!("role {name}");
                 let body = api::CreateCustomRoleRequest {
-                    name,
+                    name: name.clone(),
                     description,
                     scope_type: one_of(CustomRoleScope::ALL, &scope)?,
                     permissions: permission,
                     restricted_workspace_ids: None,
                 };
-                session.create::<api::Create>(&organization, &body, &what, &VIEW).await
+                session.create_named::<api::Get, api::Create>(&name, &body).await
             }
             Self::Update { role, name, description, add_permission, remove_permission } => {
                 let is_kept = name.is_none() && description.is_none();
@@ -122,7 +115,7 @@ impl Verbs for Verb {
                 let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
                 session.show(&edited.told(&format!("role {role}")), &VIEW)
             }
-            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(&all.names).await,
             Self::Templates => {
                 let found = session.get::<api::ListTemplates>(&organization).await?;
                 session.show_all(&found.part::<Vec<_>>()?, &VIEW)
@@ -133,8 +126,8 @@ impl Verbs for Verb {
                     return session.show_all(&found.part::<Vec<_>>()?, &GROUPS);
                 }
                 let with_actions = |group: &authorization::PermissionGroup| {
-                    let actions = group.permissions.iter().map(|entry| entry.action.as_str()).collect();
-                    serde_json::to_value(Group { actions, group }).unwrap_or_default()
+                    let actions: Vec<&str> = group.permissions.iter().map(|it| it.action.as_str()).collect();
+                    merged(json!({ "actions": actions }), object(group))
                 };
                 let groups: Vec<_> = found.body()?.iter().map(with_actions).collect();
                 session.show_all(&groups, &GROUPS)

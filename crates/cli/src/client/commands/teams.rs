@@ -99,19 +99,17 @@ impl Noun for api::Get {
 
 impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
-        let organization = session.in_organization().await?;
         match self {
-            Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
+            Self::List(listing) => session.list_named::<api::Get>(&listing).await,
             Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, description, role, member } => {
-                let what = format!("team {name}");
                 let body = api::CreateTeamRequest {
                     member_ids: Some(session.ids_of::<users::Get, _>(&member).await?),
                     organization_role: role.as_deref().map(organization_role).transpose()?,
-                    name,
+                    name: name.clone(),
                     description,
                 };
-                session.create::<api::Create>(&organization, &body, &what, &VIEW).await
+                session.create_named::<api::Get, api::Create>(&name, &body).await
             }
             Self::Update { team, name, description, roles } => {
                 let has_settings = name.is_some() || description.is_some();
@@ -148,7 +146,7 @@ impl Verbs for Verb {
                 let edited = Edited::of(&before.raw, session.get::<api::Get>(&path).await?.raw);
                 session.show(&edited.told(&format!("team {team}")), &VIEW)
             }
-            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(&all.names).await,
             Self::Member(Member::List { team, listing }) => {
                 let path = session.named::<api::Get>(&team).await?;
                 session.list::<api::ListMembers>(&path, &MEMBERS, &listing).await

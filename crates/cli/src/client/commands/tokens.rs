@@ -203,7 +203,7 @@ impl Verbs for Verb {
                 eprintln!("Rotated token {token}. Its new value is shown only once:");
                 show_value(session, &rotated)
             }
-            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(&all.names).await,
             Self::Agent(agent) => agent.run(session).await,
         }
     }
@@ -220,9 +220,7 @@ impl Agent {
             AgentVerb::List(listing) => {
                 session.list::<agent_tokens::List>(&deployment, &VIEW, &listing).await
             }
-            AgentVerb::Get(One { name: token }) => {
-                session.show(&session.get::<agent_tokens::Get>(&find(&token).await?).await?.raw, &VIEW)
-            }
+            AgentVerb::Get(one) => session.show_at::<agent_tokens::Get>(&find(&one.name).await?, &VIEW).await,
             AgentVerb::Create { name, expires_in_days } => {
                 let body = agent_tokens::CreateAgentTokenRequest {
                     name: name.clone(),
@@ -233,12 +231,8 @@ impl Agent {
                 eprintln!("Created agent token {name}. Its value is shown only once:");
                 show_value(session, &made)
             }
-            AgentVerb::Delete(Several { names: tokens }) => {
-                let mut all = Vec::new();
-                for name in tokens {
-                    all.push((find(&name).await?, name));
-                }
-                session.delete::<agent_tokens::Delete>("agent token", &all, &Nothing).await
+            AgentVerb::Delete(all) => {
+                session.delete::<agent_tokens::Get, agent_tokens::Delete>(&all.names, find, &Nothing).await
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use podium_api::enums::EventType;
-use podium_api::events::{Follow, FollowEvents, List, ListEvents};
+use podium_api::events::{Follow, FollowEvents, List};
 use podium_api::operations::{self, ListOperations};
 use podium_api::path::InOrganization;
 use podium_api::{Named, WorkspaceId, deployment_processes, deployments};
@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::events::{Happened, PAGE, Page};
+use super::events::{Happened, PAGE};
 use super::{Outcome, Session, Setup, View, merged, read};
 use crate::client::follow::UNDER_WAY;
 use crate::client::streams::{Heard, Stream};
@@ -33,7 +33,7 @@ use state::{Key, Next, Processes, Row, Top, UnderWay};
 const MOST: u64 = 1_000;
 /// The DAG runs of this time are counted, up to a number of them.
 const PAST: Duration = Duration::from_hours(24);
-const MOST_RUNS: u32 = 10_000;
+const MOST_RUNS: u64 = 10_000;
 /// How many keys and events wait.
 const WAITING: usize = 256;
 
@@ -87,14 +87,14 @@ impl Watch {
         let mut top = Top::default();
         let cursor = count_runs(&session, &path, workspace, &mut top).await;
         if !is_watched {
-            let with_runs = |(deployment, row): (Value, Row)| {
+            let with_runs = |(row, deployment): (Row, Value)| {
                 let Row { id, operation, memory, .. } = &row;
                 let more = json!({ "operation": operation, "memory": memory, "runs": top.runs(id) });
                 merged(deployment, more)
             };
             return session.show_all(&rows.into_iter().map(with_runs).collect::<Vec<_>>(), &VIEW);
         }
-        top.refresh(rows.into_iter().map(|(_, row)| row).collect());
+        top.refresh(rows.into_iter().map(|(row, _)| row).collect());
         top.is_cut = is_cut;
         let follow = FollowEvents { workspace_id: workspace, cursor, ..FollowEvents::default() };
         let events = Stream::new(&session, Call::to::<Follow>(&path).query_params(&follow)?, usize::MAX);
@@ -102,7 +102,7 @@ impl Watch {
     }
 }
 
-type Deployments = Vec<(Value, Row)>;
+type Deployments = Vec<(Row, Value)>;
 type Reading<'a> = Pin<Box<dyn Future<Output = Outcome<(Deployments, bool)>> + 'a>>;
 
 /// The deployments with what is being done to them, and whether there are more.
@@ -120,8 +120,7 @@ async fn read_all(
     let processes = session.all::<deployment_processes::List, Processes>(path, &sorted, Some(MOST)).await;
     let processes = processes.unwrap_or_default();
     let with_row = |raw: Value| Ok((Row::of(&read(&raw)?, &running, &processes), raw));
-    let rows = found.into_iter().map(with_row).map(|made| made.map(|(row, raw)| (raw, row)));
-    Ok((rows.collect::<Outcome<_>>()?, is_cut))
+    Ok((found.into_iter().map(with_row).collect::<Outcome<_>>()?, is_cut))
 }
 
 /// Counts the DAG runs that ended on the last day, and says where the events go on that were not looked at. A server that
@@ -132,23 +131,17 @@ async fn count_runs(
     workspace_id: Option<WorkspaceId>,
     top: &mut Top,
 ) -> Option<String> {
-    let mut query = ListEvents {
+    let query = FollowEvents {
         types: vec![EventType::DagRunSucceeded, EventType::DagRunFailed],
         since: Some(World::machine().now() - PAST),
-        limit: PAGE,
         workspace_id,
-        deployment_id: None,
-        cursor: None,
+        ..FollowEvents::default()
     };
-    for _ in 0..MOST_RUNS / PAGE {
-        let page: Page = session.ask::<List>(path, &query).await.ok()?.part().ok()?;
-        page.events.iter().filter_map(|event| read(event).ok()).for_each(|event| top.count(&event));
-        query.cursor = page.next_cursor;
-        if !page.has_more {
-            return query.cursor;
-        }
-    }
-    None
+    let count = |page: &[Value]| {
+        page.iter().filter_map(|event| read(event).ok()).for_each(|event| top.count(&event));
+        Ok(())
+    };
+    session.behind_cursor::<List>(path, &query, (MOST_RUNS, PAGE), count).await.ok()?
 }
 
 /// Shows the view until the person quits.
@@ -216,7 +209,7 @@ fn show(top: &mut Top, read: Outcome<(Deployments, bool)>) -> Outcome {
     match read {
         Ok((rows, is_cut)) => {
             top.is_cut = is_cut;
-            top.refresh(rows.into_iter().map(|(_, row)| row).collect());
+            top.refresh(rows.into_iter().map(|(row, _)| row).collect());
             Ok(())
         }
         Err(failed) if failed.is_passing() => {

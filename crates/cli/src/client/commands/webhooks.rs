@@ -4,7 +4,6 @@ use clap::{Args, Subcommand};
 use podium_api::enums::WebhookDeliveryState;
 use podium_api::path::{OfWebhook, OfWebhookDelivery};
 use podium_api::{Nothing, deployments, webhooks as api, workspaces};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -136,9 +135,7 @@ impl Noun for api::Get {
 impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
         match self {
-            Self::List(listing) => {
-                session.list::<api::List>(&session.in_organization().await?, &VIEW, &listing).await
-            }
+            Self::List(listing) => session.list_named::<api::Get>(&listing).await,
             Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, to, settings } => {
                 let path = session.in_organization().await?;
@@ -171,7 +168,7 @@ impl Verbs for Verb {
                 eprintln!("A test event is on its way: see podium webhook delivery list {webhook}");
                 Ok(())
             }
-            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(&all.names).await,
             Self::Delivery(verb) => verb.run(session).await,
         }
     }
@@ -197,11 +194,19 @@ impl DeliveryVerb {
             Self::List { webhook, state, limit } => {
                 let path = session.named::<api::Get>(&webhook).await?;
                 let state = state.map(|state| one_of(WebhookDeliveryState::ALL, &state)).transpose()?;
-                session.show_all(&deliveries(session, &path, state, limit).await?, &DELIVERIES)
+                let (query, mut all) = (json!({ "state": state }), Vec::new());
+                let collect = |page: &[Value]| {
+                    all.extend_from_slice(page);
+                    Ok(())
+                };
+                session
+                    .behind_cursor::<api::ListDeliveries>(&path, &query, (limit, AT_ONCE), collect)
+                    .await?;
+                session.show_all(&all, &DELIVERIES)
             }
             Self::Get { webhook, delivery } => {
                 let path = of(session, &webhook, &delivery).await?;
-                session.show(&session.get::<api::GetDelivery>(&path).await?.raw, &DELIVERIES)
+                session.show_at::<api::GetDelivery>(&path, &DELIVERIES).await
             }
             Self::Redeliver { webhook, delivery } => {
                 let path = of(session, &webhook, &delivery).await?;
@@ -211,35 +216,6 @@ impl DeliveryVerb {
             }
         }
     }
-}
-
-/// A page of deliveries.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page {
-    deliveries: Vec<Value>,
-    next_cursor: Option<String>,
-}
-
-/// The newest deliveries, up to a limit.
-async fn deliveries(
-    session: &Session,
-    path: &OfWebhook,
-    state: Option<WebhookDeliveryState>,
-    limit: u64,
-) -> Outcome<Vec<Value>> {
-    let (mut all, mut cursor) = (Vec::new(), None);
-    while (all.len() as u64) < limit {
-        let wanted = (limit - all.len() as u64).min(AT_ONCE) as u32;
-        let query = api::ListWebhookDeliveries { cursor, limit: wanted, state };
-        let page: Page = session.ask::<api::ListDeliveries>(path, &query).await?.part()?;
-        all.extend(page.deliveries);
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    Ok(all)
 }
 
 async fn of(session: &Session, webhook: &str, delivery: &str) -> Outcome<OfWebhookDelivery> {

@@ -63,16 +63,14 @@ impl Noun for api::Get {
 
 impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
-        let organization = session.in_organization().await?;
         match self {
-            Self::List(listing) => session.list::<api::List>(&organization, &VIEW, &listing).await,
+            Self::List(listing) => session.list_named::<api::Get>(&listing).await,
             Self::Get(one) => session.show_named::<api::Get>(&one.name).await,
             Self::Create { name, settings } => {
-                let what = format!("workspace {name}");
                 let Settings { description, cicd_enforced: cicd_enforced_default } = settings;
                 let new = api::CreateWorkspaceRequest::default();
                 let body = api::CreateWorkspaceRequest { name, description, cicd_enforced_default, ..new };
-                session.create::<api::Create>(&organization, &body, &what, &VIEW).await
+                session.create_named::<api::Get, api::Create>(&body.name, &body).await
             }
             Self::Update { workspace, name, settings: Settings { description, cicd_enforced } } => {
                 if name.is_none() && description.is_none() && cicd_enforced.is_none() {
@@ -95,7 +93,7 @@ impl Verbs for Verb {
                 let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
                 session.show(&edited.told(&format!("workspace {workspace}")), &VIEW)
             }
-            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(all.names).await,
+            Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(&all.names).await,
         }
     }
 }

@@ -6,7 +6,6 @@ use podium_api::declared_sets::{self as api, DeclaredMember, DeclaredSet};
 use podium_api::path::InOrganization;
 use podium_api::{Id, Nothing, Timestamp, counted};
 use podium_client::Call;
-use serde::Deserialize;
 
 use super::calls::{Planned, Verb, path};
 use super::existing::Existing;
@@ -16,7 +15,6 @@ use super::references::{self, Variables};
 use super::state::State;
 use crate::client::answer::read;
 use crate::client::ending::{Exit, Failed, Outcome};
-use crate::client::names::most_alike;
 use crate::client::session::Session;
 
 /// The set of the files, and all others.
@@ -53,13 +51,10 @@ impl Sets {
             return Ok(());
         }
         let names: Vec<String> = self.others.iter().map(|set| set.name.clone()).collect();
+        let made =
+            "A set is created when a file with `set: NAME` is applied. Export everything: podium export";
         let failed = Failed::new(Exit::NotFound, format!("there is no set called {name:?}"));
-        Err(match most_alike(&names, name) {
-            Some(like) => failed.hint(format!("Did you mean {like:?}?")),
-            None => failed.hint(
-                "A set is created when a file with `set: NAME` is applied. Export everything: podium export",
-            ),
-        })
+        Err(failed.suggest(&names, name, made))
     }
 
     fn members(&self) -> impl Iterator<Item = &DeclaredMember> {
@@ -92,14 +87,15 @@ impl Sets {
     /// Who changed a resource since the set was applied, and when.
     pub(super) fn drift(&self, existing: &Existing) -> Option<String> {
         let set = self.own.as_ref()?;
-        let changed: Changed = read(&existing.wire).ok()?;
+        let updated_at: Timestamp = read(&existing.wire["updatedAt"]).ok()?;
         let is_owned = self.own_members().any(|(_, id)| id == existing.id);
-        if !is_owned || changed.updated_at <= set.updated_at {
+        if !is_owned || updated_at <= set.updated_at {
             return None;
         }
-        let who = changed.updated_by.and_then(|by| by.username.or(by.api_token_name).or(by.id));
-        let who = who.filter(|name| !name.is_empty()).unwrap_or_else(|| "somebody".to_owned());
-        Some(format!("edited by {who} at {}, since this set was last applied", changed.updated_at))
+        let by = &existing.wire["updatedBy"];
+        let who = ["username", "apiTokenName", "id"].iter().find_map(|name| by[name].as_str());
+        let who = who.filter(|name| !name.is_empty()).unwrap_or("somebody");
+        Some(format!("edited by {who} at {}, since this set was last applied", updated_at))
     }
 
     /// The call that records what the set owns after some calls; none if nothing is changed.
@@ -152,20 +148,4 @@ impl Sets {
         let own = Planned::new(Verb::Own, Key::named(Kind::User, ""), name.clone(), &call);
         Ok(Some(Planned { details, ..own }))
     }
-}
-
-/// Who changed a resource last, and when.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Changed {
-    updated_at: Timestamp,
-    updated_by: Option<By>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct By {
-    username: Option<String>,
-    api_token_name: Option<String>,
-    id: Option<String>,
 }

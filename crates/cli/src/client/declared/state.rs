@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use podium_api::{Id, Nothing, roles, teams};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::calls::path;
 use super::existing::{Existing, Found, Known, Names};
@@ -12,7 +11,7 @@ use super::keys::{Key, Kind, label};
 use super::references::{Exporting, Variables};
 use crate::client::answer::read;
 use crate::client::ending::{Failed, Outcome};
-use crate::client::fields::{merged, object};
+use crate::client::fields::{given, merged};
 use crate::client::names::Called;
 use crate::client::session::Session;
 
@@ -85,7 +84,7 @@ impl State {
         let get = (key.kind.handling().get)(&session.in_organization().await?, known.id);
         let fetched = session.client.send::<Value>(get).await?;
         // A list of its own holds the members of a team.
-        let wire = merged(object(&read::<Members>(&known.wire)?), fetched.body);
+        let wire = merged(given(json!({ "members": known.wire["members"] })), fetched.body);
         let form = Value::Object(key.kind.form(&self.names, &wire)?);
         Ok((Existing { id: known.id, name: known.name.clone(), wire, form }, fetched.etag))
     }
@@ -134,12 +133,6 @@ fn without_empty(form: &Value) -> Value {
     }
 }
 
-/// The members of a team, where they were read.
-#[derive(Serialize, Deserialize)]
-struct Members {
-    members: Option<Vec<Value>>,
-}
-
 /// What a list leaves out: the permissions of a role, the members of a team.
 async fn complete(session: &Session, kind: Kind, id: Id, wire: Value) -> Outcome<Value> {
     let organization = session.in_organization().await?;
@@ -147,9 +140,9 @@ async fn complete(session: &Session, kind: Kind, id: Id, wire: Value) -> Outcome
         Kind::Role => Ok(session.get::<roles::Get>(&path::<roles::Get>(&organization, id)).await?.raw),
         Kind::Team => {
             let path = path::<teams::Get>(&organization, id);
-            let members = Some(session.all::<teams::ListMembers, _>(&path, &Nothing, None).await?);
+            let members: Vec<Value> = session.all::<teams::ListMembers, _>(&path, &Nothing, None).await?;
             let team = session.get::<teams::Get>(&path).await?.raw;
-            Ok(merged(team, object(&Members { members })))
+            Ok(merged(team, json!({ "members": members })))
         }
         _ => Ok(wire),
     }

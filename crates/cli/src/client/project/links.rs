@@ -29,27 +29,19 @@ pub(super) struct Link {
     key: String,
 }
 
-/// A text that names no object.
-#[derive(Debug)]
-pub(super) struct NoKey;
-
-impl fmt::Display for NoKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a link is the key of an environment object, or TYPE/KEY, such as CONNECTION/warehouse")
-    }
-}
+const NO_KEY: &str = "a link is the key of an environment object, or TYPE/KEY, such as CONNECTION/warehouse";
 
 impl TryFrom<String> for Link {
-    type Error = NoKey;
+    type Error = &'static str;
 
-    fn try_from(text: String) -> Result<Self, NoKey> {
+    fn try_from(text: String) -> Result<Self, &'static str> {
         // Keys of connections may have slashes of their own.
         let typed = text.split_once('/').and_then(|(kind, key)| {
             let kind = kind.to_uppercase().parse().ok()?;
             Some(Self { kind: Some(kind), key: key.to_owned() })
         });
         let link = typed.unwrap_or(Self { kind: None, key: text });
-        if link.key.is_empty() { Err(NoKey) } else { Ok(link) }
+        if link.key.is_empty() { Err(NO_KEY) } else { Ok(link) }
     }
 }
 

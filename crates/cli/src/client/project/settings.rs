@@ -148,9 +148,9 @@ impl Project {
         let deployment_id = current.id.map(Into::into);
         let query = GetDeploymentOptions { deployment_id, ..GetDeploymentOptions::default() };
         let organization = session.in_organization().await?;
-        let options: Runtimes =
-            session.ask::<options::ForDeployments>(&organization, &query).await?.part()?;
-        let offered: Vec<&str> = options.runtime_releases.iter().map(|it| it.version.as_str()).collect();
+        let options = session.ask::<options::ForDeployments>(&organization, &query).await?.raw;
+        let releases = options["runtimeReleases"].as_array().into_iter().flatten();
+        let offered: Vec<&str> = releases.filter_map(|release| release["version"].as_str()).collect();
         if offered.contains(&wanted.as_str()) {
             return Ok(Some(wanted.clone()));
         }
@@ -226,18 +226,6 @@ impl Project {
         problems.dedup();
         found
     }
-}
-
-/// The versions of the runtimes that can be chosen.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Runtimes {
-    runtime_releases: Vec<Runtime>,
-}
-
-#[derive(Deserialize)]
-struct Runtime {
-    version: String,
 }
 
 /// Where new deployments of a workspace are.

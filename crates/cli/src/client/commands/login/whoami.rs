@@ -7,7 +7,6 @@ use podium_api::enums::{ErrorCode, TokenEntity};
 use podium_api::path::{OfDeployment, OfToken, OfWorkspace, PathParams as _};
 use podium_api::{Id, OrganizationId, TokenId, TypedId as _, deployments, tokens, users, workspaces};
 use podium_client::{Call, Client};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::commands::{Called, Outcome, Output, Session, Setup, View, merged, one_line, read};
@@ -62,19 +61,12 @@ async fn show_token(session: &Session) -> Outcome {
     let mut more = json!({ "organizationId": organization_id });
     if matches!(session.format.output(), Output::Table | Output::Wide) {
         let mut roles = Vec::new();
-        for role in read::<Token>(&token)?.roles {
+        for role in read::<Option<Vec<HeldByToken>>>(&token["roles"])?.into_iter().flatten() {
             roles.push(described(session, organization_id, role).await);
         }
         more = merged(more, json!({ "roles": roles.join(", ") }));
     }
     session.show(&merged(token, more), &TOKEN)
-}
-
-/// The roles of a token.
-#[derive(Deserialize)]
-struct Token {
-    #[serde(default)]
-    roles: Vec<HeldByToken>,
 }
 
 /// A role and what it is held on, by name where the token may read that.
@@ -106,17 +98,11 @@ pub(super) async fn own_token(client: &Client, organization_id: OrganizationId) 
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Claims {
-    api_token_id: TokenId,
-}
-
 /// The id that a token says it has. Only the server can tell whether that is so.
 fn id_in(token: &str) -> Option<TokenId> {
     let claims = token.split('.').nth(1)?;
-    let claims: Claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
-    Some(claims.api_token_id)
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
+    claims["apiTokenId"].as_str()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -7,15 +7,7 @@ use podium_api::union::OneOf;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Difference, Entry, Kind, Names, Outcome, Planner, Resource, object, read, same};
-
-/// What is read of a cluster to show it as files do.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-struct Shown {
-    is_dr_enabled: bool,
-}
+use super::{Difference, Entry, Kind, Names, Outcome, Planner, Resource, object, same};
 
 /// What is read of a cluster to change it.
 #[derive(Deserialize)]
@@ -48,7 +40,7 @@ impl Resource for Cluster {
     ];
 
     fn reshaped(_: &Names, wire: &Value) -> Outcome<Value> {
-        Ok(match read::<Shown>(wire)?.is_dr_enabled {
+        Ok(match wire["isDrEnabled"] == true {
             true => json!({}),
             false => json!({ "enableReplicationTimeControl": null }),
         })

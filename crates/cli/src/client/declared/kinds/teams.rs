@@ -5,23 +5,16 @@ use podium_api::enums::OrganizationRole;
 use podium_api::path::OfTeamMember;
 use podium_api::teams::{self as api, AddTeamMembersRequest, TeamMember};
 use podium_api::{Nothing, TeamId};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Difference, Entry, Kind, Names, Outcome, Planner, Resource, grants, read};
-
-/// The members of a team; nothing where they were not read.
-#[derive(Deserialize)]
-struct Shown {
-    members: Option<Vec<TeamMember>>,
-}
 
 impl Resource for Team {
     type List = api::List;
     type Get = api::Get;
 
     fn reshaped(names: &Names, wire: &Value) -> Outcome<Value> {
-        let emails = read::<Shown>(wire)?.members.map(|members| {
+        let emails = read::<Option<Vec<TeamMember>>>(&wire["members"])?.map(|members| {
             let mut emails: Vec<String> = members.into_iter().map(|member| member.username).collect();
             emails.sort_unstable();
             emails
@@ -60,7 +53,8 @@ fn change_members(
     found: &Difference<Team>,
     wanted: &[String],
 ) -> Outcome {
-    let members = found.now::<Shown>()?.members.unwrap_or_default();
+    let members: Option<Vec<TeamMember>> = read(&found.existing.wire["members"])?;
+    let members = members.unwrap_or_default();
     let is = |email: &String, member: &TeamMember| email.to_lowercase() == member.username.to_lowercase();
     let (mut member_ids, mut details) = (Vec::new(), Vec::new());
     for email in wanted.iter().filter(|email| !members.iter().any(|member| is(email, member))) {

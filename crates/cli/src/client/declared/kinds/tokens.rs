@@ -19,14 +19,6 @@ struct Shown {
     roles: Vec<HeldByToken>,
 }
 
-/// What is read of a token to change it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Now {
-    #[serde(default)]
-    roles: Vec<ApiTokenRole>,
-}
-
 impl Resource for Token {
     type List = api::List;
     type Get = api::Get;
@@ -77,7 +69,8 @@ impl Resource for Token {
             planner.change::<api::Update, _>(entry, &found, &body)?;
         }
         if role.is_some() || roles.is_some() {
-            let mut held = found.now::<Now>()?.roles;
+            let held: Option<Vec<ApiTokenRole>> = read(&found.existing.wire["roles"])?;
+            let mut held = held.unwrap_or_default();
             let (scope, id) = home(planner, entry, &found.declared)?;
             let is_primary = |held: &ApiTokenRole| held.entity_type.as_str() == scope.as_str();
             let Some(primary) = held.iter().position(is_primary) else {

@@ -4,24 +4,17 @@ use podium_api::declarations::User;
 use podium_api::enums::OrganizationRole;
 use podium_api::invites::{self, CreateUserInviteRequest};
 use podium_api::users as api;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Difference, Entry, Names, Outcome, Planner, Resource, grants, read};
-
-/// What is read of a user to show it as files do.
-#[derive(Deserialize)]
-struct Shown {
-    username: String,
-}
 
 impl Resource for User {
     type List = api::List;
     type Get = api::Get;
 
     fn reshaped(names: &Names, wire: &Value) -> Outcome<Value> {
-        let Shown { username } = read(wire)?;
-        Ok(json!({ "email": username, "roles": grants::of_subject(names, wire)? }))
+        let email: String = read(&wire["username"])?;
+        Ok(json!({ "email": email, "roles": grants::of_subject(names, wire)? }))
     }
 
     fn create(self, planner: &mut Planner<'_>, entry: &Entry) -> Outcome {
