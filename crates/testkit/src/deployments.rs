@@ -99,11 +99,6 @@ impl TestApp {
         self.db().write(None, unit).await.expect("a deployment can be deleted");
     }
 
-    /// Places every deployment on a node, as if that had happened while nobody looked.
-    pub async fn place_on(&self, node: podium_api::NodeId) {
-        self.execute(&format!("UPDATE placements SET node_id = '{node}'")).await;
-    }
-
     pub async fn stored_deployment(&self, id: DeploymentId) -> Option<DeploymentRow> {
         let system = self.system;
         self.db().read(None, move |conn| deployments::state(conn, &system, id)).await.expect("it reads")

@@ -2,7 +2,7 @@
 
 use podium_api::enums::{DeploymentStatus, DeploymentType};
 use podium_api::{DeploymentId, EntityId, OrganizationId, RoleId, SubjectId, TeamId, TypedId, WorkspaceId};
-use podium_db::{Sql, Target};
+use podium_db::{FromColumn, Sql, Target};
 use podium_domain::deployments::{Running, Spec};
 use podium_domain::{Grant, Held, On};
 use podium_store::Stamp;
@@ -92,22 +92,10 @@ impl TestApp {
         self.execute(&format!("UPDATE {table} SET {column} = {value} WHERE id = '{id}'")).await;
     }
 
-    /// Removes a row directly from the database.
-    pub async fn remove_row(&self, table: &str, id: impl TypedId) {
-        self.execute(&format!("DELETE FROM {table} WHERE id = '{id}'")).await;
-    }
-
     /// A column of a row, as text.
     pub async fn column(&self, table: &str, id: impl TypedId, column: &str) -> String {
-        let sql = Sql::owned(format!("SELECT CAST({column} AS TEXT) FROM {table} WHERE id = '{id}'"));
-        let read: podium_db::Result<String> =
-            self.db().read(None, move |conn| conn.query_one(&sql, &[], |row| row.get(0))).await;
-        read.unwrap_or_else(|error| panic!("{table}.{column}: {error}"))
-    }
-
-    /// Sets columns of a row directly in the database.
-    pub async fn set_columns(&self, table: &str, id: impl TypedId, assignments: &str) {
-        self.execute(&format!("UPDATE {table} SET {assignments} WHERE id = '{id}'")).await;
+        let cast = format!("SELECT CAST({column} AS TEXT) FROM {table} WHERE id = '{id}'");
+        self.first_column(cast).await.pop().expect("a row")
     }
 
     /// Runs a statement directly in the database.
@@ -115,6 +103,13 @@ impl TestApp {
         let sql = Sql::owned(statement.to_owned());
         let done: podium_db::Result<u64> = self.db().write(None, move |tx| tx.execute(&sql, &[])).await;
         done.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+
+    /// The first column of what a query finds.
+    async fn first_column<T: FromColumn + Send + 'static>(&self, query: String) -> Vec<T> {
+        let sql = Sql::owned(query.clone());
+        let rows = self.db().scan(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
+        rows.await.unwrap_or_else(|error: podium_db::Error| panic!("{query}: {error}"))
     }
 
     /// The whole content of the database, as bytes: its files, or the rows of all its tables as text.
@@ -126,35 +121,26 @@ impl TestApp {
                 .flat_map(|file| std::fs::read(file.expect("a file").path()).unwrap_or_default())
                 .collect();
         }
-        let text = async |sql: String| -> Vec<String> {
-            let sql = Sql::owned(sql);
-            let rows = self.db().read(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
-            rows.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
-        };
         let mut stored = Vec::new();
-        for table in text("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'".into()).await {
-            for row in text(format!("SELECT t::text FROM {table} t")).await {
-                stored.extend(row.into_bytes());
-            }
+        let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'".to_owned();
+        for table in self.first_column::<String>(tables).await {
+            let rows = self.first_column::<String>(format!("SELECT t::text FROM {table} t")).await;
+            stored.extend(rows.into_iter().flat_map(String::into_bytes));
         }
         stored
     }
 
     /// The change log entries of a kind, in order: id, organization, workspace, deployment and version of each.
     pub async fn changes_of(&self, kind: &str) -> Vec<String> {
-        let sql = Sql::owned(format!(
+        self.first_column(format!(
             "SELECT id || ' ' || COALESCE(organization_id, '-') || ' ' || COALESCE(workspace_id, '-') || ' ' || \
              COALESCE(deployment_id, '-') || ' ' || version FROM changes WHERE kind = '{kind}' ORDER BY sequence"
-        ));
-        let lines = self.db().scan(None, move |conn| conn.query(&sql, &[], |row| row.get(0)));
-        lines.await.unwrap_or_else(|error: podium_db::Error| panic!("{error}"))
+        ))
+        .await
     }
 
     pub async fn rows(&self, table: &str) -> i64 {
-        let sql = Sql::owned(format!("SELECT COUNT(*) FROM {table}"));
-        let counted: podium_db::Result<i64> =
-            self.db().scan(None, move |conn| conn.query_one(&sql, &[], |row| row.get(0))).await;
-        counted.unwrap_or_else(|error| panic!("{table}: {error}"))
+        self.first_column(format!("SELECT COUNT(*) FROM {table}")).await.pop().expect("a count")
     }
 
     async fn made<I: TypedId>(&self, path: &str, body: serde_json::Value) -> I {

@@ -71,7 +71,7 @@ fn what_another_node_is_to_remove_stays() {
         alpha.settle().await;
         assert_eq!(alpha.plane.environments(), [id]);
         let node = beta.app.node().expect("it is one").id;
-        alpha.place_on(node).await;
+        alpha.execute(&format!("UPDATE placements SET node_id = '{node}'")).await;
         alpha.delete_deployment(id).await;
         stop_before_anything_is_done(&alpha).await;
         assert_eq!(alpha.plane.environments(), [id], "the next start sets it aside");

@@ -216,7 +216,7 @@ on_both_engines! {
         let events = ["started", "failed", "started"];
         environment.write(events.iter().map(|event| claim(event, "load", "one")).collect()).await;
         // The event of its end was read before: it was written by an older transaction that took longer.
-        app.remove_row("deployments", environment.id).await;
+        app.execute(&format!("DELETE FROM deployments WHERE id = '{}'", environment.id)).await;
         work(&app).await;
         assert_eq!(world.states(&failed).await, NONE);
         assert_eq!(app.rows("alert_watches").await, 0);

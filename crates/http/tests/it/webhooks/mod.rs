@@ -160,7 +160,8 @@ on_both_engines! {
     async fn urls_that_were_stored_in_plain_text_work_and_are_sealed(app) {
         let made = webhook(&app, json!({ "name": "Chat", "url": "https://hooks.example.com/new" })).await;
         let id: podium_api::WebhookId = made["id"].as_str().unwrap().parse().unwrap();
-        app.set_columns("webhooks", id, "url = 'https://hooks.example.com/planted', sealed_url = NULL").await;
+        let planted = "url = 'https://hooks.example.com/planted', sealed_url = NULL";
+        app.execute(&format!("UPDATE webhooks SET {planted} WHERE id = '{id}'")).await;
         let shown = app.get(&app.owner, &of(&app, &made)).await;
         assert_eq!(shown.ok()["url"], "https://hooks.example.com/planted");
         podium_app::maintenance::once(&app.app).await.expect("it tidies up");
