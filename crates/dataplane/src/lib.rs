@@ -18,6 +18,7 @@ mod services;
 pub mod simulated;
 mod socket_owners;
 
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -115,5 +116,14 @@ pub trait DataPlane: Send + Sync {
     /// The machine of this process, if its environments run there.
     fn machine(&self) -> Option<&dyn Machine> {
         None
+    }
+}
+
+/// Two ports and those between them, as people write them.
+pub fn ports(text: &str) -> Result<RangeInclusive<u16>, &'static str> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
+        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
+        _ => Err("give two ports such as 18000-18999, the lower one first"),
     }
 }

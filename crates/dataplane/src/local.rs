@@ -294,7 +294,7 @@ impl DataPlane for Local {
     }
 
     fn accepts(&self, _: &Cluster) -> Result<(), UserText> {
-        Err(clusters::why_none())
+        Err(clusters::NO_CLUSTERS.into())
     }
 
     fn runs_images(&self) -> bool {

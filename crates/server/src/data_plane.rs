@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use podium_app::App;
 use podium_dataplane::simulated::Simulated;
-use podium_dataplane::{DataPlane, Planes};
+use podium_dataplane::{DataPlane, Planes, ports};
 use podium_reconcile::log_sink;
 use podium_store::System;
 
@@ -191,14 +191,6 @@ impl Choice {
     async fn local(&self, _: &App, _: &Path, _: Option<PathBuf>) -> Result<Arc<dyn DataPlane>, Failure> {
         Err("running deployments on this machine needs Linux: use --data-plane simulated, which runs nothing"
             .into())
-    }
-}
-
-pub(crate) fn ports(text: &str) -> Result<RangeInclusive<u16>, Failure> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    match (first.trim().parse::<u16>(), last.trim().parse::<u16>()) {
-        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
-        _ => Err("give two ports such as 18000-18999, the lower one first".into()),
     }
 }
 

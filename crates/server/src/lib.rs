@@ -4,6 +4,7 @@
 
 #[cfg(target_os = "linux")]
 mod backup;
+#[cfg(target_os = "linux")]
 mod confine;
 mod data_dir;
 mod data_plane;
@@ -64,6 +65,7 @@ pub enum Command {
     #[command(subcommand)]
     SigningKey(signing_key::SigningKey),
     /// Confine this process to some directories and run another program in it.
+    #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Confine(confine::Confine),
     /// Create the network of an environment, or its uplink.
@@ -79,6 +81,7 @@ impl Command {
     pub fn run(self) -> Result<(), Failure> {
         match self {
             // Before there are other threads: a multi-threaded process cannot enter other namespaces.
+            #[cfg(target_os = "linux")]
             Self::Confine(command) => command.run(),
             #[cfg(target_os = "linux")]
             Self::Network(command) => command.run(),
@@ -110,6 +113,7 @@ fn carry_out(command: Command) -> Pin<Box<dyn Future<Output = Result<(), Failure
             Command::OwnerPassword(command) => command.run().await,
             Command::OwnerToken(command) => command.run().await,
             Command::SigningKey(command) => command.run().await,
+            #[cfg(target_os = "linux")]
             Command::Confine(command) => command.run(),
             #[cfg(target_os = "linux")]
             Command::Network(command) => command.run(),

@@ -65,7 +65,7 @@ pub struct Serve {
     environments_domain: Option<String>,
     /// Ports for environments without a host name, such as 18000-18999, on the listen address; for a console on a
     /// loopback address, on another one.
-    #[arg(long, env = "PODIUM_ENVIRONMENT_PORTS", default_value = "18000-18999", value_parser = data_plane::ports)]
+    #[arg(long, env = "PODIUM_ENVIRONMENT_PORTS", default_value = "18000-18999", value_parser = podium_dataplane::ports)]
     environment_ports: RangeInclusive<u16>,
     /// Let browsers sign in even if the public URL is neither encrypted nor on this machine.
     #[arg(long, env = "PODIUM_ALLOW_INSECURE_SIGN_IN", value_parser = clap::builder::BoolishValueParser::new())]

@@ -7,18 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use podium_api::ClusterId;
 use podium_api::clusters::{ClusterHealthStatus, ClusterMetadata};
 use podium_api::enums::HealthValue;
-use podium_domain::UserText;
 
 use crate::{Cluster, ObservedCluster, Progress};
 
-const NO_CLUSTERS: &str = "This server runs deployments on its own machine and cannot create or connect clusters. Delete the \
+/// Why no cluster can be created.
+pub(super) const NO_CLUSTERS: &str = "This server runs deployments on its own machine and cannot create or connect clusters. Delete the \
                            cluster, and create deployments without one: they run on the machine of the server.";
 const ONE_REGION: &str = "The cluster is a name for the machine of the server, which is in one region.";
-
-/// Why no cluster can be created.
-pub(super) fn why_none() -> UserText {
-    NO_CLUSTERS.into()
-}
 
 /// Clusters that are names for this machine, as they were applied last. Nothing needs to be kept: they are applied again.
 #[derive(Default)]

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
+use clap::Args;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, CreateRulesetError, NetPort,
     PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
@@ -33,6 +34,7 @@ use seccompiler::{
 use super::{VARIABLE_PREFIX, grants};
 use crate::local::privileges::{become_user, drop_capabilities, unshare, unshare_as_user};
 use crate::local::{network, sockets};
+use crate::ports;
 
 /// The newest Landlock ABI that this program uses; an older kernel enforces what it supports.
 const LANDLOCK_ABI: ABI = ABI::V6;
@@ -65,28 +67,38 @@ const SOCKETS_OF_ROOT: &[&str] = &["/run/dbus", "/run/systemd/private"];
 /// What the program may write outside its own directories.
 const SINKS: &[&str] = &["/dev/null", "/dev/full", "/dev/zero", "/dev/tty", SHARED_MEMORY];
 
-/// How to confine a program.
-#[derive(Clone, Debug, Default)]
+/// How to confine a program. The plane writes it as the arguments of its launcher, which reads it again.
+#[derive(Clone, Debug, Default, Args)]
 pub struct Confinement {
-    /// What it may write.
+    /// Directory that may be written; may be repeated.
+    #[arg(long)]
     pub write: Vec<PathBuf>,
-    /// What it may read, in addition to that and the system.
+    /// Directory that may be read; may be repeated.
+    #[arg(long)]
     pub read: Vec<PathBuf>,
-    /// What it may not read, even below readable directories.
+    /// Path that may not be read, even below a readable directory; may be repeated.
+    #[arg(long = "kept", value_name = "KEPT")]
     pub protected: Vec<PathBuf>,
-    /// What it sees as `/tmp`; if the kernel does not allow that, it is not run.
+    /// Directory to mount as /tmp; if the kernel does not allow that, nothing is run.
+    #[arg(long)]
     pub temporary: Option<PathBuf>,
-    /// The user that it runs as.
+    /// Id of the user to run as.
+    #[arg(long)]
     pub user: Option<u32>,
-    /// Whether file access is left to the permissions of its user.
+    /// Leave file access to the permissions of the user.
+    #[arg(long)]
     pub any_file: bool,
-    /// The ports that it may listen on, in addition to ephemeral ones.
+    /// Ports to listen on, in addition to ephemeral ones; may be repeated.
+    #[arg(long, value_parser = ports)]
     pub ports: Vec<RangeInclusive<u16>>,
-    /// The network namespace that it enters, by its inode number; if it cannot, it is not run.
+    /// Inode number of the network namespace to enter; if that is not possible, nothing is run.
+    #[arg(long)]
     pub network: Option<u64>,
-    /// The holder process of this network.
+    /// Holder process of this network.
+    #[arg(long)]
     pub holder: Option<i32>,
-    /// The control groups that it joins; if it cannot, it is not run.
+    /// Control group to join before anything else; may be repeated. If that is not possible, nothing is run.
+    #[arg(long = "group", value_name = "GROUP")]
     pub groups: Vec<PathBuf>,
 }
 

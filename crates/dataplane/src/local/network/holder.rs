@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use clap::Args;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -28,13 +29,16 @@ const SLEEP: &str = "sleep";
 const LOOPBACK: u32 = 1;
 
 /// A network to create and hold.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct NetworkHolder {
-    /// The user to become.
+    /// Id of the user to run as.
+    #[arg(long)]
     pub user: Option<u32>,
-    /// The address of its web server in it.
+    /// Address to listen on in it.
+    #[arg(long)]
     pub listen: SocketAddr,
-    /// The addresses in it for the relay to the outside.
+    /// Address to listen on in it for the relay, such as tcp:127.0.0.1:5432; may be repeated.
+    #[arg(long = "forward")]
     pub forwards: Vec<Forward>,
 }
 
@@ -198,15 +202,19 @@ const TOLD: &[&str] = &[
 const DEVICE: &str = "/dev/net/tun";
 const DEVICE_DIRECTORY: &str = "/dev/net";
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct Uplink {
-    /// The user to become.
+    /// Id of the user to run as.
+    #[arg(long)]
     pub user: Option<u32>,
-    /// The process that holds the network.
+    /// Holder process of the network.
+    #[arg(long)]
     pub holder: i32,
-    /// What can be reached on the machine's loopback interface.
+    /// Address on this machine's loopback interface to forward to, such as tcp:127.0.0.1:5432; may be repeated.
+    #[arg(long = "forward")]
     pub forwards: Vec<Forward>,
     /// The network stack.
+    #[arg(long)]
     pub pasta: PathBuf,
 }
 

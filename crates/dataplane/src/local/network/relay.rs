@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
+use clap::Args;
 use rustix::thread::set_no_new_privs;
 use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -100,17 +101,23 @@ async fn within(places: &Arc<Semaphore>, work: impl Future<Output = io::Result<(
 }
 
 /// A relay to the database server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct DatabaseRelay {
-    /// The user to become: the server's.
+    /// Id of the user to run as.
+    #[arg(long)]
     pub user: u32,
-    /// The user whose connections are passed on.
+    /// Id of the user whose connections are passed on.
+    #[arg(long)]
     pub client: u32,
-    pub listen: PathBuf,
-    /// The server's socket; of several, the first that can be connected to.
-    pub to: Vec<PathBuf>,
     /// How many connections there may be at once.
+    #[arg(long)]
     pub most: usize,
+    /// Socket to listen on.
+    #[arg(long)]
+    pub listen: PathBuf,
+    /// Socket of the server; may be repeated: the first that accepts a connection gets it.
+    #[arg(long)]
+    pub to: Vec<PathBuf>,
 }
 
 impl DatabaseRelay {
