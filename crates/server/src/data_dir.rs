@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use podium_api::NodeId;
@@ -113,27 +114,22 @@ pub(crate) fn existing_key(data_dir: &Path) -> Result<String, Failure> {
 /// Restricts everything in the directory to its owner. Other users may pass through it, because environments on this
 /// machine run as their own users.
 fn close(path: &Path) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
-        for entry in fs::read_dir(path)? {
-            let entry = entry?;
-            let mode = match entry.file_type()? {
-                kind if kind.is_symlink() => continue,
-                kind if kind.is_dir() && entry.file_name() == LOCAL => 0o711,
-                kind if kind.is_dir() => 0o700,
-                _ => 0o600,
-            };
-            match fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode)) {
-                // It may be gone: the files of the database come and go.
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+    rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let mode = match entry.file_type()? {
+            kind if kind.is_symlink() => continue,
+            kind if kind.is_dir() && entry.file_name() == LOCAL => 0o711,
+            kind if kind.is_dir() => 0o700,
+            _ => 0o600,
+        };
+        match fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode)) {
+            // It may be gone: the files of the database come and go.
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
-        fs::set_permissions(path, fs::Permissions::from_mode(0o711))?;
     }
-    Ok(())
+    fs::set_permissions(path, fs::Permissions::from_mode(0o711))
 }
 
 /// Replaces a file that only its owner can read, in one step.
@@ -148,11 +144,8 @@ pub(crate) fn replace_private(path: &Path, text: &str) -> Result<(), Failure> {
 /// Writes a file that only its owner can read, and syncs it to disk.
 fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     let written = (|| {
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path)?;
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         path.parent().map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())

@@ -125,9 +125,8 @@ impl Chosen {
         });
         let rows = rows.await;
         db.close().await;
-        let rows = rows.map_err(|error: Error| error.to_string())?;
         // Without a row it is about to be removed.
-        let named = environments.into_iter().zip(rows).filter_map(|(environment, row)| {
+        let named = environments.into_iter().zip(rows?).filter_map(|(environment, row)| {
             let row = row?;
             let reason = row.status_reason.to_string();
             Some(Named { name: row.name, status: row.status, reason, environment })

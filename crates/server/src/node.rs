@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use podium_api::Timestamp;
 use podium_app::nodes::NODE_TIMEOUT;
 use podium_app::world::World;
-use podium_db::{Db, Error};
+use podium_db::Db;
 use podium_store::System;
 use podium_store::nodes::{self, NodeRow};
 use serde_json::{Value, json};
@@ -79,8 +79,7 @@ impl List {
             false => Ok(Vec::new()),
         };
         db.close().await;
-        let found = found.map_err(|error: Error| error.to_string())?;
-        let unknown = unknown.map_err(|error: Error| error.to_string())?.len();
+        let (found, unknown) = (found?, unknown?.len());
         let now = World::machine().now();
         let text = if self.json { as_json(&found, now) } else { as_table(&found, unknown, now) };
         let _ = std::io::stdout().write_all(text.as_bytes());
@@ -107,8 +106,7 @@ impl Forget {
 async fn forget(db: &Db, system: System, name: &str) -> Result<String, Failure> {
     let now = World::machine().now();
     let (asked, wanted) = (name.to_owned(), name.to_owned());
-    let found = db.read(None, move |conn| nodes::by_name(conn, &system, &asked)).await;
-    let found = found.map_err(|error: Error| error.to_string())?;
+    let found = db.read(None, move |conn| nodes::by_name(conn, &system, &asked)).await?;
     let node = found.ok_or_else(|| format!("there is no node {wanted:?}: see `podium node list`"))?;
     if is_online(&node, now) {
         return Err(format!(
@@ -118,8 +116,7 @@ async fn forget(db: &Db, system: System, name: &str) -> Result<String, Failure> 
         )
         .into());
     }
-    let count = db.write(None, move |tx| nodes::forget(tx, &system, node.id, now)).await;
-    let count = count.map_err(|error: Error| error.to_string())?;
+    let count = db.write(None, move |tx| nodes::forget(tx, &system, node.id, now)).await?;
     Ok(match count {
         0 => format!("Removed node {name}. No deployment ran there."),
         1 => format!("Removed node {name}. One deployment is recreated from scratch on another node. {LOST}"),
@@ -136,9 +133,9 @@ async fn forget_unknown(db: &Db, system: System) -> Result<String, Failure> {
     let unit = move |tx: &podium_db::Tx| {
         let ids = nodes::without_placement(tx, &system)?;
         nodes::request_placement(tx, &system, &ids, now)?;
-        Ok(ids.len())
+        Ok::<_, podium_db::Error>(ids.len())
     };
-    let count = db.write(None, unit).await.map_err(|error: Error| error.to_string())?;
+    let count = db.write(None, unit).await?;
     Ok(format!("{count} deployments that no node reported running are placed on new nodes. {LOST}"))
 }
 

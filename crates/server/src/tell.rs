@@ -16,8 +16,7 @@ pub(crate) async fn what_runs(app: &App, system: &System, planes: &Planes) -> Re
         PlaneKind::Local => {
             let system = *system;
             let named =
-                app.db(&system).read(None, move |conn| clusters::names_for_machine(conn, &system)).await;
-            let named = named.map_err(|error: podium_db::Error| error.to_string())?;
+                app.db(&system).read(None, move |conn| clusters::names_for_machine(conn, &system)).await?;
             if !named.is_empty() {
                 let names = named.join(", ");
                 tracing::warn!(names, "these clusters are only names: their deployments run on this machine");

@@ -44,7 +44,7 @@ impl Work {
         let (kind, limit) = (self.kind.clone(), self.limit);
         let found = db.scan(None, move |conn| work::pending(conn, &system, kind.as_deref(), limit)).await;
         db.close().await;
-        let found: Vec<Pending> = found.map_err(|error: podium_db::Error| error.to_string())?;
+        let found: Vec<Pending> = found?;
         let now = Arc::new(World::machine()).now();
         let text = if self.json { as_json(&found, now) } else { as_table(&found, now) };
         // A reader that stops early, such as `head`, is not an error.

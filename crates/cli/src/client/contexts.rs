@@ -1,8 +1,9 @@
 //! Contexts: the servers that a person signed in to, in a file that only they can read.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
@@ -77,7 +78,7 @@ impl Contexts {
         let unwritable = |error: std::io::Error| {
             Failed::because(format!("{} cannot be written: {error}", directory.display()))
         };
-        create_private(directory).map_err(unwritable)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(unwritable)?;
         let lock = File::create(directory.join("contexts.lock")).map_err(unwritable)?;
         lock.lock().map_err(unwritable)?;
         let mut contexts = Self::read_from(directory)?;
@@ -105,14 +106,6 @@ fn directory() -> Outcome<PathBuf> {
     let base = etcetera::choose_base_strategy()
         .map_err(|_| Failed::because("there is no home directory: set PODIUM_CONFIG_DIR"))?;
     Ok(base.config_dir().join("podium"))
-}
-
-fn create_private(directory: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)
 }
 
 #[cfg(test)]

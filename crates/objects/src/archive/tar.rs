@@ -23,6 +23,13 @@ enum State {
     End { zeros: u64 },
 }
 
+/// The next header is awaited.
+impl Default for State {
+    fn default() -> Self {
+        Self::Header { block: Box::new([0; BLOCK]), filled: 0 }
+    }
+}
+
 /// Extended headers that apply to the next entry.
 #[derive(Default)]
 struct ExtendedHeaders {
@@ -38,6 +45,7 @@ impl ExtendedHeaders {
 }
 
 /// Checks a tar archive while it arrives.
+#[derive(Default)]
 pub(super) struct Tar {
     limits: Limits,
     state: State,
@@ -53,18 +61,7 @@ pub(super) struct Tar {
 impl Tar {
     /// With a listing, the hash of every file is taken too.
     pub(super) fn new(limits: Limits, listing: Option<Listing>) -> Self {
-        let state = State::Header { block: Box::new([0; BLOCK]), filled: 0 };
-        Self {
-            limits,
-            state,
-            extended: ExtendedHeaders::default(),
-            tree: Tree::default(),
-            bytes: 0,
-            entries: 0,
-            has_begun: false,
-            refusal: None,
-            listing,
-        }
+        Self { limits, listing, ..Self::default() }
     }
 
     /// Finishes the check.
@@ -110,7 +107,7 @@ impl Tar {
                     listing.content(taken);
                 }
                 if *left == 0 {
-                    self.state = next_header();
+                    self.state = State::default();
                 }
                 Ok(rest)
             }
@@ -120,7 +117,7 @@ impl Tar {
                 if content.len() == *size + *padding {
                     content.truncate(*size);
                     let (kind, content) = (*kind, std::mem::take(content));
-                    self.state = next_header();
+                    self.state = State::default();
                     self.note(kind, content).map_err(|flaw| refused(b"extended header", flaw))?;
                 }
                 Ok(rest)
@@ -170,7 +167,7 @@ impl Tar {
         if size == 0 {
             return self
                 .note(header.kind, Vec::new())
-                .map(|()| next_header())
+                .map(|()| State::default())
                 .map_err(|flaw| refused(&header.name, flaw));
         }
         let padding = size.next_multiple_of(BLOCK) - size;
@@ -263,7 +260,7 @@ impl Tar {
         }
         let left = header.size.checked_next_multiple_of(BLOCK as u64);
         match left.ok_or_else(|| wrong(Flaw::Header("its size is not a number")))? {
-            0 => Ok(next_header()),
+            0 => Ok(State::default()),
             left => Ok(State::Content { left }),
         }
     }
@@ -283,10 +280,6 @@ impl io::Write for Tar {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-fn next_header() -> State {
-    State::Header { block: Box::new([0; BLOCK]), filled: 0 }
 }
 
 fn split(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {
