@@ -98,14 +98,6 @@ pub(crate) struct Settings {
     mail_addresses: Vec<String>,
 }
 
-const VIEW: View = View {
-    name: "name",
-    columns: "NAME name, ID id, KIND kind, ENABLED isEnabled, MAILS TO mailAddresses, \
-              MAIL FAILING SINCE mailFailingSince",
-    wide: "AFTER MINUTES afterMinutes, DAYS BEFORE daysBefore, DAG dagId, WEBHOOKS webhookIds, \
-              DESCRIPTION description, CREATED createdAt",
-};
-
 const FIRINGS: View = View {
     name: "id",
     columns: "STATE state, SUBJECT subject.name, DAG subject.dagId, SINCE since, UNTIL until, COUNT count, \
@@ -116,7 +108,13 @@ const FIRINGS: View = View {
 impl Noun for api::Get {
     type List = api::List;
     const KIND: Kind = Kind::listed("alert", "alert list", "kind");
-    const VIEW: &'static View = &VIEW;
+    const VIEW: &'static View = &View {
+        name: "name",
+        columns: "NAME name, ID id, KIND kind, ENABLED isEnabled, MAILS TO mailAddresses, \
+                  MAIL FAILING SINCE mailFailingSince",
+        wide: "AFTER MINUTES afterMinutes, DAYS BEFORE daysBefore, DAG dagId, WEBHOOKS webhookIds, \
+                  DESCRIPTION description, CREATED createdAt",
+    };
 }
 
 impl Verbs for Verb {

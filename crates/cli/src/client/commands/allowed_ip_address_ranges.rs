@@ -53,16 +53,14 @@ pub(crate) struct Delete {
     setup: Setup,
 }
 
-const VIEW: View = View {
-    name: "ipAddressRange",
-    columns: "RANGE ipAddressRange, ID id, CREATED createdAt",
-    wide: "CREATED BY createdBy.username",
-};
-
 impl Noun for api::Delete {
     type List = api::List;
     const KIND: Kind = Kind::listed("address range", "ip-range list", "createdAt");
-    const VIEW: &'static View = &VIEW;
+    const VIEW: &'static View = &View {
+        name: "ipAddressRange",
+        columns: "RANGE ipAddressRange, ID id, CREATED createdAt",
+        wide: "CREATED BY createdBy.username",
+    };
 }
 
 impl IpRanges {

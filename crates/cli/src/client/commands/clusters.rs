@@ -69,13 +69,6 @@ pub(crate) enum Verb {
     },
 }
 
-const VIEW: View = View {
-    name: "name",
-    columns: "NAME name, ID id, STATUS status, PROVIDER cloudProvider, REGION region, TYPE type, \
-              RUNS ON dataPlane",
-    wide: "HEALTH STATUS healthStatus.value, STANDBY drRegion, FAILED OVER isFailedOver, CREATED createdAt",
-};
-
 /// What the fields of requests belong to.
 const WHAT: &str = "a cluster";
 
@@ -89,7 +82,12 @@ const OPTIONS: View = View {
 impl Noun for api::Get {
     type List = api::List;
     const KIND: Kind = Kind::listed("cluster", "cluster list", "region").asked("names");
-    const VIEW: &'static View = &VIEW;
+    const VIEW: &'static View = &View {
+        name: "name",
+        columns: "NAME name, ID id, STATUS status, PROVIDER cloudProvider, REGION region, TYPE type, \
+                  RUNS ON dataPlane",
+        wide: "HEALTH STATUS healthStatus.value, STANDBY drRegion, FAILED OVER isFailedOver, CREATED createdAt",
+    };
 }
 
 impl Verbs for Verb {
@@ -99,7 +97,7 @@ impl Verbs for Verb {
             Self::List(listing) => session.list_named::<api::Get>(&listing).await,
             Self::Get(One { name: cluster }) => {
                 let cluster = session.get::<api::Get>(&session.cluster(&cluster).await?).await?;
-                session.show(&cluster.raw, &VIEW)?;
+                session.show(&cluster.raw, api::Get::VIEW)?;
                 for detail in
                     read::<Vec<api::ClusterHealthStatusDetail>>(&cluster.raw["healthStatus"]["details"])?
                 {
@@ -165,7 +163,7 @@ impl Verbs for Verb {
 /// Follows what was started, if that is wanted, and shows the cluster as it is then.
 async fn followed(session: &Session, changed: &Value) -> Outcome {
     if !session.wait.is_wanted() {
-        return session.show(changed, &VIEW);
+        return session.show(changed, api::Get::VIEW);
     }
     session.follow().await?;
     session.show_named::<api::Get>(read::<Called>(changed)?.id.as_str()).await

@@ -111,18 +111,16 @@ pub(crate) struct Content {
     extra: Extra,
 }
 
-const VIEW: View = View {
-    name: "objectKey",
-    columns: "KEY objectKey, TYPE objectType, SCOPE scope, LINKED TO ALL autoLinkDeployments, ID id",
-    wide: "SET FIELDS setFields, DESCRIPTION description, UPDATED updatedAt",
-};
-
 const VARIABLE: EnvironmentObjectType = EnvironmentObjectType::EnvironmentVariable;
 
 impl Noun for api::Get {
     type List = api::List;
     const KIND: Kind = Kind::listed("environment object", "env list", "objectType").asked("objectKey");
-    const VIEW: &'static View = &VIEW;
+    const VIEW: &'static View = &View {
+        name: "objectKey",
+        columns: "KEY objectKey, TYPE objectType, SCOPE scope, LINKED TO ALL autoLinkDeployments, ID id",
+        wide: "SET FIELDS setFields, DESCRIPTION description, UPDATED updatedAt",
+    };
 }
 
 /// What a change of an object needs to know of it.
@@ -144,10 +142,10 @@ impl Verbs for Verb {
                     resolve_linked: resolve.then_some(true),
                     ..place.query(session).await?
                 };
-                session.list_where::<api::List>(&organization, &query, &VIEW, &listing).await
+                session.list_where::<api::List>(&organization, &query, api::Get::VIEW, &listing).await
             }
             Self::Get { key, place } => {
-                session.show_at::<api::Get>(&place.find(session, &key).await?, &VIEW).await
+                session.show_at::<api::Get>(&place.find(session, &key).await?, api::Get::VIEW).await
             }
             Self::Create { key, place, content } => {
                 let kind = place.kind.as_ref().map(|kind| one_of(EnvironmentObjectType::ALL, kind));
@@ -198,7 +196,7 @@ impl Verbs for Verb {
 /// Follows what a change of an object does to deployments, and shows the object.
 async fn show(session: &Session, object: Value) -> Outcome {
     session.follow_roll_outs(read::<Now>(&object)?.updated_at).await?;
-    session.show(&object, &VIEW)
+    session.show(&object, api::Get::VIEW)
 }
 
 impl Place {

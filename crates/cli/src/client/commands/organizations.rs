@@ -31,23 +31,21 @@ pub(crate) enum Verb {
     },
 }
 
-const VIEW: View = View {
-    name: "name",
-    columns: "NAME name, ID id, STATUS status, CREATED createdAt",
-    wide: "ADDRESS RANGES hasAllowedIpAddressRanges, BILLING billingEmail",
-};
-
 impl Noun for api::Get {
     type List = api::List;
     const KIND: Kind = Kind::listed("organization", "organization list", "createdAt");
-    const VIEW: &'static View = &VIEW;
+    const VIEW: &'static View = &View {
+        name: "name",
+        columns: "NAME name, ID id, STATUS status, CREATED createdAt",
+        wide: "ADDRESS RANGES hasAllowedIpAddressRanges, BILLING billingEmail",
+    };
 }
 
 impl Verbs for Verb {
     async fn run(self, session: &Session) -> Outcome {
         match self {
-            Self::List(listing) => session.list::<api::List>(&(), &VIEW, &listing).await,
-            Self::Get => session.show_at::<api::Get>(&session.in_organization().await?, &VIEW).await,
+            Self::List(listing) => session.list::<api::List>(&(), api::Get::VIEW, &listing).await,
+            Self::Get => session.show_at::<api::Get>(&session.in_organization().await?, api::Get::VIEW).await,
             Self::Update { name, billing_email, enforce_dedicated_clusters } => {
                 if name.is_none() && billing_email.is_none() && enforce_dedicated_clusters.is_none() {
                     return Err(Failed::usage("nothing to change: see podium organization update --help"));
@@ -65,7 +63,7 @@ impl Verbs for Verb {
                     })
                 };
                 let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
-                session.show(&edited.told("the organization"), &VIEW)
+                session.show(&edited.told("the organization"), api::Get::VIEW)
             }
         }
     }

@@ -61,19 +61,17 @@ pub(crate) enum Verb {
     Permissions,
 }
 
-const VIEW: View = View {
-    name: "name",
-    columns: "NAME name, ID id, SCOPE scopeType, DESCRIPTION description",
-    wide: "PERMISSIONS permissions, CREATED createdAt",
-};
-
 const GROUPS: View =
     View { name: "name", columns: "GROUP name, SCOPE scope, ACTIONS actions", wide: "ABOUT description" };
 
 impl Noun for api::Get {
     type List = api::List;
     const KIND: Kind = Kind::listed("role", "role list", "scopeType");
-    const VIEW: &'static View = &VIEW;
+    const VIEW: &'static View = &View {
+        name: "name",
+        columns: "NAME name, ID id, SCOPE scopeType, DESCRIPTION description",
+        wide: "PERMISSIONS permissions, CREATED createdAt",
+    };
 }
 
 impl Verbs for Verb {
@@ -113,12 +111,12 @@ impl Verbs for Verb {
                     })
                 };
                 let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
-                session.show(&edited.told(&format!("role {role}")), &VIEW)
+                session.show(&edited.told(&format!("role {role}")), api::Get::VIEW)
             }
             Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(&all.names).await,
             Self::Templates => {
                 let found = session.get::<api::ListTemplates>(&organization).await?;
-                session.show_all(&found.part::<Vec<_>>()?, &VIEW)
+                session.show_all(&found.part::<Vec<_>>()?, api::Get::VIEW)
             }
             Self::Permissions => {
                 let found = session.get::<authorization::ListGroups>(&()).await?;

@@ -50,16 +50,14 @@ pub(crate) enum Verb {
     },
 }
 
-const VIEW: View = View {
-    name: "username",
-    columns: "USER username, NAME fullName, STATUS status, ROLE organizationRole, ID id",
-    wide: "CREATED createdAt",
-};
-
 impl Noun for api::Get {
     type List = api::List;
     const KIND: Kind = Kind::listed("user", "user list", "fullName");
-    const VIEW: &'static View = &VIEW;
+    const VIEW: &'static View = &View {
+        name: "username",
+        columns: "USER username, NAME fullName, STATUS status, ROLE organizationRole, ID id",
+        wide: "CREATED createdAt",
+    };
 }
 
 impl Verbs for Verb {
@@ -69,7 +67,7 @@ impl Verbs for Verb {
             Self::List { workspace, listing } => {
                 let workspace_id = session.ids_in(workspace.as_deref(), None).await?.0.map(Into::into);
                 let query = api::ListUsers { workspace_id, ..api::ListUsers::default() };
-                session.list_where::<api::List>(&organization, &query, &VIEW, &listing).await
+                session.list_where::<api::List>(&organization, &query, api::Get::VIEW, &listing).await
             }
             Self::Get { user } => session.show_named::<api::Get>(&user).await,
             Self::Update { user, roles } => {
@@ -86,7 +84,7 @@ impl Verbs for Verb {
                 };
                 session.edit::<api::Get, api::UpdateRoles, _>(&path, edit).await?;
                 let edited = Edited::of(&before.raw, session.get::<api::Get>(&path).await?.raw);
-                session.show(&edited.told(&format!("the roles of {user}")), &VIEW)
+                session.show(&edited.told(&format!("the roles of {user}")), api::Get::VIEW)
             }
             Self::Remove { user } => {
                 let path = session.named::<api::Get>(&user).await?;

@@ -110,12 +110,6 @@ pub(crate) enum DeliveryVerb {
     },
 }
 
-const VIEW: View = View {
-    name: "name",
-    columns: "NAME name, ID id, URL url, ENABLED isEnabled, FAILING SINCE failingSince",
-    wide: "EVENTS eventTypes, REASON disabledReason, DESCRIPTION description, CREATED createdAt",
-};
-
 const DELIVERIES: View = View {
     name: "id",
     columns: "ID id, EVENT eventType, STATE state, ATTEMPTS attempts, STATUS lastStatus, \
@@ -129,7 +123,11 @@ const AT_ONCE: u64 = 100;
 impl Noun for api::Get {
     type List = api::List;
     const KIND: Kind = Kind::listed("webhook", "webhook list", "url");
-    const VIEW: &'static View = &VIEW;
+    const VIEW: &'static View = &View {
+        name: "name",
+        columns: "NAME name, ID id, URL url, ENABLED isEnabled, FAILING SINCE failingSince",
+        wide: "EVENTS eventTypes, REASON disabledReason, DESCRIPTION description, CREATED createdAt",
+    };
 }
 
 impl Verbs for Verb {
@@ -143,7 +141,7 @@ impl Verbs for Verb {
                 let body = read(&merged(object(&settings.changes(session).await?), own))?;
                 let made = session.post::<api::Create>(&path, &body).await?;
                 eprintln!("Created webhook {name}. Its secret is shown only once:");
-                session.show_secret(&made, |made| made.secret, &VIEW)
+                session.show_secret(&made, |made| made.secret, api::Get::VIEW)
             }
             Self::Update { webhook, name, to, enable, disable, settings } => {
                 let is_enabled = (enable || disable).then_some(enable);
@@ -160,7 +158,7 @@ impl Verbs for Verb {
                      until {}. The new secret is shown only once:",
                     until.map(|until| until.to_string()).unwrap_or_default()
                 );
-                session.show_secret(&rotated, |rotated| rotated.secret, &VIEW)
+                session.show_secret(&rotated, |rotated| rotated.secret, api::Get::VIEW)
             }
             Self::Test(One { name: webhook }) => {
                 let path = session.named::<api::Get>(&webhook).await?;

@@ -49,16 +49,14 @@ pub(crate) struct Settings {
     cicd_enforced: Option<bool>,
 }
 
-const VIEW: View = View {
-    name: "name",
-    columns: "NAME name, ID id, DESCRIPTION description, CREATED createdAt",
-    wide: "CI/CD ENFORCED cicdEnforcedDefault, CREATED BY createdBy.username, UPDATED updatedAt",
-};
-
 impl Noun for api::Get {
     type List = api::List;
     const KIND: Kind = Kind::listed("workspace", "workspace list", "createdAt").asked("names");
-    const VIEW: &'static View = &VIEW;
+    const VIEW: &'static View = &View {
+        name: "name",
+        columns: "NAME name, ID id, DESCRIPTION description, CREATED createdAt",
+        wide: "CI/CD ENFORCED cicdEnforcedDefault, CREATED BY createdBy.username, UPDATED updatedAt",
+    };
 }
 
 impl Verbs for Verb {
@@ -91,7 +89,7 @@ impl Verbs for Verb {
                     })
                 };
                 let edited = session.edit::<api::Get, api::Update, _>(&path, edit).await?;
-                session.show(&edited.told(&format!("workspace {workspace}")), &VIEW)
+                session.show(&edited.told(&format!("workspace {workspace}")), api::Get::VIEW)
             }
             Self::Delete(all) => session.delete_named::<api::Get, api::Delete>(&all.names).await,
         }
