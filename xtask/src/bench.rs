@@ -36,18 +36,14 @@ struct Measured {
     latency: String,
 }
 
-/// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// Reads during commits, durable creates, identity, and then deployments.
     All,
     /// Reads during commits only.
     Fresh,
-    /// Instructions of those reads only.
     Instructions,
-    /// Durable creates only.
     Creates,
-    /// Deployments only.
     Deployments,
     /// The cost of operations and events only.
     Events,
@@ -62,7 +58,6 @@ fn build(is_release: bool) -> Outcome {
     must(&mut cargo(&[&["build", "--package", "podium-cli"], mode].concat()))
 }
 
-/// Runs the benchmark.
 pub(crate) fn run(what: What) -> Outcome {
     build(true)?;
     must(&mut cargo(&["build", "--release", "--package", "xtask", "--example", "bare"]))?;
@@ -225,7 +220,6 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures the bare handler with an answer.
     fn bare<T>(&self, answer: &str, measure: impl FnOnce(u16) -> Outcome<T>) -> Outcome<T> {
         self.bare_below(&[], answer, |_, port| measure(port))
     }

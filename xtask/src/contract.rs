@@ -23,7 +23,6 @@ fn files() -> Outcome<Vec<(&'static str, String)>> {
     ])
 }
 
-/// Writes the files that differ.
 pub(crate) fn write() -> Outcome {
     for (path, content) in files()? {
         let file = root().join(path);
@@ -81,7 +80,6 @@ fn difference(committed: &str, wanted: &str) -> Option<String> {
     }
 }
 
-/// The wire contract.
 fn openapi() -> Outcome<String> {
     let document = Document::collect().to_json(PREFIX);
     Ok(serde_json::to_string_pretty(&document).doing("writing the document")? + "\n")

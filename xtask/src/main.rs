@@ -86,7 +86,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one command.
 fn run(arguments: &[&str]) -> Outcome {
     match arguments {
         ["test", options @ ..] => test::run(options),

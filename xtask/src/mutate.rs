@@ -14,11 +14,8 @@ use crate::workspace::{cargo, root, scratch, target};
 struct Mutation {
     /// What goes wrong.
     what: &'static str,
-    /// The file, from the root.
     file: &'static str,
-    /// Text that occurs there once.
     from: &'static str,
-    /// What it becomes.
     to: &'static str,
     /// The tests that must fail.
     guarded_by: Tests,

@@ -24,7 +24,6 @@ const HASTE: &[&str] = &["fsync=off", "synchronous_commit=off", "full_page_write
 
 /// A running server; it stops when this goes away.
 pub(crate) struct Postgres {
-    /// How the superuser connects.
     pub(crate) url: String,
     process: ServerProcess,
 }

@@ -27,7 +27,6 @@ pub(crate) fn processor_time(pid: u32) -> Outcome<u64> {
     Ok((ticks(11) + ticks(12)) * 10)
 }
 
-/// The processes that a process has started.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let parent = pid.to_string();
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -71,7 +71,6 @@ pub(crate) fn podium(program: &str, port: u16, more: &str) -> Vec<String> {
 pub(crate) struct Served {
     process: ServerProcess,
     pub(crate) port: u16,
-    /// The owner's token.
     pub(crate) token: String,
 }
 
@@ -129,7 +128,6 @@ fn postmaster(directory: &Path) -> Option<u32> {
     processes::command_line(pid)?.contains(data.to_str()?).then_some(pid)
 }
 
-/// A running server.
 pub(crate) struct ServerProcess {
     shell: Child,
     log: PathBuf,
@@ -170,7 +168,6 @@ impl ServerProcess {
         Ok(())
     }
 
-    /// The process id of the server.
     pub(crate) fn server(&self) -> Outcome<u32> {
         let shell = self.shell.id();
         let children =
@@ -178,13 +175,11 @@ impl ServerProcess {
         children.split(' ').next().and_then(|pid| pid.parse().ok()).ok_or("the server has no process".into())
     }
 
-    /// Stops the server and returns its exit status.
     pub(crate) fn stop(mut self) -> Outcome<ExitStatus> {
         drop(self.shell.stdin.take());
         self.shell.wait().doing("waiting for a server to stop")
     }
 
-    /// The end of the server's log.
     pub(crate) fn log_tail(&self) -> String {
         let text =
             fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();

@@ -33,13 +33,11 @@ fn account_in(passwd: &str, name: &str) -> Option<Account> {
     Some((entry.get(2)?.parse().ok()?, entry.get(3)?.parse().ok()?))
 }
 
-/// A free loopback port.
 pub(crate) fn free_port() -> Outcome<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").doing("looking for a free port")?;
     Ok(listener.local_addr().doing("looking for a free port")?.port())
 }
 
-/// Sees to it that there is a program.
 pub(crate) fn need(program: &str, what: &str, packages: &[&str]) -> Outcome {
     let is_there = directory_of(program, &["/usr/sbin".into()]).is_some();
     if is_there { Ok(()) } else { install(what, packages) }

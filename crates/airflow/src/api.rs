@@ -18,7 +18,6 @@ use crate::web_client::WebClient;
 
 /// How many items a request asks for: more than older versions return at once.
 const PAGE: usize = 100;
-/// How many pages are read at most.
 const MOST_PAGES: usize = 50;
 /// The largest response.
 const MOST_BYTES: usize = 4 << 20;
@@ -68,12 +67,10 @@ pub struct KnownError {
     /// When that was found.
     #[serde(default)]
     pub timestamp: Option<String>,
-    /// The traceback.
     #[serde(default, alias = "stacktrace")]
     pub stack_trace: String,
 }
 
-/// A task instance that is running.
 #[derive(Deserialize)]
 struct RunningTask {
     dag_id: String,
@@ -120,7 +117,6 @@ impl AirflowApi<'_> {
         self.all("importErrors", "import_errors").await
     }
 
-    /// The task instances that are running.
     pub async fn running_tasks(&self) -> Result<RunningTasks, Reason> {
         let path = format!("dags/~/dagRuns/~/taskInstances?state=running&limit={MOST_NAMED}");
         let mut page = self.get(&path).await?;
@@ -131,7 +127,6 @@ impl AirflowApi<'_> {
         Ok(RunningTasks { names, count })
     }
 
-    /// A document of the API.
     async fn get(&self, path: &str) -> Result<Value, Reason> {
         let version = if self.line == Line::Two { "v1" } else { "v2" };
         let url = format!("{}/api/{version}/{path}", self.base);

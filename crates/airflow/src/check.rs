@@ -18,7 +18,6 @@ use crate::parsing::DagFolder;
 
 /// How long a version may take to be parsed.
 pub const LONGEST: Duration = Duration::from_mins(10);
-/// The longest answer.
 pub const MOST_BYTES: usize = 16 << 20;
 /// How many DAGs and errors are looked at. An honest parser says no more; the author's code may have spoken for it.
 const MOST_DAGS_READ: usize = 5000;

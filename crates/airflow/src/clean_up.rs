@@ -12,7 +12,6 @@ use crate::files::Files;
 
 /// How long a clean-up may take.
 pub const LONGEST: Duration = Duration::from_hours(2);
-/// The longest answer.
 pub const MOST_BYTES: usize = 64 << 10;
 const TABLES: [&str; 15] = [
     "dag_run",
@@ -35,7 +34,6 @@ const TABLES: [&str; 15] = [
 /// A clean-up of an environment's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanUp {
-    /// The operation that it belongs to.
     pub id: OperationId,
     /// What is removed: DAG runs, their tasks and the logs of these from before this time.
     pub before: Timestamp,
@@ -98,7 +96,6 @@ impl CleanUps {
     }
 }
 
-/// What a clean-up says in the end.
 #[derive(Debug, Deserialize)]
 pub struct CleanUpAnswer {
     runs: u64,
@@ -108,7 +105,6 @@ pub struct CleanUpAnswer {
 }
 
 impl CleanUpAnswer {
-    /// What came of it.
     pub fn ended(&self, before: Timestamp) -> CleanUpState {
         if !self.failed.is_empty() {
             // Only what is known is repeated: the answer is the author's claim.

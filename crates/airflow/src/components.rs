@@ -152,7 +152,6 @@ pub fn queue_of(component: &str) -> Option<&str> {
     component.strip_prefix("worker-")
 }
 
-/// Whether a component is a worker of a queue.
 pub fn is_worker(component: &str) -> bool {
     queue_of(component).is_some()
 }
@@ -167,7 +166,6 @@ pub fn parser(major: u32) -> &'static str {
     if major < 3 { "scheduler" } else { "dag-processor" }
 }
 
-/// The log source of a component.
 pub fn source(component: &str) -> &str {
     if is_worker(component) { "worker" } else { component }
 }

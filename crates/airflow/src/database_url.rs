@@ -44,7 +44,6 @@ pub enum BadUrl {
         "its parameter `{0}` would give the administrator's certificate to every environment: use a password for the administrator"
     )]
     Credential(String),
-    /// An unknown mode.
     #[error("`sslmode={0}` is not one of {modes}", modes = MODES.join(", "))]
     Mode(String),
     /// No certificate to verify the server with.
@@ -95,7 +94,6 @@ pub fn files(url: &str) -> Vec<PathBuf> {
     FILES.iter().filter_map(file).collect()
 }
 
-/// The value of a parameter, if the pair has this name.
 fn value_of(pair: &str, name: &str) -> Option<String> {
     pair.strip_prefix(name)?.strip_prefix('=').map(decoded)
 }
@@ -175,7 +173,6 @@ pub fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// Percent-decoded text.
 fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

@@ -8,7 +8,6 @@ use podium_domain::deployments::{Bundle, Running, RunningBundle, Spec};
 
 use crate::Secret;
 
-/// An environment as it is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     pub id: DeploymentId,

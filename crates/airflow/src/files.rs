@@ -32,7 +32,6 @@ pub struct Files {
 }
 
 impl Files {
-    /// A program of its runtime.
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.join(name)
     }

@@ -106,7 +106,6 @@ impl RunningComponent<'_> {
         Some(Duration::from_millis(u64::try_from(now.millis() - at.millis()).unwrap_or(0)))
     }
 
-    /// Whether it does its work.
     pub fn health(&self, now: Timestamp) -> Result<(), Reason> {
         let (progress, is_scheduler) = (self.progress(now), self.name == "scheduler");
         if let Some(age) = progress.filter(|age| *age > PROGRESS)

@@ -8,7 +8,6 @@ pub fn goes_down(before: &str, to: &Version) -> bool {
     before.parse::<Version>().is_ok_and(|before| before > *to)
 }
 
-/// The arguments of the program that migrates.
 pub fn arguments(goes_down: bool, to: &Version) -> Vec<String> {
     let to = to.to_string();
     let all: &[&str] =

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 use podium_domain::{Reason, UserText};
 
-/// The largest file.
 pub const MOST_BYTES: usize = 64 * 1024;
 const MOST_LINES: usize = 1000;
 const LONGEST_LINE: usize = 1000;
@@ -100,7 +99,6 @@ fn requirement(line: &str) -> Result<Option<String>, &'static str> {
     Ok(Some(read))
 }
 
-/// A line up to its comment.
 fn without_comment(line: &str) -> &str {
     let starts = line.match_indices('#').map(|(at, _)| at);
     let is_comment = |at: &usize| line[..*at].chars().next_back().is_none_or(char::is_whitespace);

@@ -18,7 +18,6 @@ use crate::{Environment, Secret, Setting};
 
 pub type Variables = BTreeMap<String, Secret>;
 
-/// The inputs of an environment's settings.
 #[derive(Clone)]
 pub struct SettingsContext<'a> {
     pub environment: &'a Environment,
@@ -39,9 +38,7 @@ pub struct SettingsContext<'a> {
 /// Where a web server listens, and where the other processes of its environment reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebServerAddress {
-    /// The address that it listens on.
     pub host: String,
-    /// The port that it listens on.
     pub port: u16,
     /// The URL of its root for the other processes, without a slash at its end.
     pub url: String,
@@ -104,7 +101,6 @@ pub fn marker(id: podium_api::DeploymentId) -> (String, String) {
     ("PODIUM_ENVIRONMENT".into(), id.to_string())
 }
 
-/// The variables of every process.
 pub fn platform(context: &SettingsContext<'_>) -> Variables {
     let SettingsContext { environment, version, files, web_server, database, .. } = context;
     let base_path = base_path(&environment.namespace);

@@ -49,7 +49,6 @@ pub fn most_lines(allowed: usize) -> usize {
     allowed.saturating_sub(1).min(MOST_LINES)
 }
 
-/// What is new in a spool.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Up to where it was read.
@@ -100,7 +99,6 @@ impl Found {
     }
 }
 
-/// A segment as it is found.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     pub number: u64,

@@ -18,7 +18,6 @@ const MOST_HEALTH: usize = 64 * 1024;
 pub struct WebClient(reqwest::Client);
 
 impl WebClient {
-    /// A client with this request timeout.
     pub fn new(timeout: Duration) -> reqwest::Result<Self> {
         let client = reqwest::Client::builder()
             .no_proxy()

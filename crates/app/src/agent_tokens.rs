@@ -18,7 +18,6 @@ use crate::cx::{Call, Cx};
 use crate::deployments;
 use crate::error::{OrConflict, Result};
 
-/// Lists the agent tokens of a deployment.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<ApiTokensPaginated>> {
     let id = call.path.deployment_id;
     let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {

@@ -17,13 +17,10 @@ crate::system::reaches_rows!();
 /// An agent that may call the agent endpoints of its deployment.
 pub struct AgentCx {
     pub app: App,
-    /// The deployment that it works for.
     pub deployment: InScope<DeploymentId>,
-    /// When the request came.
     pub now: Timestamp,
 }
 
-/// A valid agent token.
 pub struct Agent {
     pub token_id: AgentTokenId,
     organization_id: OrganizationId,

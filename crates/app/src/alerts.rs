@@ -137,7 +137,6 @@ pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     .await
 }
 
-/// Lists what an alert has found.
 pub async fn list_firings(
     cx: Cx<Scope>,
     call: Call<api::ListFirings>,

@@ -44,7 +44,6 @@ pub async fn bulk_create(
     .await
 }
 
-/// Removes a range.
 pub async fn delete(cx: Cx<Scope>, call: Call<api::Delete>) -> Result<Nothing> {
     let id = call.path.allowed_ip_address_range_id;
     cx.change_rights(move |cx, tx| {

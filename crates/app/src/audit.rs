@@ -20,7 +20,6 @@ crate::system::acts_for_the_system!();
 /// The largest part of a body that is recorded.
 const MAX_BODY: usize = 16 * 1024;
 
-/// A line of the audit log.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Record<'a> {
@@ -77,7 +76,6 @@ pub fn write(
     Entry::of(request, status).write(tx, system, organization_id, subject, id)
 }
 
-/// The data of a record.
 pub(crate) struct Entry<'a> {
     pub(crate) now: Timestamp,
     pub(crate) address: IpAddr,

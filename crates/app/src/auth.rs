@@ -157,7 +157,6 @@ pub async fn renew(cx: Cx<()>, _: Call<api::Renew>) -> Result<Many<Session>> {
     .await
 }
 
-/// Ends the session.
 pub async fn sign_out(cx: Cx<()>, _: Call<api::SignOut>) -> Result<Nothing> {
     let user_id = cx.users_only("delete the API token instead")?;
     cx.change_rights(move |cx, tx| {

@@ -120,12 +120,10 @@ impl Authority {
         organization.into_iter().chain(sessions).collect()
     }
 
-    /// The hash of the token that was presented.
     pub(crate) fn token_hash(&self) -> [u8; 32] {
         self.key.0
     }
 
-    /// Whether an API token is calling.
     pub fn is_api_token(&self) -> bool {
         self.credential.kind == CredentialKind::ApiToken
     }
@@ -136,7 +134,6 @@ impl Member {
         self.membership.organization_id()
     }
 
-    /// What it may do there.
     pub const fn grants(&self) -> &Grants {
         self.membership.grants()
     }

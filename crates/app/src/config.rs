@@ -10,7 +10,6 @@ use crate::front_door::Environments;
 use crate::mail::Mailer;
 use crate::rate_limits::Rates;
 
-/// Settings of the application.
 #[derive(Clone)]
 pub struct Config {
     /// The URL under which people and programs reach this installation, without a slash at the end.
@@ -21,7 +20,6 @@ pub struct Config {
     pub owner_email: String,
     /// Whether this installation was made before: then an empty database is not where a new one is made.
     pub is_known: bool,
-    /// How long a session works.
     pub session: Duration,
     /// How often subjects may call; `None` is as often as they like.
     pub rates: Option<Rates>,
@@ -35,7 +33,6 @@ pub struct Config {
     pub logs: Option<PathBuf>,
     /// How long logs of deployments are kept, in whole days.
     pub log_retention: Duration,
-    /// The directory of uploaded files.
     pub files: PathBuf,
     /// The largest archive that is received, in bytes as it is sent.
     pub upload_limit: u64,

@@ -53,7 +53,6 @@ struct Inner {
 
 /// What an endpoint is called with: path, query and body.
 pub struct Call<E: Endpoint> {
-    /// The ids of the path.
     pub path: E::Path,
     pub query: E::Query,
     pub body: E::Body,
@@ -161,7 +160,6 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.inner.authority.credential.subject_id
     }
 
-    /// The caller and its credential.
     pub fn authority(&self) -> &Authority {
         &self.inner.authority
     }
@@ -189,7 +187,6 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         self.inner.app.world.id()
     }
 
-    /// The operation that the call has started.
     pub fn operation(&self) -> Option<OperationId> {
         *self.inner.operation.lock().unwrap_or_else(PoisonError::into_inner)
     }

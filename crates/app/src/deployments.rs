@@ -233,7 +233,6 @@ pub(crate) fn hold_rights(cx: &Cx<Scope>, tx: &Tx) -> Result<()> {
     Ok(organizations::lock(tx, cx.scope()).map(drop)?)
 }
 
-/// Reads a deployment that must be there.
 pub(crate) fn find(conn: &Conn, scope: &Scope, id: DeploymentId) -> Result<DeploymentRow> {
     deployments::get(conn, scope, id)?.ok_or_else(|| Refusal::not_found("deployment").into())
 }
@@ -266,14 +265,12 @@ pub(crate) fn about_now(row: &DeploymentRow) -> Resource<'_> {
     about(row).in_status(row.status.as_str(), Some(&row.status_reason))
 }
 
-/// Where a new deployment goes.
 struct Destination {
     place: Place,
     kind: DeploymentType,
     cluster: Option<Cluster>,
 }
 
-/// Decides where a new deployment goes.
 fn placed(
     cx: &Cx<Scope>,
     tx: &Tx,

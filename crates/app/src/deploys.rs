@@ -32,7 +32,6 @@ pub use uploads::{Part, Receiving, Ticket};
 const CREATE: Permission = Permission::known("deployment.deploys.create");
 const WAKE: Permission = Permission::known("deployment.update");
 
-/// Lists the deploys of a deployment.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<DeploysPaginated>> {
     let id = call.path.deployment_id;
     let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
@@ -89,7 +88,6 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Deploy>> {
     .await
 }
 
-/// Changes the description of a deploy.
 pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Deploy>> {
     cx.mutate(move |cx, tx| {
         let (deployment, mut row) = find(tx, cx.scope(), &call.path)?;
@@ -304,7 +302,6 @@ fn want(
     Ok(deployment)
 }
 
-/// Stores a changed deploy.
 fn advance(cx: &Cx<Scope>, tx: &Tx, mut row: DeployRow) -> Result<DeployRow> {
     row.stamp = row.stamp.changed(cx.profile(), cx.now());
     deploys::update(tx, cx.scope(), &row)?;

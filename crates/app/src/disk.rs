@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();
 
-/// How often the disk is checked.
 const EVERY: Duration = Duration::from_secs(5);
 /// A disk that can take fewer files than this is as full as one without room.
 const FILES: u64 = 2_000;
@@ -26,7 +25,6 @@ pub struct Disk(Mutex<Option<Reason>>);
 /// The disk space that a server keeps in reserve.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reserve {
-    /// The directories that are written to.
     pub directories: Vec<PathBuf>,
     /// How many bytes are to stay free on the disk of each.
     pub bytes: u64,
@@ -119,7 +117,6 @@ pub async fn run(app: App) {
     }
 }
 
-/// What is free at a directory.
 struct Free {
     bytes: u64,
     /// How many files more there can be, where they are counted.

@@ -6,10 +6,8 @@ use podium_domain::{Reason, Refusal};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of an endpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The rules refuse it.
     #[error("refused: {0:?}")]
     Refused(Refusal),
     /// The caller is not authenticated.
@@ -17,17 +15,10 @@ pub enum Error {
     Unauthenticated(Unauthenticated),
     /// Too many calls; retry after this many seconds.
     #[error("too many requests")]
-    TooMany {
-        /// Seconds to wait.
-        retry_after: u64,
-    },
+    TooMany { retry_after: u64 },
     /// Too many streams are open; retry after this many seconds.
     #[error("too many streams")]
-    TooManyStreams {
-        whose: WhoseStreams,
-        /// Seconds to wait.
-        retry_after: u64,
-    },
+    TooManyStreams { whose: WhoseStreams, retry_after: u64 },
     /// The first request under this `Idempotency-Key` is still running.
     #[error("still running")]
     StillRunning,
@@ -43,14 +34,12 @@ pub enum Error {
     /// Too much is pending; the text returns what.
     #[error("{0}")]
     TooMuch(String),
-    /// The database.
     #[error(transparent)]
     Db(#[from] podium_db::Error),
     #[error("{0}")]
     Internal(String),
 }
 
-/// Whose streams are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhoseStreams {
     Caller,
@@ -63,21 +52,17 @@ pub enum WhoseStreams {
 pub struct Replay {
     /// The version for the `ETag`.
     pub version: Option<i64>,
-    /// The body; empty where there is none.
     pub body: Vec<u8>,
 }
 
-/// What is wrong with a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unauthenticated {
-    /// There is none.
     Missing,
     /// It was not issued by this server.
     Malformed,
     Expired,
     /// It was deleted, rotated or signed out.
     Revoked,
-    /// The username or password is wrong.
     Password,
 }
 
@@ -104,7 +89,6 @@ impl Error {
         matches!(self, Self::Db(podium_db::Error::Lost))
     }
 
-    /// Whether the cached caller was stale.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Db(podium_db::Error::Stale))
     }

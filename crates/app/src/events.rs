@@ -91,7 +91,6 @@ fn gone() -> Error {
     Refusal::Gone(message.into()).into()
 }
 
-/// An event as a reader sees it.
 fn shown(app: &App, reader: &Grants, row: EventRow) -> Event {
     let mut event = whole(app, row);
     dag_viewers::narrow_event(reader, &mut event.data);

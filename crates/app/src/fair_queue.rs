@@ -28,13 +28,11 @@ struct Shared<K: Clone + Eq + Hash> {
     state: Mutex<State<K>>,
 }
 
-/// How many turns there are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) at_once: usize,
     /// That wait on one account.
     pub(crate) waiting_of_one: usize,
-    /// That wait altogether.
     pub(crate) waiting: usize,
 }
 

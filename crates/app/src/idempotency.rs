@@ -27,7 +27,6 @@ const SECRETS_KEPT_FOR: Duration = Duration::from_mins(10);
 
 type RunningKeys = Arc<Mutex<HashSet<(podium_api::SubjectId, &'static str, String, String)>>>;
 
-/// A reply as it is stored.
 pub struct Written {
     version: Option<i64>,
     body: Vec<u8>,

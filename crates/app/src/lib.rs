@@ -105,19 +105,15 @@ impl Deref for App {
     }
 }
 
-/// What every call shares.
 pub struct Shared {
     pub(crate) rows: system::Rows,
     /// Logs and uploaded files.
     pub(crate) outside: outside::Outside,
     /// Time, ids and randomness.
     pub world: Arc<world::World>,
-    /// Settings.
     pub config: Config,
     pub(crate) public_url: front_door::PublicUrl,
-    /// Encrypts and decrypts secrets.
     pub secrets: secrets::Secrets,
-    /// The keys that sign tokens.
     pub keys: ArcSwap<Keys>,
     pub(crate) key_reload: key_reload::KeyReload,
     /// How often subjects may call.
@@ -128,7 +124,6 @@ pub struct Shared {
     pub observer: OnceLock<Arc<dyn observer::Observer>>,
     /// Wakes the loops of this process.
     pub work_notifier: work::WorkNotifier,
-    /// Numbers for the operator.
     pub meters: meters::Meters,
     /// Who listens on the ports of environments.
     pub listeners: front_door::Listeners,

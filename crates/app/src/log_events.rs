@@ -22,7 +22,6 @@ use crate::streams::OpenStream;
 /// How often a keep-alive is sent when there are no lines.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// A stream of events.
 pub struct LogEvents {
     cx: Cx<Scope>,
     deployment: InScope<DeploymentId>,

@@ -17,7 +17,6 @@ pub enum MailError {
 pub struct Undelivered {
     /// Whether it never will, for example because there is no such mailbox.
     pub is_final: bool,
-    /// What it said.
     pub detail: String,
 }
 

@@ -20,7 +20,6 @@ crate::system::reaches_rows!();
 /// So many deployments have numbers of their own; more would cost more than they tell.
 const MOST_SHOWN: u32 = 1000;
 
-/// Writes numbers.
 pub type Meter = Arc<dyn Fn(&mut Page) + Send + Sync>;
 
 /// Metrics in addition to those of requests.
@@ -40,7 +39,6 @@ pub enum Audience {
     Machine,
     /// Those that a caller may see in an organization.
     Caller(Scope, DeploymentReach),
-    /// None.
     Nobody,
 }
 

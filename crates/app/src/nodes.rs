@@ -30,7 +30,6 @@ pub struct Node {
     pub name: String,
 }
 
-/// The result of joining.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JoinReport {
     /// Environments on this machine that another node runs by now.

@@ -62,7 +62,6 @@ pub trait Observer: Send + Sync {
 /// The task instances that an environment runs.
 #[derive(Clone, Debug)]
 pub struct RunningTasks {
-    /// The names of some of them.
     pub names: Vec<String>,
     pub count: u64,
 }

@@ -26,7 +26,6 @@ pub struct Operator {
     system: System,
 }
 
-/// The sessions of the operator in this process.
 #[derive(Default)]
 pub(crate) struct OperatorSessions(Mutex<Vec<OperatorSession>>);
 

@@ -44,7 +44,6 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<Organization
     Ok(One { version, body })
 }
 
-/// Changes an organization's settings.
 pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<Organization>> {
     let body = call.body;
     let mut fields = Fields::new();
@@ -91,7 +90,6 @@ pub struct AuditExport {
     done: bool,
 }
 
-/// Begins an export of the audit log.
 pub async fn audit_logs(cx: Cx<Scope>, call: Call<api::AuditLogs>) -> Result<AuditExport> {
     // Records of this very millisecond are part of an export until now.
     let end = call.query.end_date.unwrap_or(cx.now() + Duration::from_millis(1));

@@ -130,7 +130,6 @@ impl LogsOf<'_> {
         self.logs.snapshot(id, subject_id, Search { deployment_id: self.deployment_id, ..search }, now)
     }
 
-    /// A page of a search.
     pub(crate) async fn page(&self, snapshot: Arc<Snapshot>, page: Page) -> io::Result<Vec<Entry>> {
         self.logs.page(snapshot, page).await
     }
@@ -144,7 +143,6 @@ impl LogsOf<'_> {
         self.logs.follow(Follow { deployment_id: self.deployment_id, ..search }, after)
     }
 
-    /// The next lines of a follower.
     pub(crate) async fn new_lines(&self, follower: &Follower) -> io::Result<NewLines> {
         self.logs.new_lines(follower).await
     }

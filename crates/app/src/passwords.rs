@@ -40,7 +40,6 @@ impl Requester {
     }
 }
 
-/// Hashes and verifies passwords.
 pub(crate) struct Passwords {
     world: Arc<World>,
     queue: FairQueue<Requester>,

@@ -42,7 +42,6 @@ const LASTS: Duration = Duration::from_hours(1);
 const REPEATED_FOR: Duration = Duration::from_mins(10);
 /// How many plans of one subject wait to be applied.
 const MOST_WAITING: u64 = 100;
-/// The largest plan that is stored.
 const MOST_BYTES: usize = 1024 * 1024;
 /// How many refused calls a plan shows before it stops.
 const MOST_REFUSED: usize = 8;
@@ -54,7 +53,6 @@ struct Stored {
     expected: Vec<Expected>,
 }
 
-/// A plan that was applied, as it is stored.
 #[derive(Serialize, Deserialize)]
 struct Applied {
     calls: Vec<PlannedCall>,

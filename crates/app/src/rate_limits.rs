@@ -14,7 +14,6 @@ pub struct Rates {
     pub reads: NonZeroU32,
     /// Creates, updates and actions.
     pub writes: NonZeroU32,
-    /// Removals.
     pub deletes: NonZeroU32,
 }
 
@@ -25,7 +24,6 @@ impl Default for Rates {
     }
 }
 
-/// The limits in force.
 pub struct RateLimits(Option<[Limiter; 3]>);
 
 struct Limiter {

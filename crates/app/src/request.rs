@@ -7,11 +7,9 @@ use podium_api::{Description, SessionId, Timestamp};
 use podium_domain::device_sign_ins;
 use podium_store::user_sessions::SessionOrigin;
 
-/// The request, apart from its input.
 pub struct Request {
     pub endpoint: &'static Description,
     pub id: String,
-    /// The path as it was sent.
     pub path: String,
     pub address: IpAddr,
     pub user_agent: String,
@@ -43,7 +41,6 @@ impl Request {
 /// The header of a request, and a hash of the request.
 #[derive(Clone, Debug)]
 pub struct Idempotency {
-    /// The header's value.
     pub key: String,
     /// The request that the key identifies.
     pub request_hash: String,
@@ -55,7 +52,6 @@ pub struct Idempotency {
 #[derive(Clone, Copy)]
 pub struct OpenSession {
     pub(crate) id: SessionId,
-    /// The hash of its cookie.
     pub(crate) hash: [u8; 32],
     /// The hash of the token that it refers to.
     pub(crate) credential_hash: [u8; 32],

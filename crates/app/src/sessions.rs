@@ -83,7 +83,6 @@ impl App {
         self.forget_caller_by_hash(session.credential_hash, organization_id);
     }
 
-    /// Signs a browser in with a password.
     pub async fn sign_in_browser(&self, request: Request, body: SignInRequest) -> Result<NewSession> {
         let request = Arc::new(request);
         let proven = auth::prove(self, &request, body).await?;

@@ -33,7 +33,6 @@ pub struct CapacityPermit<K: Eq + Hash> {
 pub enum Taken {
     /// The key at this place has all that it may have.
     ByKey(usize),
-    /// All together.
     ByAll,
 }
 
@@ -44,7 +43,6 @@ impl<K> Clone for SharedCapacity<K> {
 }
 
 impl<K: Clone + Eq + Hash> SharedCapacity<K> {
-    /// This much capacity.
     pub fn new(room: usize) -> Self {
         Self { room, usage: Arc::new(Mutex::new(Usage { all: 0, by_key: HashMap::new() })) }
     }

@@ -53,7 +53,6 @@ pub enum KeyError {
     /// The one that signs can only verify.
     #[error("the signing key has no private half")]
     NoPrivateHalf,
-    /// It was sealed with another secret key.
     #[error("the signing key cannot be decrypted")]
     Sealed,
     /// It is no key.
@@ -70,7 +69,6 @@ pub enum TokenError {
     UnknownKey,
 }
 
-/// The keys in use.
 pub struct Keys {
     current: String,
     pair: Ed25519KeyPair,
@@ -78,7 +76,6 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Makes a key, to be stored.
     pub fn generate(world: &World, secrets: &Secrets, now: Timestamp) -> SigningKeyRow {
         let mut seed = zeroize::Zeroizing::new([0; 32]);
         world.fill(seed.as_mut());

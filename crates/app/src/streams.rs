@@ -35,7 +35,6 @@ impl Streams {
         Self { room: SharedCapacity::new(1024), of_organization: 512, of_subject: 10 }
     }
 
-    /// Opens a stream for the caller.
     pub(crate) fn open(&self, cx: &Cx<Scope>) -> Result<OpenStream> {
         let keys =
             [(cx.organization_id().id(), self.of_organization), (cx.subject_id().id(), self.of_subject)];

@@ -20,7 +20,6 @@ const FREE_FAILURES: u32 = 5;
 const FREE_FAILURES_OF_AN_ADDRESS: u32 = 50;
 /// After so many failures of an account, wherever from, each address has no more than one for free.
 const MANY_FAILURES_OF_AN_ACCOUNT: u32 = 100;
-/// The longest waits, in seconds.
 const LONGEST_WAIT: u64 = 15 * 60;
 const LONGEST_WAIT_OF_AN_ADDRESS: u64 = 60;
 /// How long one failure of an address takes to decay.
@@ -43,7 +42,6 @@ enum Who {
     Both(Account, Place),
 }
 
-/// Failures so far.
 #[derive(Clone, Copy)]
 struct Failures {
     count: u32,
@@ -113,7 +111,6 @@ impl Throttle {
         refuse_until(self.wait_until(Who::Both(account, place), (free, LONGEST_WAIT), now), now)
     }
 
-    /// Notes a failure.
     pub(crate) fn failed(&self, account: Option<Account>, place: Place, now: Timestamp) {
         let of_account =
             account.into_iter().flat_map(|account| [Who::Account(account), Who::Both(account, place)]);
@@ -132,7 +129,6 @@ impl Throttle {
         self.failures(who, now).map_or(0, |failures| failures.count)
     }
 
-    /// Failures that still count.
     fn failures(&self, who: Who, now: Timestamp) -> Option<Failures> {
         let mut recent = self.0.get(&who).filter(|failures| failures.last + FORGOTTEN_AFTER > now)?;
         if let Who::Place(_) = who {

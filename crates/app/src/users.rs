@@ -22,7 +22,6 @@ use crate::cx::{Call, Cx};
 use crate::error::Result;
 use crate::{own, role_holders, sessions};
 
-/// Lists the users of an organization.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<UsersPaginated>> {
     let api::ListUsers { workspace_id, deployment_id, dag_id, dag_tags, page } = call.query;
     let read = move |cx: &Cx<Scope>, conn: &Conn, paging: &Paging| {
@@ -41,7 +40,6 @@ pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<UsersPagi
     cx.list(&page, read, |user| user).await
 }
 
-/// Reads a user of an organization.
 pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<User>> {
     cx.read(move |cx, conn| {
         let user = find(conn, cx.scope(), call.path.user_id)?;

@@ -180,7 +180,6 @@ pub(crate) fn known(
     }
 }
 
-/// A workspace, as an event names it.
 pub(crate) fn about(id: WorkspaceId, name: &str) -> Resource<'_> {
     Resource::new(id.id(), Target::Workspace(id)).named(name)
 }

@@ -40,7 +40,6 @@ impl World {
         Self { source: Source::Fixed(Mutex::new(fixed)), counter: AtomicU32::new(start) }
     }
 
-    /// Sets the clock of a fixed world.
     pub fn set(&self, now: Timestamp) {
         if let Source::Fixed(fixed) = &self.source {
             fixed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).now = now;
@@ -59,7 +58,6 @@ impl World {
         }
     }
 
-    /// Fills a buffer with randomness.
     #[expect(clippy::disallowed_methods, reason = "this is the randomness that everybody else is given")]
     pub fn fill(&self, bytes: &mut [u8]) {
         match &self.source {

@@ -69,7 +69,6 @@ impl Call {
         Ok(Self::new(method, url.path().to_owned(), false))
     }
 
-    /// Wants the response in this media type.
     pub fn accept(mut self, media_type: &'static str) -> Self {
         self.accept = Some(media_type);
         self
@@ -120,7 +119,6 @@ impl Call {
         self
     }
 
-    /// Goes on after this event.
     pub fn after_event(mut self, id: Option<String>) -> Self {
         self.last_event_id = id;
         self
@@ -146,7 +144,6 @@ impl Call {
         !self.is_sent_once && (self.is_read() || self.idempotency_key.is_some())
     }
 
-    /// Path and query.
     pub(crate) fn target(&self) -> String {
         match self.query.is_empty() {
             true => self.path.clone(),

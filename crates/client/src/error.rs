@@ -13,20 +13,13 @@ pub enum Error {
     Refused(ErrorBody),
     /// The server could not be reached, or its answer broke off.
     #[error("{url} cannot be reached: {reason}")]
-    Unreachable {
-        url: String,
-        /// Why not.
-        reason: String,
-    },
+    Unreachable { url: String, reason: String },
     /// The server points elsewhere; a token is not sent there.
     #[error("the server redirects to {location:?}: use the URL of the API itself")]
     Redirected { location: String },
     /// The response is larger than what is read into memory.
     #[error("the response is larger than {most} bytes")]
-    TooLarge {
-        /// The limit.
-        most: usize,
-    },
+    TooLarge { most: usize },
     /// The answer is not what the contract says.
     #[error("the response does not match the contract: {0}")]
     Unexpected(String),
@@ -41,7 +34,6 @@ impl Error {
         if let Self::Refused(body) = self { Some(body.code()) } else { None }
     }
 
-    /// The status that the server answered with.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused(body) => Some(body.status_code),

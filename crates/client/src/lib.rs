@@ -46,10 +46,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a call may take in all, each time that it is sent.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How to reach a server.
 #[derive(Clone, Default)]
 pub struct Settings {
-    /// The bearer token.
     pub token: Option<String>,
     /// Certificates (PEM) to trust in addition to those of the system.
     pub certificates: Option<Vec<u8>>,
@@ -85,7 +83,6 @@ pub struct Sent<'a> {
     pub outcome: &'a str,
     /// The id of the request, where the server gave one.
     pub request_id: &'a str,
-    /// How long it took.
     pub took: Duration,
 }
 
@@ -236,7 +233,6 @@ impl Client {
         is_new
     }
 
-    /// The bearer token.
     pub fn token(&self) -> Option<&str> {
         self.settings.token.as_deref()
     }

@@ -18,7 +18,6 @@ pub struct Lines {
     is_done: bool,
 }
 
-/// A server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Its id, to go on after it.
@@ -43,7 +42,6 @@ impl Client {
 }
 
 impl Lines {
-    /// The next line; none at the end.
     pub async fn next(&mut self) -> Result<Option<String>> {
         let mut searched = self.start;
         loop {
@@ -75,7 +73,6 @@ impl Lines {
 }
 
 impl Events {
-    /// The next event; none at the end.
     pub async fn next(&mut self) -> Result<Option<Event>> {
         let mut event = Event { id: None, data: String::new() };
         while let Some(line) = self.0.next().await? {

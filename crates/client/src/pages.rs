@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::{Call, Client, Error, Result};
 
-/// How many items a page has.
 const PAGE: u64 = 500;
 
 pub struct Pages {

@@ -58,7 +58,6 @@ impl<'a> Airflow<'a> {
         }
     }
 
-    /// The parts of a path of its API.
     fn path(&self, parts: &[&str]) -> Vec<String> {
         let version = if self.is_old { "v1" } else { "v2" };
         ["api", version].iter().chain(parts).map(|part| (*part).to_owned()).collect()
@@ -79,7 +78,6 @@ impl<'a> Airflow<'a> {
         self.admits(vec![self.question("GET", &["dags"], &[])]).await == [true]
     }
 
-    /// Reads something.
     pub(crate) async fn get<T: DeserializeOwned>(&self, parts: &[&str], query: &[(&str, &str)]) -> Result<T> {
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         // Not every decoder takes a plus for a space.
@@ -91,7 +89,6 @@ impl<'a> Airflow<'a> {
         typed(&self.send("POST", parts, String::new(), Some(body)).await?)
     }
 
-    /// Changes something.
     pub(crate) async fn change(
         &self,
         method: &'static str,

@@ -5,25 +5,20 @@ use podium_api::text::printable;
 
 use crate::calls::Problem;
 
-/// What a visit is answered with.
 #[derive(Debug)]
 pub enum Answer {
     Page {
         status: u16,
         html: String,
     },
-    /// JSON, for a script of the console.
     Json(String),
-    /// A file to keep.
     File {
         name: &'static str,
         media_type: &'static str,
-        /// Its content.
         text: String,
     },
     /// Another page, to be read with GET.
     Redirect {
-        /// Its path and query.
         to: String,
     },
 }

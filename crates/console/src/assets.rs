@@ -39,7 +39,6 @@ pub fn find(path: &str) -> Option<&'static Asset> {
     [&*STYLE, &*SCRIPT, &*ICON, &*ACCEPT_INVITE].into_iter().find(|asset| asset.path == path)
 }
 
-/// The path of the style sheet.
 pub(crate) fn style() -> &'static str {
     &STYLE.path
 }

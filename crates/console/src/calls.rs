@@ -21,7 +21,6 @@ pub type Calling<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Makes calls for one person. Implemented where the endpoints are bound to their functions.
 pub trait Calls: Send + Sync {
-    /// Makes a call.
     fn call(&self, call: ApiCall) -> Calling<'_, ApiReply>;
     /// Whether the person would be admitted to an endpoint with these ids in its path, and this target in its body.
     fn admits(
@@ -78,13 +77,11 @@ pub struct ApiReply {
     pub body: Vec<u8>,
 }
 
-/// Why a call failed.
 #[derive(Clone, Debug, Default)]
 pub struct Problem {
     pub status: u16,
     /// What happened and what to do about it.
     pub message: String,
-    /// The fields that are wrong.
     pub fields: Vec<FieldError>,
 }
 
@@ -93,7 +90,6 @@ impl dyn Calls + '_ {
         self.find::<E>(path, E::Query::default()).await
     }
 
-    /// Reads what a query asks for.
     pub async fn find<E: Endpoint>(&self, path: E::Path, query: E::Query) -> Result<BodyOf<E>, Problem> {
         decoded::<E>(&self.send(ApiCall { query: to_value(query)?, ..ApiCall::to::<E>(&path) }).await?)
     }
@@ -131,7 +127,6 @@ impl dyn Calls + '_ {
         Ok(String::from_utf8_lossy(&reply.body).into_owned())
     }
 
-    /// Whether the person may call an endpoint.
     pub async fn may<E: Endpoint>(&self, path: E::Path) -> bool {
         self.admits(E::DESCRIPTION, path.ids(), None).await
     }
@@ -172,7 +167,6 @@ impl Problem {
         Self { fields, ..Self::new(400, "Nothing was changed: one of the fields is wrong.") }
     }
 
-    /// What is wrong with a field.
     pub fn of_field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|error| error.field == name).map(|error| error.message.as_str())
     }
@@ -193,7 +187,6 @@ pub(crate) fn least<T: DeserializeOwned>(required: Value) -> Result<T, Problem> 
     })
 }
 
-/// The query or body of a call.
 pub(crate) fn to_value(input: impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(input).map_err(|error| {
         tracing::error!(%error, "a page cannot write what an endpoint asks for");

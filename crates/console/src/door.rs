@@ -9,7 +9,6 @@ use podium_api::text::printable;
 #[template(path = "door/notice.html")]
 pub struct Notice<'a> {
     pub title: &'a str,
-    /// What has happened and what to do about it.
     pub message: &'a str,
     /// A text, and where it leads.
     pub link: Option<(&'a str, &'a str)>,
@@ -22,7 +21,6 @@ pub struct Again<'a> {
     pub to: &'a str,
 }
 
-/// The form to sign in with.
 #[derive(Debug, Template)]
 #[template(path = "door/sign-in.html")]
 pub struct SignIn<'a> {
@@ -32,7 +30,6 @@ pub struct SignIn<'a> {
     pub problem: &'a str,
 }
 
-/// The form to sign out with.
 #[derive(Debug, Template)]
 #[template(path = "door/sign-out.html")]
 pub struct SignOut;
@@ -41,7 +38,6 @@ pub struct SignOut;
 #[derive(Debug, Template)]
 #[template(path = "door/device-code.html")]
 pub struct DeviceCode<'a> {
-    /// Who is signed in.
     pub person: &'a str,
     /// Why it did not work, if it was sent before.
     pub problem: &'a str,

@@ -44,7 +44,6 @@ pub(crate) struct Field {
     pub(crate) wrong: Option<String>,
 }
 
-/// How a field is filled in.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum FieldKind {
     #[default]
@@ -109,7 +108,6 @@ impl Field {
         Self { kind: FieldKind::Checks(choices.into_iter().map(choice).collect()), ..Self::text(name, label) }
     }
 
-    /// A checkbox.
     pub(crate) fn check(name: &'static str, label: impl Into<String>, is_on: bool) -> Self {
         Self {
             kind: FieldKind::Check,
@@ -128,12 +126,10 @@ impl Field {
         Self { kind, ..self }
     }
 
-    /// A field that must be filled in.
     pub(crate) fn required(self) -> Self {
         Self { is_required: true, ..self }
     }
 
-    /// What to write into it.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: hint.into(), ..self }
     }
@@ -142,7 +138,6 @@ impl Field {
         Self { value: value.into(), ..self }
     }
 
-    /// Whether a checkbox is checked.
     pub(crate) fn is_checked(&self) -> bool {
         !self.value.is_empty()
     }

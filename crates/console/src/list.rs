@@ -11,15 +11,12 @@ use crate::shell::Shell;
 use crate::view::Html;
 use crate::visit::OrganizationVisit;
 
-/// How many rows a page of a list has.
 pub(crate) const PAGE: u32 = 50;
 
-/// A page with a table.
 #[derive(Debug, Template)]
 #[template(path = "list.html")]
 pub(crate) struct ListPage {
     pub(crate) shell: Shell,
-    /// One sentence on what is listed.
     pub(crate) lead: &'static str,
     /// The one thing to do here: label and link.
     pub(crate) action: Option<(&'static str, String)>,
@@ -44,7 +41,6 @@ pub(crate) struct Empty {
     pub(crate) command: String,
 }
 
-/// A row of a table.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
@@ -52,7 +48,6 @@ pub(crate) struct Row {
     pub(crate) actions: Vec<(&'static str, String)>,
 }
 
-/// A cell of a table.
 #[derive(Debug)]
 pub(crate) enum Cell {
     Text(String),
@@ -75,7 +70,6 @@ pub(crate) struct Filter {
     pub(crate) choices: Vec<Choice>,
 }
 
-/// Where in the list a page is.
 #[derive(Debug)]
 pub(crate) struct Pager {
     pub(crate) first: u64,
@@ -196,7 +190,6 @@ impl Table {
         Self { empty: Empty { title, text, command: String::new() }, ..self }
     }
 
-    /// A command that fills it.
     pub(crate) fn with_command(mut self, command: impl Into<String>) -> Self {
         self.empty.command = command.into();
         self

@@ -20,7 +20,6 @@ impl Params {
         self.opt(name).unwrap_or_default()
     }
 
-    /// The first value of a name.
     pub fn opt(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -40,7 +39,6 @@ impl Params {
         self.filled(name).map(|text| from_text(name, text)).transpose()
     }
 
-    /// A value that must be there.
     pub(crate) fn required<T: FromStr>(&self, name: &str) -> Result<T> {
         self.parsed(name)?.ok_or_else(|| Problem::in_field(name, "required", "is required"))
     }
@@ -55,12 +53,10 @@ impl Params {
         self.get(name).split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Every value of a name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a checkbox is checked.
     pub fn is_on(&self, name: &str) -> bool {
         self.opt(name).is_some()
     }

@@ -9,18 +9,15 @@ use crate::answer::Result;
 use crate::assets;
 use crate::visit::OrganizationVisit;
 
-/// What surrounds a page.
 #[derive(Debug, Default)]
 pub(crate) struct Shell {
     pub(crate) title: String,
     pub(crate) organization: String,
     /// Where the organization begins.
     pub(crate) home: String,
-    /// The links of the navigation, in groups.
     pub(crate) groups: Vec<Vec<NavigationItem>>,
     /// The pages above this one.
     pub(crate) crumbs: Vec<(String, String)>,
-    /// Who is signed in.
     pub(crate) person: String,
     /// What was done just now.
     pub(crate) done: Option<&'static str>,
@@ -61,7 +58,6 @@ const DONE: &[(&str, &str)] = &[
 ];
 
 impl Shell {
-    /// The style sheet.
     pub(crate) fn style(&self) -> &'static str {
         assets::style()
     }

@@ -24,7 +24,6 @@ pub(crate) fn facts(of: impl IntoIterator<Item = (&'static str, String)>) -> Vec
     of.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// A text escaped for HTML.
 fn escaped(text: &str) -> String {
     askama::filters::escape(text, askama::filters::Html).map(|safe| safe.to_string()).unwrap_or_default()
 }
@@ -100,7 +99,6 @@ pub(crate) fn operation_state(of: OperationState) -> Html {
     status(tone, word)
 }
 
-/// The state of a deploy.
 pub(crate) fn deploy_status(of: DeployStatus) -> Html {
     let (tone, word) = match of {
         DeployStatus::Initialized => (Tone::Unknown, "Not finalized"),
@@ -140,7 +138,6 @@ pub(crate) fn grouped(number: u64) -> String {
     shown
 }
 
-/// A number of bytes for people.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let unit = (bytes.max(1).ilog2() / 10).min(4);

@@ -20,9 +20,7 @@ pub enum VisitMethod {
     Send,
 }
 
-/// A visit of a signed-in person.
 pub struct Visit<'a> {
-    /// Makes calls for the person.
     pub calls: &'a dyn Calls,
     pub method: VisitMethod,
     /// The path below [`ROOT`].
@@ -34,12 +32,10 @@ pub struct Visit<'a> {
     pub form_token: String,
     pub person: String,
     pub person_id: SubjectId,
-    /// The address of the person.
     pub address: IpAddr,
     pub now: Timestamp,
 }
 
-/// A visit of a page of an organization.
 pub(crate) struct OrganizationVisit<'a> {
     pub(crate) visit: &'a Visit<'a>,
     pub(crate) organization_id: OrganizationId,
@@ -50,14 +46,12 @@ pub(crate) struct OrganizationVisit<'a> {
 }
 
 impl Visit<'_> {
-    /// The parts of the path.
     pub(crate) fn segments(&self) -> Vec<&str> {
         self.path.split('/').filter(|part| !part.is_empty()).collect()
     }
 }
 
 impl OrganizationVisit<'_> {
-    /// The calls of the person.
     pub(crate) fn calls(&self) -> &dyn Calls {
         self.visit.calls
     }
@@ -77,12 +71,10 @@ impl OrganizationVisit<'_> {
         OfDeployment { organization_id: self.organization_id, deployment_id }
     }
 
-    /// A link to a page of the organization.
     pub(crate) fn link(&self, to: &str) -> String {
         format!("{ROOT}/{}{to}", self.organization_id)
     }
 
-    /// Another page of the organization.
     pub(crate) fn go(&self, to: impl AsRef<str>) -> Result {
         Answer::redirect(self.link(to.as_ref()))
     }
@@ -101,12 +93,10 @@ impl OrganizationVisit<'_> {
         self.go(format!("{list}?done=deleted"))
     }
 
-    /// Whether the person holds a permission on a workspace.
     pub(crate) async fn holds(&self, permission: &'static str, workspace_id: WorkspaceId) -> bool {
         self.visit.calls.holds(self.organization_id, permission, workspace_id).await
     }
 
-    /// Whether the person owns the organization.
     pub(crate) async fn is_owner(&self) -> bool {
         self.visit.calls.is_owner(self.organization_id).await
     }

@@ -14,7 +14,6 @@ thread_local! {
     static MAY_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Locks that serialize work on a path.
 type PathLocks = Mutex<HashMap<PathBuf, Weak<Mutex<()>>>>;
 
 static LOCKS_BY_PATH: LazyLock<PathLocks> = LazyLock::new(Mutex::default);

@@ -16,7 +16,6 @@ pub enum Changed {
     Everything,
 }
 
-/// Sends change notifications.
 #[derive(Clone, Debug)]
 pub struct ChangeNotifier(broadcast::Sender<Changed>);
 
@@ -27,13 +26,11 @@ impl Default for ChangeNotifier {
 }
 
 impl ChangeNotifier {
-    /// Notifies all subscribers.
     pub fn notify(&self, changed: Changed) {
         // Without subscribers nothing is lost: every subscription begins with `Everything`.
         let _ = self.0.send(changed);
     }
 
-    /// Subscribes to changes from now on.
     pub fn subscribe(&self) -> Changes {
         Changes { is_begun: false, receivers: vec![self.0.subscribe()] }
     }
@@ -48,7 +45,6 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The changes of several planes.
     pub(crate) fn merged(changes: impl Iterator<Item = Self>) -> Self {
         Self { is_begun: false, receivers: changes.flat_map(|one| one.receivers).collect() }
     }
@@ -70,7 +66,6 @@ impl Changes {
         None
     }
 
-    /// The next change, if one is already there.
     pub fn try_next(&mut self) -> Option<Changed> {
         if !std::mem::replace(&mut self.is_begun, true) {
             return Some(Changed::Everything);

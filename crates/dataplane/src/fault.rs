@@ -20,14 +20,12 @@ impl Fault {
         matches!(self, Self::Unreachable(_))
     }
 
-    /// The reason, for users and for operators.
     pub fn reason(&self) -> &Reason {
         match self {
             Self::Unreachable(why) | Self::Failed(why) => why,
         }
     }
 
-    /// The reason alone.
     pub fn into_reason(self) -> Reason {
         match self {
             Self::Unreachable(why) | Self::Failed(why) => why,

@@ -40,7 +40,6 @@ pub use podium_domain::deployments::plan::{Component, Health, Observed, Rollout}
 pub use podium_domain::planes::{ClusterLocation, Location};
 pub use services::{Archive, Archives, Claims, Clock, Keys, LogSink, Logs, Services};
 
-/// The future of a data plane call.
 pub type PlaneFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
 /// Runs environments and clusters.
@@ -90,7 +89,6 @@ pub trait DataPlane: Send + Sync {
         Box::pin(async { Ok(CleanUpState::Done(UserText::EMPTY)) })
     }
 
-    /// Applies the desired state of a cluster.
     fn apply_cluster<'a>(&'a self, cluster: &'a Cluster) -> PlaneFuture<'a, ()>;
 
     /// Observes a cluster; `None` if nothing is left of it.

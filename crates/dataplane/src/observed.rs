@@ -20,7 +20,6 @@ pub struct Cluster {
     pub generation: i64,
     /// Whether its deployments are to run in the standby region.
     pub wants_failed_over: bool,
-    /// The cluster with its configuration.
     pub cluster: podium_api::clusters::Cluster,
 }
 
@@ -33,7 +32,6 @@ impl Cluster {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedCluster {
-    /// The generation that was last applied.
     pub generation: i64,
     /// How far that got.
     pub progress: Progress,
@@ -52,16 +50,13 @@ pub struct EnvironmentMetrics {
 pub struct ComponentMetrics {
     /// Its name, such as `scheduler`.
     pub name: String,
-    /// Whether it works.
     pub is_up: bool,
     /// Why it does not work.
     pub problem: Option<UserText>,
-    /// How often it was restarted.
     pub restarts: Option<u64>,
     /// The memory of its process group in bytes.
     pub memory: Option<u64>,
     pub started_at: Option<Timestamp>,
-    /// Its last heartbeat.
     pub heartbeat_at: Option<Timestamp>,
 }
 
@@ -128,7 +123,6 @@ pub struct UpstreamTls {
 }
 
 impl Upstream {
-    /// The scheme of its URLs.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }

@@ -115,7 +115,6 @@ impl Planes {
         (metrics, problem)
     }
 
-    /// Subscribes to the changes of all planes.
     pub fn changes(&self) -> Changes {
         Changes::merged(self.planes.iter().map(|plane| plane.changes()))
     }

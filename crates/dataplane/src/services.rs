@@ -8,13 +8,10 @@ use podium_domain::events::{SpoolBatch, SpoolState};
 
 use crate::{LogLine, PlaneFuture, Secret};
 
-/// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Takes log lines in batches.
 pub type LogSink = Arc<dyn Fn(Vec<LogLine>) + Send + Sync>;
 
-/// Reads an archive from its beginning.
 pub type Archive = Box<dyn Read + Send>;
 
 /// Provides the code of deployments.
@@ -23,7 +20,6 @@ pub trait Archives: Send + Sync {
     fn open<'a>(&'a self, deployment_id: DeploymentId, version: &'a str) -> PlaneFuture<'a, Option<Archive>>;
 }
 
-/// Stores log lines.
 pub trait Logs: Send + Sync {
     /// Appends lines; they are stored once it returns.
     fn append(&self, lines: Vec<LogLine>) -> PlaneFuture<'_, ()>;
@@ -44,14 +40,10 @@ pub type Keys = Arc<dyn Fn(DeploymentId, &str) -> Secret + Send + Sync>;
 /// The services that a plane needs to run environments.
 #[derive(Clone)]
 pub struct Services {
-    /// Where code comes from.
     pub archives: Arc<dyn Archives>,
-    /// Where logs go.
     pub logs: Arc<dyn Logs>,
     /// Where events of environments go.
     pub claims: Arc<dyn Claims>,
-    /// Where keys come from.
     pub keys: Keys,
-    /// Where the time comes from.
     pub clock: Clock,
 }

@@ -31,7 +31,6 @@ use crate::{
     RunningTasks, WebServer, socket_owners,
 };
 
-/// A simulated data plane.
 pub struct Simulated {
     environments: Store<DeploymentId, StoredEnvironment>,
     clusters: Store<ClusterId, StoredCluster>,
@@ -60,7 +59,6 @@ struct StoredEnvironment {
     is_strict: bool,
 }
 
-/// The stored state of a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StoredCluster {
@@ -116,17 +114,14 @@ impl Simulated {
         &self.script
     }
 
-    /// The existing environments, in order.
     pub fn environments(&self) -> Vec<DeploymentId> {
         self.environments.ids()
     }
 
-    /// The existing clusters, in order.
     pub fn clusters(&self) -> Vec<ClusterId> {
         self.clusters.ids()
     }
 
-    /// Performs a call as the script says.
     async fn perform<T>(
         &self,
         call: Call,

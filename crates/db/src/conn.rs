@@ -9,7 +9,6 @@ use std::ops::Deref;
 
 use crate::{Engine, Error, Owned, Result, Row, RowsRead, Sql, Value, postgres, sqlite};
 
-/// A connection that reads.
 pub struct Conn {
     session: Session,
     failed: Cell<bool>,
@@ -18,7 +17,6 @@ pub struct Conn {
 /// Receives each row, and returns whether to continue.
 pub(crate) type Visit<'v> = &'v mut dyn FnMut(&Row<'_>) -> Result<bool>;
 
-/// A statement and its parameters.
 pub type Question<'a> = (&'a Sql, &'a [Value<'a>]);
 
 pub(crate) enum Session {
@@ -31,7 +29,6 @@ impl Conn {
         Self { session, failed: Cell::new(false) }
     }
 
-    /// All rows of a result.
     pub fn query<T>(
         &self,
         sql: &Sql,
@@ -226,18 +223,13 @@ impl Deref for Tx {
     }
 }
 
-/// A change that a transaction made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub kind: &'static str,
     pub id: String,
-    /// The organization it belongs to.
     pub organization_id: Option<String>,
-    /// The workspace it belongs to.
     pub workspace_id: Option<String>,
-    /// The deployment it belongs to.
     pub deployment_id: Option<String>,
-    /// Its version after the change.
     pub version: i64,
 }
 

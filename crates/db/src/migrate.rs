@@ -10,11 +10,9 @@ use crate::{Db, Engine, Error, Result, Sql, Tx, params};
 pub struct Migration {
     /// Its place in the order.
     pub version: u32,
-    /// Its name, for people.
     pub name: &'static str,
     /// The script for SQLite.
     pub sqlite: &'static str,
-    /// The script for PostgreSQL.
     pub postgres: &'static str,
 }
 
@@ -45,7 +43,6 @@ impl Migration {
     }
 }
 
-/// The table of applied migrations.
 pub(crate) const TABLE: &str = "schema_migrations";
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -14,12 +14,10 @@ pub enum Engine {
     Postgres,
 }
 
-/// Where the data is.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Target {
     /// A file, made if it is missing.
     Sqlite(PathBuf),
-    /// A connection URL.
     Postgres(String),
 }
 
@@ -47,10 +45,8 @@ impl std::fmt::Debug for Target {
 /// Called with committed changes before the unit is acknowledged. It runs on the committing thread: keep it short.
 pub type OnCommit = Arc<dyn Fn(&[Change]) + Send + Sync>;
 
-/// How to open a database.
 #[derive(Clone)]
 pub struct Options {
-    /// Where the data is.
     pub target: Target,
     /// PostgreSQL connections, or how many SQLite scans run at a time.
     pub connections: usize,

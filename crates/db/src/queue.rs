@@ -9,11 +9,9 @@ use crossbeam_channel::{Receiver, Sender, TrySendError};
 
 use crate::{Error, Result, unit};
 
-/// The callers' end.
 pub(crate) struct Queue<T>(RwLock<Option<Sender<T>>>);
 
 impl<T> Queue<T> {
-    /// A queue with this capacity, and its receiver.
     pub(crate) fn new(room: usize) -> (Self, Receiver<T>) {
         let (sender, receiver) = crossbeam_channel::bounded(room.max(1));
         (Self(RwLock::new(Some(sender))), receiver)

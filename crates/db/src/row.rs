@@ -37,7 +37,6 @@ impl Row<'_> {
         T::from_column(value).ok_or_else(|| mismatch(index, std::any::type_name::<T>(), value))
     }
 
-    /// Text without a copy.
     pub fn text(&self, index: usize) -> Result<&str> {
         match self.value(index)? {
             Value::Text(text) => Ok(text),

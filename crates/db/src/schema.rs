@@ -8,7 +8,6 @@ pub struct Table {
     pub columns: Vec<Column>,
 }
 
-/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     pub name: String,

@@ -40,7 +40,6 @@ impl Sql {
         Self { text: Cow::Owned(text), sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
 
-    /// The statement as written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -183,7 +182,6 @@ fn settled<'t>(out: &mut String, rest: &'t str, engine: Engine) -> &'t str {
 macro_rules! statements {
     ($($(#[$doc:meta])* $visibility:vis $name:ident = $text:expr;)*) => {
         $($(#[$doc])* $visibility static $name: $crate::Sql = $crate::Sql::new($text);)*
-        /// Every statement of this module.
         pub(crate) static STATEMENTS: &[&$crate::Sql] = &[$(&$name),*];
     };
 }

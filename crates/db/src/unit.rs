@@ -22,7 +22,6 @@ pub(crate) enum Outcome {
 /// Runs a unit, and leaves its result where its caller finds it.
 pub(crate) type Work<C> = Box<dyn FnMut(&C) -> Outcome + Send>;
 
-/// Where a unit leaves its result.
 pub(crate) struct Slot<T, E>(Arc<Mutex<Option<Result<T, E>>>>);
 
 /// A unit whose types are erased, and where it leaves its result.
@@ -44,7 +43,6 @@ pub(crate) fn erased<C, T: Send + 'static, E: Fault>(
 }
 
 impl<T, E: Fault> Slot<T, E> {
-    /// The result of the last run.
     pub(crate) fn take(self) -> Result<T, E> {
         let result = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         result.unwrap_or_else(|| Err(Error::other("a unit was answered before it ran").into()))
@@ -54,7 +52,6 @@ impl<T, E: Fault> Slot<T, E> {
 /// Tells the caller of a unit that its result is stored, or why there is none.
 pub(crate) type Done = oneshot::Sender<Result<()>>;
 
-/// A queued unit of work.
 pub(crate) struct Unit {
     work: Work<Tx>,
     done: Done,
@@ -69,7 +66,6 @@ impl Unit {
         (Self { work, done, fault: None }, told)
     }
 
-    /// Runs it and stores the result.
     pub(crate) fn run(&mut self, tx: &Tx) -> Outcome {
         let ran = guarded(tx, &mut || (self.work)(tx));
         self.fault = ran.as_ref().err().cloned();

@@ -5,14 +5,11 @@ use std::fmt::Write as _;
 /// One parameter, or one column of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
-    /// SQL NULL.
     Null,
-    /// A whole number.
     Int(i64),
     /// A boolean; SQLite stores 0 and 1.
     Bool(bool),
     Text(&'a str),
-    /// Bytes.
     Blob(&'a [u8]),
     /// A list for a `$n[]` placeholder.
     Texts(&'a [&'a str]),
@@ -52,21 +49,16 @@ fn json<'a>(items: impl Iterator<Item = &'a str>) -> String {
 /// A parameter that outlives the call which made it, for a [`Guard`](crate::Guard).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Owned {
-    /// SQL NULL.
     Null,
-    /// A whole number.
     Int(i64),
-    /// A boolean.
     Bool(bool),
     Text(String),
-    /// Bytes.
     Blob(Vec<u8>),
     /// A list for a `$n[]` placeholder.
     Texts(Vec<String>),
 }
 
 impl Owned {
-    /// The borrowed form.
     pub fn as_value(&self) -> Value<'_> {
         match self {
             Self::Null => Value::Null,

@@ -16,9 +16,7 @@ use crate::refusal::Fields;
 
 pub use mails::{Mail, compose};
 
-/// The longest name.
 pub const MAX_NAME: usize = 128;
-/// The most alerts of an organization.
 pub const MOST: usize = 100;
 /// How long a deployment may be unhealthy unless the alert says otherwise, in minutes.
 const UNHEALTHY_MINUTES: u32 = 5;
@@ -38,7 +36,6 @@ pub struct Threshold {
     pub after_minutes: Option<u32>,
     /// How many days before it expires a token is told about.
     pub days_before: Option<u32>,
-    /// Only runs of this DAG.
     pub dag_id: Option<String>,
 }
 
@@ -101,10 +98,7 @@ pub enum Turn {
     /// A DAG run has begun, which may take too long.
     RunBegins,
     /// A DAG run has ended. It may have taken too long.
-    RunEnds {
-        /// Whether it has succeeded.
-        is_success: bool,
-    },
+    RunEnds { is_success: bool },
     /// The deployment is gone, with all that was found there.
     Gone,
 }
@@ -195,7 +189,6 @@ pub fn duration_of_run(data: &EventData, heard: Option<Timestamp>, now: Timestam
     Some(Duration::from_millis(u64::try_from(to.millis() - from.millis()).unwrap_or_default()))
 }
 
-/// Checks the addresses that get mails.
 pub fn mail_addresses(field: &str, texts: &[String]) -> Result<Vec<String>, Vec<FieldError>> {
     let (mut kept, mut keys, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for (index, text) in texts.iter().enumerate() {

@@ -20,7 +20,6 @@ impl<const MOST: i64, const MILLIS: i64> Allowance<MOST, MILLIS> {
         Self { left: MOST, since: now }
     }
 
-    /// The same at a later time.
     #[must_use]
     pub fn at(self, now: Timestamp) -> Self {
         let earned = (now.millis().saturating_sub(self.since.millis()) / MILLIS).max(0);

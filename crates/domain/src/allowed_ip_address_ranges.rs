@@ -10,7 +10,6 @@ use podium_api::FieldError;
 
 use crate::refusal::{Fields, Refusal, Result};
 
-/// Checks one range.
 pub fn range(field: &str, text: &str) -> std::result::Result<IpNet, FieldError> {
     let wrong = |message: String| Err(FieldError::new(field, "format", message));
     let text = text.trim();
@@ -66,7 +65,6 @@ pub fn ranges(field: &str, texts: &[String]) -> Result<Vec<IpNet>> {
     }
 }
 
-/// Whether one of the ranges holds the address.
 pub fn covers(ranges: &[IpNet], address: IpAddr) -> bool {
     let address = address.to_canonical();
     ranges.iter().any(|range| range.contains(&address))

@@ -18,7 +18,6 @@ pub struct CustomRole {
     pub id: RoleId,
     /// What it is held on.
     pub scope: CustomRoleScope,
-    /// What it gives.
     pub permissions: PermissionSet,
     /// The only workspaces in which it can be held; none means everywhere.
     pub restricted_workspace_ids: Vec<WorkspaceId>,
@@ -46,7 +45,6 @@ impl Mentions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub workspaces: BTreeSet<WorkspaceId>,
-    /// The deployments that exist, and their workspaces.
     pub deployments: BTreeMap<DeploymentId, WorkspaceId>,
     /// The custom roles that exist, by their exact names.
     pub custom_roles: BTreeMap<String, CustomRole>,
@@ -101,7 +99,6 @@ impl RoleError {
         Self { code, message }
     }
 
-    /// As the error of the field that named the role.
     pub fn at(self, field: impl Into<String>) -> FieldError {
         FieldError::new(field, self.code, self.message)
     }

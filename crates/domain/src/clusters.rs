@@ -34,9 +34,7 @@ pub struct Facts<'a> {
     pub pool_ids: &'a [NodePoolId],
     /// Those of the workspaces in the request that there are.
     pub workspaces: &'a BTreeSet<WorkspaceId>,
-    /// The workspaces that have deployments on the cluster.
     pub in_use_by: &'a BTreeSet<WorkspaceId>,
-    /// When the request came.
     pub now: Timestamp,
 }
 

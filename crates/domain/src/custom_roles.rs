@@ -18,13 +18,11 @@ use crate::roles::is_built_in;
 
 const MAX_NAME: usize = 128;
 
-/// A custom role that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     pub name: Name,
     /// Its description; `None` keeps the stored one.
     pub description: Option<String>,
-    /// What it gives.
     pub permissions: PermissionSet,
     /// The only workspaces in which it can be held, in order: empty means everywhere, `None` keeps the list.
     pub restricted_workspace_ids: Option<Vec<WorkspaceId>>,

@@ -43,7 +43,6 @@ pub struct Details {
     pub is_dag_deploy_enabled: bool,
     pub bundle_type: Option<String>,
     pub bundle_mount_path: Option<String>,
-    /// Where the code came from.
     pub git: Option<DeployGit>,
     /// The deploy that it brings back.
     pub rollback_from_id: Option<DeployId>,
@@ -74,9 +73,7 @@ pub struct Versions {
 pub struct Outcome {
     pub image_tag: String,
     pub runtime_version: String,
-    /// The DAGs.
     pub dag_version: Option<String>,
-    /// The bundles, by mount path.
     pub bundles: Vec<Bundle>,
     /// Whether DAGs are deployed apart from images.
     pub is_dag_deploy_enabled: bool,
@@ -101,7 +98,6 @@ pub const fn upload_of(kind: DeployType, is_dag_deploy_enabled: bool) -> Option<
     }
 }
 
-/// Whether a deploy brings an image.
 const fn has_image(kind: DeployType) -> bool {
     matches!(kind, DeployType::ImageAndDag | DeployType::ImageOnly)
 }

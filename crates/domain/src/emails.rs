@@ -7,7 +7,6 @@ use podium_api::FieldError;
 const MAX: usize = 254;
 const SPECIAL: &str = "<>()[]\\,;:\"";
 
-/// An address that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Email {
     /// As it is shown and written to.

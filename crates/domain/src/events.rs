@@ -25,7 +25,6 @@ pub use visibility::{Audience, Visibility, Visible};
 
 use EventType as T;
 
-/// The event of a deployment that has come to a status.
 pub const fn of_deployment_status(status: DeploymentStatus) -> EventType {
     match status {
         DeploymentStatus::Creating => T::DeploymentCreating,
@@ -97,7 +96,6 @@ impl<'a> Resource<'a> {
         self.id
     }
 
-    /// The same with its name.
     pub const fn named(self, name: &'a str) -> Self {
         Self { name: Some(name), ..self }
     }
@@ -113,12 +111,9 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// An event that is to be written.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
-    /// What happened.
     pub event_type: EventType,
-    /// Who may read it.
     pub audience: Audience,
     pub data: EventData,
 }

@@ -25,12 +25,10 @@ pub(crate) fn w1() -> WorkspaceId {
     id(11)
 }
 
-/// Another workspace.
 pub(crate) fn w2() -> WorkspaceId {
     id(12)
 }
 
-/// A deployment of the first workspace.
 pub(crate) fn d1() -> DeploymentId {
     id(111)
 }
@@ -139,7 +137,6 @@ pub(crate) fn told(refusal: &Refusal) -> Vec<String> {
     }
 }
 
-/// Any grant on anything there is.
 pub(crate) fn any_grant() -> impl Strategy<Value = Grant> {
     let deployments = || prop::sample::select(vec![d1(), d1b(), d2()]);
     let dag_roles = || prop::sample::select(vec!["DAG_VIEWER", "DAG_AUTHOR", "Reviewer"]);

@@ -34,12 +34,10 @@ pub enum On {
     },
 }
 
-/// A role that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     Organization(OrganizationRole),
     Workspace(WorkspaceRoleName),
-    /// A built-in role on a deployment.
     Deployment(DeploymentRoleName),
     /// A built-in role on a DAG or tag.
     Dag(DagRoleName),
@@ -47,7 +45,6 @@ pub enum Held {
     Custom {
         id: RoleId,
         name: String,
-        /// What it gives.
         permissions: PermissionSet,
     },
 }
@@ -63,7 +60,6 @@ impl Held {
         }
     }
 
-    /// The role's name, as on the wire.
     pub fn name(&self) -> &str {
         match self {
             Self::Organization(role) => role.as_str(),
@@ -74,7 +70,6 @@ impl Held {
         }
     }
 
-    /// What the role gives.
     pub fn permissions(&self) -> PermissionSet {
         match self {
             Self::Organization(role) => roles::of_organization(*role),
@@ -89,13 +84,10 @@ impl Held {
 /// A role, and what it is held on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// What it is held on.
     pub on: On,
-    /// The role.
     pub held: Held,
 }
 
-/// Which workspaces a permission reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     All,
@@ -103,7 +95,6 @@ pub enum Reach {
     Only(Vec<WorkspaceId>),
 }
 
-/// Which deployments a permission reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentReach {
     All,
@@ -214,7 +205,6 @@ impl Grants {
         held
     }
 
-    /// Whether the subject owns the organization.
     pub const fn is_owner(&self) -> bool {
         self.owner
     }

@@ -5,7 +5,6 @@
 
 use podium_api::{FieldError, text};
 
-/// A name that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     pub text: String,

@@ -34,15 +34,12 @@ const LONGEST_WAITED_FOR: usize = 500;
 pub struct Course {
     pub kind: OperationKind,
     pub target_type: OperationTargetType,
-    /// Why it was started.
     pub cause: OperationCause,
     /// How far it has come.
     pub state: OperationState,
     /// Whether what was wanted before is known.
     pub can_undo: bool,
-    /// What it has done.
     pub details: Details,
-    /// When work on it began.
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
 }
@@ -53,9 +50,7 @@ pub struct Course {
 pub struct Details {
     /// Its steps, each at most once, in the order in which they first began.
     pub steps: Vec<OperationStep>,
-    /// What it is doing.
     pub progress: Option<OperationProgress>,
-    /// Why it failed.
     pub failure: Option<OperationFailure>,
     /// What came of it, where there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +77,6 @@ pub struct RemovalDrain {
 #[serde(rename_all = "camelCase")]
 pub struct Undo {
     pub name: String,
-    /// Its desired state.
     pub spec: Spec,
 }
 
@@ -95,7 +89,6 @@ pub enum Seen<'a> {
     Underway(Option<&'a RolloutProgress>, &'a UserText),
     /// The data plane removes it.
     Removing,
-    /// It is as it was wanted.
     Done,
     /// The same, and what came of it.
     DoneWith(&'a UserText),

@@ -33,7 +33,6 @@ impl Permission {
         }
     }
 
-    /// Every permission, grouped.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..NAMES.len()).map(|index| Self(index as u8))
     }
@@ -66,22 +65,18 @@ impl fmt::Display for Permission {
 pub struct PermissionSet([u64; WORDS]);
 
 impl PermissionSet {
-    /// No permission.
     pub const EMPTY: Self = Self([0; WORDS]);
 
-    /// Every permission.
     pub fn everything() -> Self {
         Permission::all().collect()
     }
 
-    /// This set and one more permission.
     #[must_use]
     pub const fn with(mut self, permission: Permission) -> Self {
         self.0[permission.0 as usize / 64] |= 1 << (permission.0 % 64);
         self
     }
 
-    /// The union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         let ([a, b, c], [x, y, z]) = (self.0, other.0);
@@ -94,7 +89,6 @@ impl PermissionSet {
         Self([a & !x, b & !y, c & !z])
     }
 
-    /// The intersection of both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         let ([a, b, c], [x, y, z]) = (self.0, other.0);
@@ -111,7 +105,6 @@ impl PermissionSet {
         self.0[permission.0 as usize / 64] & (1 << (permission.0 % 64)) != 0
     }
 
-    /// Whether every permission of the other set is in this one.
     pub const fn contains_all(self, other: Self) -> bool {
         other.without(self).is_empty()
     }
@@ -126,7 +119,6 @@ impl PermissionSet {
         (a.count_ones() + b.count_ones() + c.count_ones()) as usize
     }
 
-    /// The permissions of the set, grouped.
     pub fn iter(self) -> impl Iterator<Item = Permission> {
         Permission::all().filter(move |permission| self.contains(*permission))
     }

@@ -6,9 +6,7 @@
 
 use std::fmt;
 
-/// The longest quotation.
 const LONGEST: usize = 1000;
-/// The longest name of a file.
 const LONGEST_FILE: usize = 200;
 /// In place of words that are left out.
 const LEFT_OUT: &str = "…";

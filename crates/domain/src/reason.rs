@@ -44,10 +44,8 @@ use crate::quoted::Quoted;
 pub struct UserText(Cow<'static, str>);
 
 impl UserText {
-    /// No text.
     pub const EMPTY: Self = Self::new("");
 
-    /// A text of the program's own.
     pub const fn new(text: &'static str) -> Self {
         Self(Cow::Borrowed(text))
     }
@@ -67,7 +65,6 @@ impl UserText {
         Self(Cow::Owned(text))
     }
 
-    /// Texts joined by a separator.
     pub fn joined(texts: impl IntoIterator<Item = Self>, between: &'static str) -> Self {
         let texts: Vec<Cow<'static, str>> = texts.into_iter().map(|text| text.0).collect();
         Self(Cow::Owned(texts.join(between)))
@@ -118,7 +115,6 @@ impl PartialEq<&str> for UserText {
 
 /// A value that may appear in a text for users. The trait is sealed.
 pub trait Vetted: private::Sealed {
-    /// Appends it to a text.
     fn write_to(&self, text: &mut String);
 }
 

@@ -9,7 +9,6 @@ use podium_api::enums::ErrorCode;
 /// How many wrong fields the message of a refusal names.
 const MOST_TOLD: usize = 3;
 
-/// What the rules answer with.
 pub type Result<T> = std::result::Result<T, Refusal>;
 
 /// Why a request is refused, in words for its caller.
@@ -19,7 +18,6 @@ pub enum Refusal {
     Invalid {
         /// What is wrong with the request as a whole.
         message: String,
-        /// Every wrong field.
         fields: Vec<FieldError>,
     },
     /// The deployment sleeps, so that it cannot do this (400).
@@ -44,7 +42,6 @@ impl Refusal {
         Self::Invalid { message: message.into(), fields: Vec::new() }
     }
 
-    /// One wrong field.
     pub fn field(field: impl Into<String>, code: &str, message: impl Into<String>) -> Self {
         FieldError::new(field, code, message).into()
     }
@@ -54,7 +51,6 @@ impl Refusal {
         Self::NotFound(thing.into())
     }
 
-    /// What to tell the caller.
     pub fn message(&self) -> String {
         match self {
             Self::Invalid { message, .. }
@@ -126,7 +122,6 @@ impl Fields {
         Self(Vec::new())
     }
 
-    /// Notes a wrong field.
     pub fn push(&mut self, field: impl Into<String>, code: &str, message: impl Into<String>) {
         self.0.push(FieldError::new(field, code, message));
     }

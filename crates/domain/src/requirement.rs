@@ -14,7 +14,6 @@ pub struct Requirement {
     pub permission: Permission,
     /// A weaker permission that admits callers to what they made themselves.
     pub of_creators: Option<Permission>,
-    /// What the permission is required on.
     pub on: RequiredOn,
 }
 

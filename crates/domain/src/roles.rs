@@ -18,7 +18,6 @@ pub use podium_api::enums::{DagRoleName, DeploymentRoleName};
 #[derive(Debug, Deserialize)]
 pub struct BuiltIn {
     pub name: &'static str,
-    /// What it is held on.
     pub scope: RoleScope,
     pub description: &'static str,
     adds: Vec<String>,
@@ -48,7 +47,6 @@ static PERMISSIONS: LazyLock<Vec<PermissionSet>> = LazyLock::new(|| {
 });
 
 impl BuiltIn {
-    /// Every permission that the role gives.
     pub fn permissions(&self) -> PermissionSet {
         named(self.name)
     }
@@ -62,7 +60,6 @@ pub fn of_workspace(role: WorkspaceRoleName) -> PermissionSet {
     PERMISSIONS[OrganizationRole::ALL.len() + role as usize]
 }
 
-/// The permissions of a built-in role on a deployment.
 pub fn of_deployment(role: DeploymentRoleName) -> PermissionSet {
     named(role.as_str())
 }
@@ -82,7 +79,6 @@ pub fn is_built_in(name: &str) -> bool {
     BUILT_IN.iter().any(|role| role.name.eq_ignore_ascii_case(name))
 }
 
-/// The built-in roles, as on the wire.
 pub fn default_roles() -> Vec<DefaultRole> {
     let on_the_wire = |role: &BuiltIn| DefaultRole {
         name: role.name.into(),

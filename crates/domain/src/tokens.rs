@@ -16,7 +16,6 @@ use crate::no_escalation::{may_give, only_owners};
 use crate::refusal::{Fields, Result};
 use crate::verbs::{self, verbs};
 
-/// The longest name of a token.
 pub const MAX_NAME: usize = 256;
 
 verbs! {
@@ -30,15 +29,12 @@ pub fn may(caller: &Grants, verb: Verb, belongs_to: Target) -> Result<()> {
     verbs::may(caller, "API token", permissions, belongs_to)
 }
 
-/// A token that may be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
     pub name: Name,
     pub description: String,
-    /// How it is meant to be used.
     pub kind: TokenKind,
     pub belongs_to: Target,
-    /// Its primary role.
     pub primary: Grant,
     /// How many days it works; none means forever.
     pub expiry_period_in_days: Option<u32>,

@@ -14,9 +14,7 @@ pub use attempts::{
 };
 pub use urls::{Host, HostAndScheme, url};
 
-/// The most webhooks of an organization.
 pub const MOST: usize = 100;
-/// The longest name.
 pub const MAX_NAME: usize = 128;
 
 /// Checks which types of events a webhook asks for: known ones, or beginnings of known ones with a `*` after them.

@@ -67,7 +67,6 @@ impl Asset {
         Self { headers: parts.headers, plain, hash, gzip: OnceCell::new(), zstd: OnceCell::new() }
     }
 
-    /// Responds to a request for it.
     pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
         let coding = Accepted::of(asked).and_then(Accepted::whole);
         let encoded = match coding {

@@ -16,12 +16,10 @@ use crate::connections::Connection;
 use crate::pace::{Pace, Paced};
 
 pub enum Body {
-    /// A complete body.
     Whole(Bytes),
     Streamed(UnsyncBoxBody<Bytes, BodyError>),
 }
 
-/// The next piece of a body.
 pub(crate) type Polled = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
 
 impl hyper::body::Body for Body {
@@ -122,7 +120,6 @@ where
     Paced::new(body.map_err(BodyError::new).boxed_unsync(), pace, connection).boxed_unsync()
 }
 
-/// The body of a request that has none.
 pub(crate) fn empty() -> RequestBody {
     Full::new(Bytes::new()).map_err(|never: Infallible| match never {}).boxed_unsync()
 }

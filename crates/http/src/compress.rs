@@ -25,7 +25,6 @@ const SMALLEST: usize = 128;
 const INLINE: usize = 64 * 1024;
 pub(crate) const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 
-/// How bytes are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Gzip,
@@ -40,7 +39,6 @@ impl Coding {
         }
     }
 
-    /// Encodes bytes that are given once.
     fn encode(self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.at(bytes, 1, 1)
     }
@@ -162,7 +160,6 @@ async fn encoded(bytes: Bytes, coding: Coding, turns: &Semaphore) -> Option<Byte
     blocking(move || coding.encode(&bytes)).await.map(Bytes::from)
 }
 
-/// A body that is compressed as it is read.
 fn gzipped(stream: RequestBody) -> Body {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     body::stream(try_unfold((stream.into_data_stream(), Some(encoder)), |(mut stream, encoder)| async move {

@@ -32,7 +32,6 @@ use crate::settings::{Settings, Waiting};
 /// When the limit is reached, this fraction of all connections is closed at once, if that many are idle.
 const SHED: usize = 64;
 
-/// All connections.
 pub(crate) struct Connections {
     bounds: Bounds,
     started: Instant,
@@ -141,12 +140,10 @@ impl Connections {
         }
     }
 
-    /// How many are open.
     pub(crate) fn count(&self) -> usize {
         self.lock().connections.len()
     }
 
-    /// How many bytes wait to be read.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.sum()
     }

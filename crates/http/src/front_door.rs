@@ -58,7 +58,6 @@ pub(crate) struct FrontDoor {
     airflow_timeout: Duration,
 }
 
-/// The listener that a request arrived on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListenerKind {
     /// The control plane's.
@@ -99,13 +98,13 @@ pub(crate) struct InboundRequest {
     pub(crate) now: Timestamp,
 }
 
-/// Where a request arrived.
 #[derive(Clone, Debug)]
 enum Place {
     /// At the control plane's own URL.
     Console,
-    /// At the environment's own origin.
-    Own { origin: String },
+    Own {
+        origin: String,
+    },
 }
 
 type HttpResult = Result<Response<Body>, Failure>;

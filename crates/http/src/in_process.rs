@@ -18,7 +18,6 @@ use crate::errors::Failure;
 use crate::incoming::{Given, Incoming};
 use crate::routes::{self, Route};
 
-/// The endpoints, by path.
 pub(crate) struct InProcessCalls {
     routes: Vec<Arc<Route>>,
     paths: Router<Vec<usize>>,

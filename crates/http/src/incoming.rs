@@ -107,7 +107,6 @@ impl Incoming {
         Self { app, parts, ids, address, request_id, now, connection, session, body, bytes, given }
     }
 
-    /// The key of the response cache.
     pub(crate) fn key_ref(&self, token_id: CredentialId) -> KeyRef<'_> {
         let uri = self.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
         KeyRef { token_id, uri }
@@ -119,7 +118,6 @@ impl Incoming {
         query.is_none_or(Map::is_empty)
     }
 
-    /// What proves who the caller is.
     pub(crate) fn credential(&self) -> Result<Credential, Error> {
         match self.session {
             Some(session) => Ok(Credential::Session(session)),

@@ -19,7 +19,6 @@ const BUCKETS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The numbers of one endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     by_class: [AtomicU64; 5],
@@ -38,7 +37,6 @@ impl Meter {
     }
 }
 
-/// Writes the numbers of all endpoints.
 pub(crate) fn render<'a>(
     meters: impl Iterator<Item = (&'a str, &'a Meter)> + Clone,
     connections: &Connections,
@@ -103,7 +101,6 @@ fn of_connections(connections: &Connections) -> String {
     out
 }
 
-/// Writes how many panics there were.
 pub(crate) fn panics(count: u64) -> String {
     format!("# TYPE podium_panics_total counter\npodium_panics_total {count}\n")
 }

@@ -47,7 +47,6 @@ impl Progress {
     }
 }
 
-/// A body that has to keep pace.
 pub(crate) struct Paced {
     body: RequestBody,
     pace: Pace,

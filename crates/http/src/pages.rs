@@ -130,7 +130,6 @@ pub(crate) fn docs_script() -> Response<Body> {
     response
 }
 
-/// The catalogue of auth types of connections.
 pub(crate) fn auth_types() -> Response<Body> {
     json(json!({ "connectionAuthTypes": auth_types::all() }).to_string())
 }

@@ -32,7 +32,6 @@ impl PlanesInScope {
         asked.unwrap_or_else(|_| Err(Fault::Unreachable(NOT_IN_TIME.into())))
     }
 
-    /// Whether the server's own infrastructure is simulated.
     pub(crate) fn simulates(&self) -> bool {
         self.0.own().kind() == PlaneKind::Simulated
     }

@@ -17,7 +17,6 @@ const LOOK: Duration = Duration::from_secs(30);
 /// How long to wait when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A connection to an environment's own port.
 pub(crate) struct Arrived {
     pub(crate) port: u16,
     pub(crate) stream: TcpStream,

@@ -54,7 +54,6 @@ pub(crate) fn head_of(response: Response<Body>) -> Response<Body> {
 
 /// Turns what a function returns into a reply of this kind.
 pub(crate) trait WriteReply: Reply {
-    /// What the function returns.
     type Value: Send + 'static;
     fn write(value: Self::Value, env: &Env) -> impl Future<Output = Result<ReplyOutput, Failure>> + Send;
 }
@@ -76,9 +75,7 @@ macro_rules! written_whole {
 
 written_whole! { [T] One<T> [T] Many<T> [] Nothing [] Blank }
 
-/// The output of an endpoint.
 pub(crate) enum ReplyOutput {
-    /// A complete response.
     WrittenReply(WrittenReply),
     Streamed(Response<Body>),
 }
@@ -93,7 +90,6 @@ impl ReplyOutput {
     }
 }
 
-/// A complete response.
 #[derive(Clone)]
 pub(crate) struct WrittenReply {
     kind: ReplyKind,
@@ -102,7 +98,6 @@ pub(crate) struct WrittenReply {
 }
 
 impl WrittenReply {
-    /// Serializes the reply of an endpoint.
     pub(crate) fn new<R: Reply>(reply: &R) -> Result<Self, Failure> {
         let (version, body) = reply.parts();
         let mut draft = DRAFT.take();
@@ -120,7 +115,6 @@ impl WrittenReply {
         Ok(Self::of(R::KIND, version, bytes))
     }
 
-    /// A stored response.
     pub(crate) fn again(kind: ReplyKind, replay: Replay) -> Self {
         Self::of(kind, replay.version, replay.body)
     }
@@ -130,7 +124,6 @@ impl WrittenReply {
         Self { kind, tag: version.and_then(|version| etag(version, &bytes)), bytes: bytes.into() }
     }
 
-    /// The length of the body.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }

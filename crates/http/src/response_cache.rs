@@ -17,7 +17,6 @@ use crate::respond::WrittenReply;
 
 /// The maximum size of the cache in bytes.
 const MEMORY: u64 = 8 * 1024 * 1024;
-/// The largest body that is cached.
 const LARGEST: usize = 64 * 1024;
 /// Responses that depend on the time, such as an invite's expiry, are never older than this.
 const FRESH: Duration = Duration::from_secs(1);

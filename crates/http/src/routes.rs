@@ -7,7 +7,6 @@ use podium_api::{Description, ENDPOINTS, Endpoint, const_text};
 use crate::bind::{Env, Handler, bind};
 use crate::metrics::Meter;
 
-/// An endpoint, bound.
 pub(crate) struct Route {
     pub(crate) endpoint: &'static Description,
     pub(crate) handler: Handler,
@@ -17,7 +16,6 @@ pub(crate) struct Route {
 /// Binds endpoints of a module of `podium-api` to functions of the module of that name in `podium-app`.
 macro_rules! routes {
     ($($resource:ident { $($endpoint:ident => $function:ident),+ $(,)? })+) => {
-        /// The ids of what is bound.
         const BOUND: &[&str] = &[$($(<podium_api::$resource::$endpoint as Endpoint>::DESCRIPTION.id),+),+];
 
         /// Binds every endpoint.

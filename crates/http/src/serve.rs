@@ -50,7 +50,6 @@ const WINDOW_OF_CONNECTION: u32 = 1024 * 1024;
 const RESETS_UNSEEN: usize = 20;
 const RESETS_BY_ERRORS: usize = 100;
 
-/// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serving {
     /// Every request was completed.
@@ -62,7 +61,6 @@ pub enum Serving {
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]
@@ -167,7 +165,6 @@ async fn serve_until(
     }
 }
 
-/// The next connection, of any listener.
 async fn accept(
     listener: &TcpListener,
     arrived: &mut mpsc::Receiver<Arrived>,

@@ -75,7 +75,6 @@ struct Shared {
     seed: u64,
 }
 
-/// What a path leads to.
 enum Target {
     /// Endpoints by method: indices of routes.
     Endpoints(Vec<usize>),
@@ -140,7 +139,6 @@ impl Server {
         }))
     }
 
-    /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.0.env.settings
     }

@@ -17,7 +17,6 @@ pub struct Settings {
     pub header_timeout: Duration,
     /// How long a client may take to send a body.
     pub body_timeout: Duration,
-    /// The largest body that is read.
     pub body_limit: usize,
     /// How long an unauthenticated client (one that signs in or accepts an invite) may take to send a body.
     pub public_body_timeout: Duration,

@@ -20,21 +20,11 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Why a certificate cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// It cannot be read.
     #[error("the TLS certificate {} cannot be read: {error}", .path.display())]
-    Certificate {
-        path: PathBuf,
-        /// What is wrong with it.
-        error: pem::Error,
-    },
+    Certificate { path: PathBuf, error: pem::Error },
     /// Its key cannot be read.
     #[error("the TLS key {} cannot be read: {error}", .path.display())]
-    Key {
-        /// The file of the key.
-        path: PathBuf,
-        /// What is wrong with it.
-        error: pem::Error,
-    },
+    Key { path: PathBuf, error: pem::Error },
     /// They do not go together.
     #[error("the TLS certificate and key cannot be used together: {0}")]
     Together(#[from] rustls::Error),
@@ -52,7 +42,6 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     }
 }
 
-/// The certificate that is served.
 #[derive(Clone)]
 pub(crate) struct Certificate {
     files: Tls,

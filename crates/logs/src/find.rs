@@ -16,7 +16,6 @@ use crate::{Entry, Page, Search};
 
 /// The maximum number of results of a search over all pages, and so of positions that are held.
 const MAX_RESULTS: u64 = 100_000;
-/// The most lines of a page.
 const MAX_PAGE: u64 = 10_000;
 /// A page ends once its texts are as long as this together.
 const MAX_PAGE_BYTES: usize = 32 * 1024 * 1024;
@@ -28,7 +27,6 @@ pub(crate) struct Position {
     pub(crate) number: u64,
 }
 
-/// A line that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Hit {
     position: Position,
@@ -36,7 +34,6 @@ struct Hit {
     index: u32,
 }
 
-/// The page of a search to read.
 pub(crate) struct PageRequest<'a> {
     pub(crate) search: &'a Search,
     /// Only lines below this number are seen.
@@ -80,7 +77,6 @@ impl Counter {
     }
 }
 
-/// Reads a page of what a search finds.
 pub(crate) fn page(shared: &Shared, wanted: &PageRequest<'_>) -> io::Result<Found> {
     let mut counter = Counter::new(wanted);
     let window = &wanted.search.window;

@@ -35,7 +35,6 @@ const LARGEST: u64 = 24 * 1024 * 1024;
 /// A block with this much text is copied as it is.
 const WELL_FILLED: usize = FULL / 2;
 
-/// A task of the thread.
 pub(crate) enum Task {
     /// Flush a piece of a tail to a segment.
     Flush(Arc<Cut>),

@@ -51,7 +51,6 @@ pub struct NewLines {
     pub lines: Vec<Numbered>,
     /// Everything up to this number has been read, whether it matched or not.
     pub seen: u64,
-    /// Whether there is more to read immediately.
     pub has_more: bool,
 }
 
@@ -143,7 +142,6 @@ impl Notifier {
         senders.entry(deployment_id).or_insert_with(|| watch::channel(()).0).subscribe()
     }
 
-    /// Notifies the followers of deployments.
     pub(crate) fn notify(&self, deployments: impl Iterator<Item = DeploymentId>) {
         let senders = self.lock();
         if senders.is_empty() {

@@ -24,7 +24,6 @@ impl Hour {
         Timestamp::from_millis(self.0.saturating_mul(HOUR))
     }
 
-    /// When it is over.
     pub(crate) fn ends(self) -> Timestamp {
         Self(self.0 + 1).begins()
     }
@@ -35,7 +34,6 @@ impl Hour {
         Timestamp::from_millis((day + 1).saturating_mul(DAY))
     }
 
-    /// Parses an hour as it is displayed.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let hour = Self::of(Timestamp::parse(&format!("{text}:00:00Z"))?);
         (hour.to_string() == text).then_some(hour)

@@ -148,7 +148,6 @@ impl Frames {
     }
 }
 
-/// The journal, for writing.
 pub(crate) struct Journal {
     directory: PathBuf,
     /// The number of the file that is written.
@@ -200,7 +199,6 @@ impl Journal {
     }
 }
 
-/// Deletes the files up to a number.
 pub(crate) fn drop_up_to(directory: &Path, generation: u64) -> io::Result<()> {
     for number in files(directory)?.into_iter().filter(|number| *number <= generation) {
         missing_is_none(fs::remove_file(directory.join(format!("{number:016x}{ENDING}"))))?;
@@ -208,7 +206,6 @@ pub(crate) fn drop_up_to(directory: &Path, generation: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The numbers of the files, in order.
 fn files(directory: &Path) -> io::Result<Vec<u64>> {
     let Some(entries) = missing_is_none(fs::read_dir(directory))? else { return Ok(Vec::new()) };
     let mut numbers = Vec::new();

@@ -47,7 +47,6 @@ pub use store::LogStore;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub deployment_id: DeploymentId,
-    /// The component.
     pub source: LogSource,
     pub timestamp: Timestamp,
     /// The text; a very long one is stored as several lines.
@@ -67,20 +66,16 @@ pub struct Search {
     pub max_results: u64,
 }
 
-/// A page of the results.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// How many lines to skip.
     pub offset: u64,
     /// How many lines to read at the most.
     pub limit: u64,
 }
 
-/// A line that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub timestamp: Timestamp,
-    /// The component.
     pub source: LogSource,
     pub text: String,
 }

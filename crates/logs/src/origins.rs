@@ -79,7 +79,6 @@ impl Origins {
         }
     }
 
-    /// Removes the senders of a deployment.
     pub(crate) fn forget(&mut self, deployment_id: DeploymentId) {
         self.known.retain(|(id, _), _| *id != deployment_id);
         self.is_changed = true;

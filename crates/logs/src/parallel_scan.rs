@@ -36,7 +36,6 @@ pub(crate) enum Source {
     Stored(Arc<Segment>, usize),
 }
 
-/// The hits in a block.
 pub(crate) struct Hits {
     /// Which of the blocks it is.
     pub(crate) at: usize,
@@ -59,7 +58,6 @@ impl<'a> ParallelScan<'a> {
         Self { free, query, own: BlockScanner::new(query), helpers: Vec::new(), scanned: 0, at_once: AT_ONCE }
     }
 
-    /// How many blocks to scan next.
     pub(crate) fn stride(&mut self) -> usize {
         if self.scanned >= ALONE && self.helpers.is_empty() {
             let permits = std::iter::from_fn(|| self.free.try_acquire().ok()).take(MOST_HELPERS);
@@ -108,7 +106,6 @@ impl<'a> ParallelScan<'a> {
     }
 }
 
-/// Scans blocks, with reusable buffers.
 struct BlockScanner<'a> {
     unpacker: Unpacker,
     scan: Scan<'a>,

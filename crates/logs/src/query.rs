@@ -160,7 +160,6 @@ fn short(hash: u64) -> u32 {
     (hash >> (64 - HASH_BITS)) as u32
 }
 
-/// Whether a byte belongs to a word.
 pub(crate) fn is_word_byte(byte: u8) -> bool {
     IS_WORD[usize::from(byte)]
 }

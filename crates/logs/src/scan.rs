@@ -14,7 +14,6 @@ const AT_ONCE: usize = 8 * 1024;
 /// The only non-ASCII letters whose lower case contains an ASCII letter: the kelvin sign, and the capital I with a dot.
 const LIKE_ASCII: [(u8, &str); 2] = [(b'k', "\u{212a}"), (b'i', "\u{130}")];
 
-/// Scans blocks for a query.
 pub(crate) struct Scan<'a> {
     query: &'a Query,
     needle: Option<(Finder<'a>, bool)>,

@@ -25,7 +25,6 @@ const MOST_WAITING: usize = 24 * 1024 * 1024;
 /// How often a blocked append checks for failure or shutdown.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The state of a store.
 pub(crate) struct Shared {
     pub(crate) root: PathBuf,
     pub(crate) tails: Tails,
@@ -68,12 +67,10 @@ impl Shared {
         self.root.join("journal")
     }
 
-    /// Where the segments of a deployment are.
     pub(crate) fn directory(&self, deployment_id: DeploymentId) -> PathBuf {
         self.root.join(deployment_id.as_str())
     }
 
-    /// The deployments that have segments.
     pub(crate) fn deployments(&self) -> io::Result<Vec<DeploymentId>> {
         let Some(entries) = missing_is_none(fs::read_dir(&self.root))? else { return Ok(Vec::new()) };
         let mut ids = Vec::new();
@@ -116,7 +113,6 @@ impl Shared {
         self.less.notify_all();
     }
 
-    /// Records that flushing fails.
     pub(crate) fn failed(&self, error: &io::Error) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.failure = Some(error.to_string());
@@ -187,7 +183,6 @@ pub(crate) struct TailView {
     pub(crate) blocks: Vec<Arc<Block>>,
 }
 
-/// All tails.
 #[derive(Default)]
 pub(crate) struct Tails(Mutex<HashMap<DeploymentId, HashMap<Hour, Tail>>>);
 
@@ -198,7 +193,6 @@ pub(crate) struct TailsWriter<'a> {
 }
 
 impl TailsWriter<'_> {
-    /// Adds a line.
     pub(crate) fn push(&mut self, key: Key, millis: i64, number: u64, source: u8, text: &str) {
         let tail = self.tails.entry(key.0).or_default().entry(key.1).or_default();
         if tail.open.is_full_for(text.len()) {
@@ -223,7 +217,6 @@ impl Tails {
         TailsWriter { tails: self.lock(), cuts: Vec::new() }
     }
 
-    /// Cuts every tail.
     pub(crate) fn cut_all(&self) -> Vec<Arc<Cut>> {
         let mut tails = self.lock();
         let each = tails
@@ -232,7 +225,6 @@ impl Tails {
         each.filter_map(|(key, tail)| tail.cut(key)).collect()
     }
 
-    /// Removes a piece that has been flushed.
     pub(crate) fn remove_flushed(&self, cut: &Arc<Cut>) {
         let mut tails = self.lock();
         let (id, hour) = cut.key;
@@ -248,7 +240,6 @@ impl Tails {
         }
     }
 
-    /// Removes everything of a deployment.
     pub(crate) fn remove(&self, deployment_id: DeploymentId) {
         self.lock().remove(&deployment_id);
     }

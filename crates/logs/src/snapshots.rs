@@ -63,7 +63,6 @@ struct StoredSnapshot {
 pub(crate) struct Snapshots(Mutex<(HashMap<SearchId, StoredSnapshot>, u64)>);
 
 impl Snapshots {
-    /// Stores a snapshot of a subject.
     pub(crate) fn insert(&self, subject_id: SubjectId, snapshot: Snapshot, now: Timestamp) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +102,6 @@ impl Snapshots {
         Some(Arc::clone(&kept.snapshot))
     }
 
-    /// Removes every snapshot of a deployment.
     pub(crate) fn forget(&self, deployment_id: DeploymentId) {
         let mut lock = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lock.0.retain(|_, kept| kept.snapshot.search.deployment_id != deployment_id);

@@ -148,7 +148,6 @@ impl LogStore {
         self.reading(move |shared| follow::new_lines(shared, &search, after)).await
     }
 
-    /// Deletes the logs of a deployment.
     pub async fn remove(&self, deployment_id: DeploymentId) -> io::Result<()> {
         self.snapshots.forget(deployment_id);
         self.send(|done| Command::Remove(deployment_id, done)).await
@@ -160,7 +159,6 @@ impl LogStore {
         self.send(|done| Command::Expire { before, now, done }).await
     }
 
-    /// Flushes everything to segments.
     pub async fn flush(&self) -> io::Result<()> {
         self.send(Command::Flush).await
     }

@@ -14,7 +14,6 @@ use crate::segment::{Name, Segment, Unpacker};
 use crate::shared::Shared;
 use crate::tally::Tally;
 
-/// How many files are open at once.
 const OPEN: usize = 32;
 /// How many unpacked blocks are cached in addition to those of the current scan.
 const UNPACKED: usize = 6;
@@ -25,7 +24,6 @@ pub(crate) struct HourView {
     segments: Vec<Name>,
 }
 
-/// The lines of a deployment.
 pub(crate) struct View {
     directory: PathBuf,
     pub(crate) hours: BTreeMap<Hour, HourView>,
@@ -34,7 +32,6 @@ pub(crate) struct View {
     unpacked: Vec<(Place, Arc<Block>)>,
 }
 
-/// Where a block is.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Memory(Arc<Block>),

@@ -44,7 +44,6 @@ pub(crate) enum Command {
         now: Timestamp,
         done: Done,
     },
-    /// Flush everything to segments.
     Flush(Done),
 }
 
@@ -56,7 +55,6 @@ pub(crate) struct Batch {
 
 /// Reports whether lines were added.
 pub(crate) type Added = oneshot::Sender<io::Result<bool>>;
-/// Reports that something is done.
 pub(crate) type Done = oneshot::Sender<io::Result<()>>;
 
 /// Replays the journal and starts the thread; it ends when all senders are dropped.
@@ -76,12 +74,10 @@ pub(crate) fn start(
 
 struct Writer {
     shared: Arc<Shared>,
-    /// Tasks for the flusher.
     tasks: Sender<Task>,
     journal: Journal,
     frames: Frames,
     origins: Origins,
-    /// The number of the next line.
     next: u64,
     /// Whether the current range of numbers has been saved.
     has_begun: bool,
@@ -167,7 +163,6 @@ impl Writer {
         }
     }
 
-    /// The number of the next line.
     fn number(&mut self) -> io::Result<u64> {
         if !self.has_begun {
             begin_range(&self.shared, self.next)?;

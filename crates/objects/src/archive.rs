@@ -22,11 +22,9 @@ use crate::error::Refused;
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// The size of a checked archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
     pub bytes: u64,
-    /// Bytes when unpacked.
     pub unpacked: u64,
     /// Files, directories and links.
     pub entries: u64,
@@ -41,7 +39,6 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Starts a check.
     pub fn new(limits: Limits) -> Self {
         Self::with(limits, None)
     }
@@ -70,7 +67,6 @@ impl Checker {
         self.gzip.write_all(bytes).map_err(|_| self.reason())
     }
 
-    /// Finishes the check.
     pub fn finish(mut self) -> Result<Contents, Refused> {
         self.close()
     }

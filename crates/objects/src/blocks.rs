@@ -14,7 +14,6 @@ use crate::key::Key;
 pub(crate) const MOST_BLOCKS: usize = 2_000;
 const LONGEST_ID: usize = 64;
 
-/// Where the blocks of one archive are staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Staging(pub(crate) Key);
 
@@ -46,7 +45,6 @@ impl BlockId {
         STANDARD.encode(&self.0)
     }
 
-    /// In hexadecimal, as one word.
     pub fn to_hex(&self) -> String {
         podium_api::hex(&self.0)
     }

@@ -54,10 +54,8 @@ pub enum Refused {
         /// What is wrong with it.
         flaw: Flaw,
     },
-    /// An invalid block id.
     #[error("a block id is 1 to 64 bytes in base64")]
     BlockId,
-    /// An invalid list of blocks.
     #[error("the list of blocks is not `<BlockList><Latest>block id</Latest>…</BlockList>`")]
     BlockList,
     /// The list names a block that was not sent.
@@ -82,7 +80,6 @@ pub enum Flaw {
     /// Its path is not printable text.
     #[error("has a path that is not UTF-8, or holds control characters")]
     NotText,
-    /// Its path is too long.
     #[error("has a path of more than {0} bytes")]
     LongPath(usize),
     /// It is a link to a target outside the archive.
@@ -91,7 +88,6 @@ pub enum Flaw {
     /// It is a hard link to something other than an earlier file.
     #[error("is a hard link to `{0}`, which is not a file that precedes it in the archive")]
     LinkToNothing(String),
-    /// It is a device or a pipe.
     #[error("is a device or a pipe: an archive holds files, directories and links")]
     Device,
     /// It is of a type that is not supported everywhere.
@@ -105,12 +101,10 @@ pub enum Flaw {
     Collides(String),
     #[error("is described twice: {0}")]
     Ambiguous(&'static str),
-    /// Its header is invalid.
     #[error("has a damaged header: {0}")]
     Header(&'static str),
 }
 
-/// A printable form of a path.
 pub(crate) fn printable(name: &[u8]) -> String {
     const LONGEST: usize = 200;
     let text = String::from_utf8_lossy(name);

@@ -4,7 +4,6 @@ use std::fmt;
 
 use podium_api::{DeployId, DeploymentId, UploadId};
 
-/// The key of an object, or the beginning of many keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(String);
 
@@ -22,12 +21,10 @@ impl Key {
         (text.len() <= LONGEST && text.split('/').all(is_word)).then(|| Self(text.to_owned()))
     }
 
-    /// Everything of a deployment.
     pub fn of_deployment(deployment_id: DeploymentId) -> Self {
         Self(format!("deployments/{deployment_id}"))
     }
 
-    /// Everything of a deploy.
     pub fn of_deploy(deployment_id: DeploymentId, deploy_id: DeployId) -> Self {
         Self(format!("deployments/{deployment_id}/{deploy_id}"))
     }
@@ -36,7 +33,6 @@ impl Key {
         Self(format!("deployments/{deployment_id}/{deploy_id}/{version}"))
     }
 
-    /// Everything that is staged for a deploy.
     pub(crate) fn of_staging(deployment_id: DeploymentId, deploy_id: DeployId) -> Self {
         Self::of_deploy(deployment_id, deploy_id).below("staged")
     }

@@ -47,7 +47,6 @@ impl Archive {
         self
     }
 
-    /// The archive with its end mark.
     pub(crate) fn tar(self) -> Vec<u8> {
         self.raw(&[0; 2 * BLOCK]).0
     }

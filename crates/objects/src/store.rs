@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::key::Key;
 
-/// Reads an object from its beginning.
 pub type Reader = Box<dyn Read + Send>;
 
 /// A store of objects: a disk, or an object storage service.
@@ -182,7 +181,6 @@ fn create_durably(directory: &Path, root: &Path) -> io::Result<()> {
     }
 }
 
-/// Syncs a directory to disk.
 fn sync(directory: &Path) -> io::Result<()> {
     if_there(File::open(directory))?.map_or(Ok(()), |file| file.sync_all())
 }

@@ -32,12 +32,10 @@ pub struct Uploads {
 }
 
 impl Uploads {
-    /// Archives in a store, within limits.
     pub fn new(store: Arc<dyn ObjectStore>, limits: Limits) -> Self {
         Self { store, limits }
     }
 
-    /// The limits in force.
     pub fn limits(&self) -> Limits {
         self.limits
     }
@@ -284,7 +282,6 @@ impl StoredObject {
         }
     }
 
-    /// Deletes the object again.
     pub async fn discard(mut self) -> Result<()> {
         let removal = self.removal.take();
         blocking(move || {
@@ -332,7 +329,6 @@ fn in_batches(mut object: Reader, mut each: impl FnMut(&[u8]) -> Result<()>) -> 
     }
 }
 
-/// Runs blocking work on the blocking pool.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
 }

@@ -30,14 +30,12 @@ pub(crate) use mails::AlertMails;
 
 /// How many events are read at once, and how many are looked through for them.
 const READ_AT_ONCE: Bounds = Bounds { limit: 100, window: 1000 };
-/// How many watches end at once.
 const DUE_AT_ONCE: u32 = 100;
 /// How much one notice tells of at most; the rest waits for the next.
 const TOLD_AT_ONCE: u32 = 1000;
 /// How many rows of a deleted alert are removed at once.
 const REMOVED_AT_ONCE: u32 = 500;
 
-/// The reconciler of alerts.
 pub(crate) struct Alerts {
     app: App,
     system: Steward,
@@ -45,7 +43,6 @@ pub(crate) struct Alerts {
     begins: Duration,
 }
 
-/// What there is to do for an alert, and when.
 struct Agenda {
     watch_due: Option<Timestamp>,
     notice_due: Option<Timestamp>,

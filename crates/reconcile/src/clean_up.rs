@@ -27,7 +27,6 @@ const LONGEST: Duration = Duration::from_hours(6);
 pub(crate) enum History {
     /// Nothing is to be done, until this time.
     Clean(Option<Timestamp>),
-    /// It is being cleaned up.
     Underway,
     /// It was cleaned up, and what came of it.
     Cleaned(UserText),

@@ -16,7 +16,6 @@ use podium_store::operations::{self, OperationRow};
 use crate::operations::Advanced;
 use crate::reconciler::{Backoff, Effect, Failure, Next, StepResult, reconciles};
 
-/// The reconciler of clusters.
 pub(crate) struct Clusters {
     app: App,
     system: Steward,

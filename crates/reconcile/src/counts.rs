@@ -70,7 +70,6 @@ impl Counts {
     }
 }
 
-/// Writes the metrics of all kinds.
 pub(crate) fn write(all: &[Counts], page: &mut Page) {
     page.counter("podium_steps_total", "Steps of the loops that ended.");
     for counts in all {

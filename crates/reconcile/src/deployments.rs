@@ -21,7 +21,6 @@ use crate::operations::{Advanced, Phase};
 use crate::reconciler::{Backoff, Effect, Failure, Next, PrepareStopFuture, StepResult, reconciles};
 use crate::removal;
 
-/// The reconciler of deployments.
 pub(crate) struct Deployments {
     pub(crate) app: App,
     pub(crate) system: Steward,

@@ -132,7 +132,6 @@ impl Deployments {
     }
 }
 
-/// The reconciler of deploys.
 pub(crate) struct Deploys {
     app: App,
 }

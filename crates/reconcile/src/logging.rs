@@ -58,7 +58,6 @@ pub async fn append_lines(app: &App, system: Steward, said: Vec<LogLine>) -> Res
     Ok(())
 }
 
-/// A line for the log store.
 fn line(line: LogLine) -> Option<Line> {
     let source = line.source.parse().ok()?;
     Some(Line { deployment_id: line.deployment_id, source, timestamp: line.timestamp, text: line.text })

@@ -21,7 +21,6 @@ pub(crate) enum Phase<'a> {
     Waiting,
     /// The data plane works on it.
     Underway(Option<&'a RolloutProgress>),
-    /// It is as it was wanted.
     Done,
     /// The same, and what came of its operation.
     DoneWith(&'a UserText),
@@ -42,7 +41,6 @@ impl<'a> Phase<'a> {
     }
 }
 
-/// An operation, and how it has proceeded.
 #[derive(Clone)]
 pub(crate) struct Advanced(OperationRow, Course);
 

@@ -38,7 +38,6 @@ impl Deployments {
         }
     }
 
-    /// Chooses a node for an unplaced deployment.
     async fn choose(&self, own: &Node, row: DeploymentRow) -> Result<Option<StepResult>, Failure> {
         let (system, id, now) = (self.system, row.id, self.app.world.now());
         let chosen = self.app.choose_node(own.id, now).await.map_err(|error| Failure(error.to_string()))?;

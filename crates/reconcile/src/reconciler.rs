@@ -16,9 +16,7 @@ pub type PrepareStopFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>
 /// A write in the transaction that ends a step; it may run more than once.
 pub type Effect = Box<dyn FnMut(&Tx) -> podium_db::Result<()> + Send>;
 
-/// Reconciles resources of one kind.
 pub trait Reconciler: Send + Sync {
-    /// The kind of its work.
     fn kind(&self) -> &'static str;
 
     /// Reconciles a resource by one step. It may be cancelled at any point, and may be repeated.
@@ -50,11 +48,9 @@ macro_rules! reconciles {
 pub(crate) use reconciles;
 
 pub struct StepResult {
-    /// When to reconcile again.
     pub next: Next,
     /// Whether it made progress, which resets the backoff.
     pub progressed: bool,
-    /// What to write.
     pub effect: Option<Effect>,
 }
 
@@ -85,7 +81,6 @@ pub(crate) fn random(app: &App) -> u64 {
     u64::from_le_bytes(random)
 }
 
-/// When to reconcile again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Not until there is new work.
@@ -141,7 +136,6 @@ impl StepResult {
         Self { next, progressed: false, effect: None }
     }
 
-    /// It failed: retry.
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
         let next = Next::Retry { reason: reason.into(), backoff: Backoff::Long, no_later_than: None };
         Self { next, progressed: false, effect: None }

@@ -40,7 +40,6 @@ const TAKEN_AT_ONCE: Bounds = Bounds { limit: 100, window: 1000 };
 const MOST_PENDING: i64 = 10_000;
 /// How many deliveries of one webhook are kept, at most about.
 const MOST_KEPT: i64 = 50_000;
-/// How many deliveries are removed at once.
 const REMOVED_AT_ONCE: u32 = 500;
 /// How long a webhook waits while its organization has no place for it.
 const OTHERS_FIRST: Duration = Duration::from_secs(1);
@@ -48,7 +47,6 @@ const OTHERS_FIRST: Duration = Duration::from_secs(1);
 /// Types of events that can name the webhooks that get them.
 const NAMING: &[EventType] = &[EventType::WebhookTested, EventType::AlertFiring, EventType::AlertResolved];
 
-/// The reconciler of webhooks.
 pub struct Webhooks {
     app: App,
     system: Steward,

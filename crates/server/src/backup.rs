@@ -210,7 +210,6 @@ struct Dump {
     id: DeploymentId,
     /// Where it is written at first, next to the backup.
     draft: PathBuf,
-    /// Its path in the restored installation.
     to: PathBuf,
 }
 

@@ -21,11 +21,9 @@ pub(crate) const OBJECTS: &str = "objects";
 pub(crate) const LOCAL: &str = "local";
 /// The directory of the simulated data plane.
 pub(crate) const SIMULATED: &str = "simulated";
-/// The key of secrets at rest.
 pub(crate) const SECRET_KEY: &str = "secret-key";
 /// Where a restore unpacks, until all of it is checked.
 pub(crate) const RESTORING: &str = ".restoring";
-/// The token of the first owner.
 pub const OWNER_TOKEN: &str = "owner-token";
 /// The socket of the operator of this machine.
 pub const SOCKET: &str = "podium.sock";
@@ -104,7 +102,6 @@ impl DataDir {
     }
 }
 
-/// The key of an existing installation.
 pub(crate) fn existing_key(data_dir: &Path) -> Result<String, Failure> {
     let path = data_dir.join(SECRET_KEY);
     Ok(fs::read_to_string(&path)

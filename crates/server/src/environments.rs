@@ -85,7 +85,6 @@ impl Chosen {
         is_served(&self.installation.data_dir)
     }
 
-    /// The environments that were asked for.
     async fn find(&self) -> Result<Vec<Named>, Failure> {
         let mut all = self.all().await?;
         if self.deployments.is_empty() {

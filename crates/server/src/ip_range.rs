@@ -15,7 +15,6 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Removes them.
     pub async fn run(self) -> Result<(), Failure> {
         let Started { app, system, .. } =
             self.installation.open_existing(Config::new("http://127.0.0.1:8080")).await?;

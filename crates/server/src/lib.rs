@@ -77,7 +77,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs to the end.
     pub fn run(self) -> Result<(), Failure> {
         match self {
             // Before there are other threads: a multi-threaded process cannot enter other namespaces.

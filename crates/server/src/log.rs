@@ -30,7 +30,6 @@ pub(crate) enum Format {
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Starts the log of this process.
     pub(crate) fn start(filter: &str, format: Format) -> Result<Self, Failure> {
         let filter = EnvFilter::try_new(filter).map_err(|error| format!("--log: {error}"))?;
         let log = Self::default();

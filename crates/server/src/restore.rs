@@ -19,7 +19,6 @@ use crate::data_dir::{DATABASE, LOCAL, RESTORING, SECRET_KEY};
 use crate::failure::Failure;
 use crate::settings::absolute;
 
-/// The maximum size of a manifest.
 const LONGEST_MANIFEST: u64 = 1 << 20;
 
 /// Create an installation from a backup, in an empty directory.

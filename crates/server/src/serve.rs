@@ -133,7 +133,6 @@ pub struct Serve {
     log: String,
 }
 
-/// The configured rate limits.
 #[derive(Clone, Copy)]
 enum Limits {
     Off,

@@ -88,7 +88,6 @@ impl Installation {
         Ok(())
     }
 
-    /// The secrets of an existing installation.
     pub(crate) fn secrets(&self) -> Result<Secrets, Failure> {
         let key = match &self.secret_key {
             Some(key) => key.clone(),
@@ -131,7 +130,6 @@ impl Installation {
         DataDir::open(&self.data_dir)?.node_id(world)
     }
 
-    /// Whether it uses the embedded database.
     pub(crate) fn is_embedded(&self) -> bool {
         matches!(self.target(), Target::Sqlite(_))
     }

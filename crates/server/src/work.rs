@@ -53,7 +53,6 @@ impl Work {
     }
 }
 
-/// The state of a work item.
 fn state(row: &Pending, now: Timestamp) -> &'static str {
     match (row.holder.is_empty(), row.due_at <= now) {
         (false, false) => "running",

@@ -12,7 +12,6 @@ use crate::{Doorkeeper, Scope};
 pub const KIND: &str = "agent_tokens";
 
 record! {
-    /// An agent token, without its value.
     #[derive(Clone, Debug)]
     pub struct AgentTokenRow as columns! {
         pub id: AgentTokenId = id "t.id",
@@ -20,14 +19,11 @@ record! {
         pub description: String = get "t.description",
         /// The last six characters of its value.
         pub short_token: String = get "t.short_token",
-        /// How many days it works.
         pub expiry_period_in_days: Option<u32> = get "t.expiry_period_in_days",
         /// From when it works.
         pub start_at: Timestamp = time "t.start_at",
-        /// Until when it works.
         pub end_at: Option<Timestamp> = time_opt "t.end_at",
         pub last_used_at: Option<Timestamp> = time_opt "t.last_used_at",
-        /// Who made it and changed it.
         pub stamp: Stamp = stamp,
     }
 }
@@ -111,7 +107,6 @@ pub fn insert(
     tx.run(&INSERT, &[values, &stamp.values()].concat())
 }
 
-/// Removes an agent token of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: AgentTokenId, version: i64) -> Result<()> {
     tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])
 }

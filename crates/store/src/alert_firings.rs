@@ -29,7 +29,6 @@ const ALERT: &str = "t.alert_id = {}";
 const ORGANIZATION: &str = "t.organization_id = {}";
 const IS_OPEN: &str = "(t.until IS NULL) = {}";
 
-/// A page of an alert's firings.
 pub(crate) const TABLE: Table = Table {
     name: "alert_firings",
     columns: concat!("id, alert_id, until, count, last_notice_at, ", subject_columns!()),
@@ -88,7 +87,6 @@ statements! {
     NEXT_END = "SELECT MIN(end_at) FROM api_tokens WHERE organization_id = $1 AND end_at > $2";
 }
 
-/// A token that expires soon.
 #[derive(Clone, Debug)]
 pub struct ExpiringToken {
     pub subject: podium_api::alerts::AlertSubject,

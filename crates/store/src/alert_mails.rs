@@ -15,14 +15,12 @@ use crate::{Scope, Steward, work};
 pub const KIND: &str = "alert_mails";
 
 record! {
-    /// A mail that waits to be sent.
     #[derive(Clone, Debug)]
     pub struct MailRow as columns! {
         pub id: AlertMailId = id "id",
         pub recipient: String = get "recipient",
         pub subject: String = get "subject",
         pub body: String = get "body",
-        /// How often it was tried.
         pub attempts: u32 = get "attempts",
     }
 }

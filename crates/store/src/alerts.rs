@@ -23,11 +23,9 @@ record! {
         pub organization_id: OrganizationId = id "t.organization_id",
         pub name: String = get "t.name",
         pub description: String = get "t.description",
-        /// What it watches for.
         pub kind: AlertKind = word "t.kind",
         /// How, where, and for whom.
         pub rule: Rule = document "t.rule",
-        /// Whether it watches.
         pub is_enabled: bool = get "t.is_enabled",
         /// Since when its mails could not be sent.
         pub mail_failing_since: Option<Timestamp> = time_opt "t.mail_failing_since",
@@ -35,7 +33,6 @@ record! {
         pub position: Cursor = cursor "t.transaction_id, t.sequence",
         /// How many notices it may still send.
         pub notices: Notices = notices "t.notices_left, t.notices_since",
-        /// Who made it and changed it.
         pub stamp: Stamp = stamp,
     }
 }
@@ -91,11 +88,9 @@ pub struct Rule {
     pub after_minutes: Option<u32>,
     /// How many days before it expires a token is told about.
     pub days_before: Option<u32>,
-    /// Only runs of this DAG.
     pub dag_id: Option<String>,
     /// Only in these workspaces.
     pub workspace_ids: Vec<WorkspaceId>,
-    /// And on these deployments; with neither, everywhere.
     pub deployment_ids: Vec<DeploymentId>,
     /// The webhooks that get its events.
     pub webhook_ids: Vec<WebhookId>,
@@ -139,7 +134,6 @@ pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<Listed<AlertR
     TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), AlertRow::read)
 }
 
-/// Reads an alert of the organization.
 pub fn get(conn: &Conn, scope: &Scope, id: AlertId) -> Result<Option<AlertRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], AlertRow::read)
 }

@@ -57,7 +57,6 @@ pub fn get_each(
     })
 }
 
-/// Every range of an organization, as text.
 pub fn all(conn: &Conn, scope: &Scope) -> Result<Vec<String>> {
     conn.query(&ALL, params![scope.organization()], |row| row.get(0))
 }
@@ -73,7 +72,6 @@ pub fn insert(tx: &Tx, scope: &Scope, range: &AllowedIpAddressRange, key: &str, 
     counters::add(tx, scope.organization_id(), KIND, range.id.id(), 1, 0)
 }
 
-/// Removes a range.
 pub fn delete(tx: &Tx, scope: &Scope, id: AllowedIpAddressRangeId) -> Result<()> {
     if tx.execute(&DELETE, params![id.as_str(), scope.organization()])? == 1 {
         counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;

@@ -17,7 +17,6 @@ statements! {
     PRUNE = "DELETE FROM changes WHERE sequence IN (SELECT sequence FROM changes WHERE at < $1 LIMIT $2)";
 }
 
-/// A follower's position in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     transaction_id: i64,
@@ -32,7 +31,6 @@ pub struct LoggedChange {
     pub organization_id: Option<String>,
     pub workspace_id: Option<String>,
     pub deployment_id: Option<String>,
-    /// Its version after the change.
     pub version: i64,
     pub at: Timestamp,
 }
@@ -73,7 +71,6 @@ pub fn after(conn: &Conn, _: &Steward, position: Position, limit: u32) -> Result
     })
 }
 
-/// The end of the log.
 pub fn latest(conn: &Conn, _: &Steward) -> Result<Position> {
     let latest = conn
         .query_opt(&LATEST, &[], |row| Ok(Position { transaction_id: row.get(0)?, sequence: row.get(1)? }))?;

@@ -102,7 +102,6 @@ pub struct ListFilter<'a> {
     pub provider: Option<CloudProvider>,
 }
 
-/// A cluster as its loop sees it.
 #[derive(Clone, Debug)]
 pub struct ClusterState {
     pub organization_id: OrganizationId,
@@ -193,12 +192,10 @@ pub fn lock(tx: &Tx, scope: &Scope, id: ClusterId) -> Result<bool> {
     Ok(tx.execute(&LOCK, params![id.as_str(), scope.organization()])? == 1)
 }
 
-/// How many deployments run on a cluster.
 pub fn count_deployments(conn: &Conn, scope: &Scope, id: ClusterId) -> Result<i64> {
     conn.query_one(&COUNT_DEPLOYMENTS, params![id.as_str(), scope.organization()], |row| row.get(0))
 }
 
-/// The workspaces that have deployments on a cluster.
 pub fn in_use_by(conn: &Conn, scope: &Scope, id: ClusterId) -> Result<BTreeSet<WorkspaceId>> {
     let ids = conn.query(&IN_USE_BY, params![id.as_str(), scope.organization()], |row| row.id(0))?;
     Ok(ids.into_iter().collect())
@@ -215,7 +212,6 @@ pub fn deployments_on(
     })
 }
 
-/// Adds a cluster, and enqueues it.
 pub fn insert(tx: &Tx, scope: &Scope, cluster: &Cluster, name_key: &str) -> Result<()> {
     let details = document(&cluster.details)?;
     let health_status = document(&cluster.health_status)?;
@@ -378,7 +374,6 @@ fn read_one(row: &Row<'_>) -> Result<One<Cluster>> {
     Ok(One { version: row.get(15)?, body: read(row)?.cluster })
 }
 
-/// Reads a cluster without its workspaces.
 fn read(row: &Row<'_>) -> Result<ClusterState> {
     let (organization_id, cloud_provider, region) = (row.id(1)?, row.word(4)?, row.text(5)?);
     let status: ClusterStatus = row.word(9)?;

@@ -18,7 +18,6 @@ pub(crate) trait Columns {
     fn word<T: FromStr>(&self, index: usize) -> Result<T>;
     /// A value of an enumeration, or `None`.
     fn word_opt<T: FromStr>(&self, index: usize) -> Result<Option<T>>;
-    /// A JSON document.
     fn document<T: DeserializeOwned>(&self, index: usize) -> Result<T>;
     fn time(&self, index: usize) -> Result<Timestamp>;
     /// A time, or `None`.
@@ -61,7 +60,6 @@ pub(crate) fn named<I: TypedId>(ids: &[Named<I>]) -> Vec<&str> {
     ids.iter().map(Named::as_str).collect()
 }
 
-/// The text of a JSON document.
 pub(crate) fn document(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::Other(error.to_string()))
 }

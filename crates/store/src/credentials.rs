@@ -11,7 +11,6 @@ use crate::user_sessions::{self, SessionOrigin, UserSessionRow};
 use crate::{Doorkeeper, Housekeeper, Scope};
 
 record! {
-    /// A living token.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Credential as columns! {
         pub kind: CredentialKind = word "kind",
@@ -21,7 +20,6 @@ record! {
         pub subject_id: SubjectId = id "subject_id",
         /// The organization of an API token.
         pub organization_id: Option<OrganizationId> = id_opt "organization_id",
-        /// Until when it works.
         pub expires_at: Option<Timestamp> = time_opt "expires_at",
     }
 }
@@ -75,7 +73,6 @@ impl std::str::FromStr for CredentialKind {
 }
 
 impl Credential {
-    /// The user whose session it is.
     pub fn user_id(&self) -> Option<UserId> {
         (self.kind == CredentialKind::Session).then(|| UserId::from_raw(self.subject_id.id()))
     }
@@ -95,11 +92,8 @@ pub struct NewSession {
     /// Its id: the `jti` of the token.
     pub id: SessionId,
     pub user_id: UserId,
-    /// How and from where it began.
     pub origin: SessionOrigin,
-    /// When it began.
     pub created_at: Timestamp,
-    /// Until when it works.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -107,7 +101,6 @@ pub struct NewSession {
 #[derive(Clone, Copy, Debug)]
 pub struct NewToken {
     pub id: TokenOf,
-    /// Until when it works.
     pub expires_at: Option<Timestamp>,
 }
 

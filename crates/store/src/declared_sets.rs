@@ -19,7 +19,6 @@ macro_rules! columns {
     };
 }
 
-/// Where the columns of the stamp begin.
 const STAMP: usize = 3;
 
 const ORGANIZATION: &str = "t.organization_id = {}";
@@ -76,7 +75,6 @@ pub fn update(tx: &Tx, scope: &Scope, set: &DeclaredSet, version: i64) -> Result
     tx.run_on_one(&UPDATE, params)
 }
 
-/// Removes a set of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: DeclaredSetId, version: i64) -> Result<()> {
     tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)

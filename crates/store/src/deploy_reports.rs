@@ -44,7 +44,6 @@ pub fn insert(
     tx.run(&INSERT, params)
 }
 
-/// Removes the reports of a deployment.
 pub(crate) fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     tx.run(&DELETE_OF_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])
 }

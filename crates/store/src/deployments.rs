@@ -50,7 +50,6 @@ macro_rules! joins {
     };
 }
 
-/// Where the columns of the stamp begin.
 const STAMP: usize = 18;
 
 pub(crate) static LAYOUT: Layout = Layout {
@@ -115,21 +114,17 @@ statements! {
     DELETE = "DELETE FROM deployments WHERE id = $1 AND organization_id = $2 AND version = $3";
 }
 
-/// A deployment as it is stored.
 #[derive(Clone, Debug)]
 pub struct DeploymentRow {
     pub id: DeploymentId,
     pub organization_id: OrganizationId,
     pub workspace_id: WorkspaceId,
     pub workspace_name: Option<String>,
-    /// The cluster that it runs on.
     pub cluster_id: Option<ClusterId>,
-    /// The visible part of that cluster.
     pub cluster: Option<OnCluster>,
     pub name: String,
     /// Its name in the data plane.
     pub namespace: String,
-    /// The desired state.
     pub spec: Spec,
     /// Advanced by every change of the desired state.
     pub generation: i64,
@@ -139,19 +134,15 @@ pub struct DeploymentRow {
     pub observed: Running,
     /// The generation that `observed` and the status refer to.
     pub observed_generation: i64,
-    /// Who made it and changed it.
     pub stamp: Stamp,
 }
 
-/// What a deployment shows of its cluster.
 #[derive(Clone, Debug)]
 pub struct OnCluster {
     pub name: String,
     /// Whether it runs in its other region.
     pub is_failed_over: bool,
-    /// Its settings.
     pub details: ClusterDetails,
-    /// Its observed state.
     pub metadata: ClusterMetadata,
     /// The plane that made or connected it.
     pub plane: Option<PlaneKind>,
@@ -168,7 +159,6 @@ impl DeploymentRow {
 pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a DeploymentReach,
-    /// Only these, if any are given.
     pub ids: &'a [Named<DeploymentId>],
     /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
@@ -229,7 +219,6 @@ pub fn free_namespace(conn: &Conn, _: &Scope, candidates: &[String]) -> Result<O
     Ok(None)
 }
 
-/// Shows a deployment, with its version.
 pub fn shown<T>(
     conn: &Conn,
     scope: &Scope,
@@ -299,7 +288,6 @@ pub fn of_workspace(conn: &Conn, scope: &Scope, workspace_id: WorkspaceId) -> Re
     conn.query(&IN_WORKSPACE, params![workspace_id.as_str(), scope.organization()], |row| row.id(0))
 }
 
-/// Adds a deployment, and enqueues it.
 pub fn insert(tx: &Tx, scope: &Scope, row: &DeploymentRow, name_key: &str) -> Result<()> {
     let stamp = &row.stamp;
     let spec = document(&row.spec)?;
@@ -354,7 +342,6 @@ pub struct RollOut<'a> {
     pub cause: OperationCause,
     /// Who caused it, unless the server did.
     pub subject_id: Option<SubjectId>,
-    /// The ids of their operations.
     pub new_id: &'a mut dyn FnMut() -> OperationId,
     pub now: Timestamp,
 }
@@ -450,10 +437,8 @@ pub fn count_move(
     counters::add(tx, to, KIND, id.id(), 1, 0)
 }
 
-/// What a loop observed of a deployment.
 pub struct ObservedStatus<'a> {
     pub generation: i64,
-    /// What the deployment is doing.
     pub status: DeploymentStatus,
     pub reason: &'a UserText,
     pub running: &'a Running,

@@ -18,13 +18,11 @@ use crate::{deploy_reports, events, staged_blocks, work};
 pub const KIND: &str = "deploys";
 
 record! {
-    /// A deploy as it is stored.
     #[derive(Clone, Debug)]
     pub struct DeployRow as columns! {
         pub id: DeployId = id "t.id",
         pub organization_id: OrganizationId = id "t.organization_id",
         pub deployment_id: DeploymentId = id "t.deployment_id",
-        /// What it carries.
         pub kind: DeployType = word "t.type",
         /// How far it has come, as far as anybody has noticed.
         pub status: DeployStatus = word "t.status",
@@ -33,7 +31,6 @@ record! {
         pub details: Details = document "t.details",
         /// The rollback that it was current before.
         pub rolled_back_by: Option<DeployId> = id_opt "t.rolled_back_by",
-        /// Who made it and changed it.
         pub stamp: Stamp = stamp,
     }
 }
@@ -41,10 +38,8 @@ record! {
 record! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct UploadRow as upload_columns! {
-        /// Its version.
         pub id: UploadId = id "id",
         pub kind: UploadKind = word "kind",
-        /// How large it is.
         pub bytes: i64 = get "bytes",
         /// The SHA-256 of it.
         pub sha256: String = get "sha256",
@@ -100,7 +95,6 @@ statements! {
 
 #[derive(Clone, Debug)]
 pub struct NewUpload {
-    /// Its version.
     pub id: UploadId,
     pub kind: UploadKind,
     /// How large it is, unpacked how large it is, and how many entries it has.

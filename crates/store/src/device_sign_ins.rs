@@ -13,18 +13,14 @@ record! {
     /// A terminal that waits, or about which a person has decided.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct DeviceSignIn as columns! {
-        /// The address that it asked from.
         pub address: String = get "address",
         pub client_name: String = get "client_name",
         pub user_agent: String = get "user_agent",
-        /// What was decided.
         pub decision: Option<DeviceSignInDecision> = word_opt "decision",
-        /// Who decided.
         pub user_id: Option<UserId> = id_opt "user_id",
         /// The hash of the token with which that was decided.
         pub credential_hash: Option<String> = get "credential_hash",
         pub created_at: Timestamp = time "created_at",
-        /// Until when it works.
         pub expires_at: Timestamp = time "expires_at",
     }
 }
@@ -49,7 +45,6 @@ statements! {
 /// A terminal that wants to be signed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDeviceSignIn {
-    /// The hash of its own code.
     pub hash: String,
     /// The keyed hash of the code that a person types.
     pub user_code_hash: String,
@@ -57,7 +52,6 @@ pub struct NewDeviceSignIn {
     pub place: String,
     /// The larger network that this place is part of.
     pub site: String,
-    /// The address that it asked from.
     pub address: String,
     pub client_name: String,
     pub user_agent: String,

@@ -83,7 +83,6 @@ statements! {
     DELETE = "DELETE FROM environment_objects WHERE id = $1 AND organization_id = $2 AND version = $3";
 }
 
-/// An object as it is stored.
 #[derive(Clone, Debug)]
 pub struct ObjectRow {
     pub id: EnvironmentObjectId,
@@ -91,11 +90,8 @@ pub struct ObjectRow {
     pub entity_id: EntityId,
     pub workspace_id: WorkspaceId,
     pub key: String,
-    /// The object, with its secrets hidden.
     pub object: Object<Hidden>,
-    /// Its secrets.
     pub sealed: Sealed,
-    /// Who made it and changed it.
     pub stamp: Stamp,
 }
 
@@ -147,13 +143,9 @@ pub struct ListFilter<'a> {
     pub workspaces: &'a Reach,
     /// Deployments whose objects the caller may read.
     pub deployments: &'a DeploymentReach,
-    /// Only those of this workspace.
     pub workspace_id: Option<&'a Named<WorkspaceId>>,
-    /// Only those of this deployment.
     pub deployment_id: Option<&'a Named<DeploymentId>>,
-    /// Only those of this type.
     pub object_type: Option<EnvironmentObjectType>,
-    /// Only those with this key.
     pub object_key: Option<&'a str>,
 }
 
@@ -253,7 +245,6 @@ pub fn update(tx: &Tx, scope: &Scope, row: &ObjectRow) -> Result<()> {
     links::insert(tx, row)
 }
 
-/// Removes an object of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: EnvironmentObjectId, version: i64) -> Result<()> {
     tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
     links::delete(tx, id)?;

@@ -18,14 +18,10 @@ use crate::{Housekeeper, Scope, Steward};
 pub const KIND: &str = "events";
 
 record! {
-    /// An event as it is stored.
     #[derive(Clone, Debug)]
     pub struct EventRow as event_columns! {
-        /// Its position.
         pub cursor: Cursor = cursor "e.transaction_id, e.sequence",
-        /// When it happened.
         pub at: Timestamp = time "e.at",
-        /// What happened.
         pub event_type: EventType = word "e.event_type",
         pub data: EventData = document "e.data",
     }
@@ -115,18 +111,14 @@ pub struct View {
     pub visibility: Visibility,
     /// Only these types; none means all.
     pub types: Vec<EventType>,
-    /// Only those of a workspace.
     pub workspace_id: Option<WorkspaceId>,
-    /// Only those of a deployment.
     pub deployment_id: Option<DeploymentId>,
-    /// Only those from this time on.
     pub since: Option<Timestamp>,
 }
 
 /// How much to read at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The most events of a page.
     pub limit: u32,
     /// The most rows that are looked through for them.
     pub window: u32,

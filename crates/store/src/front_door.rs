@@ -20,7 +20,6 @@ record! {
         pub deployment_id: DeploymentId = id "deployment_id",
         /// The hash of the token that it refers to.
         pub credential_hash: String = get "credential_hash",
-        /// Until when.
         pub expires_at: Timestamp = time "expires_at",
         /// The hash of the browser session that it came from; `None` if a program created the link.
         pub session_hash: Option<String> = get "session_hash",
@@ -129,7 +128,6 @@ impl DoorRow {
         self.workspace_id
     }
 
-    /// What it is doing.
     pub const fn status(&self) -> DeploymentStatus {
         self.status
     }
@@ -145,12 +143,10 @@ pub fn by_namespace(conn: &Conn, _: &Doorkeeper, namespace: &str) -> Result<Opti
     conn.query_opt(&BY_NAMESPACE, params![namespace], deployment_ref)
 }
 
-/// The deployment that a port belongs to.
 pub fn by_port(conn: &Conn, _: &Doorkeeper, port: u16) -> Result<Option<DeploymentRef>> {
     conn.query_opt(&BY_PORT, params![i64::from(port)], deployment_ref)
 }
 
-/// A deployment as its page shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentSummary {
     pub deployment: DeploymentRef,
@@ -182,7 +178,6 @@ pub fn at_door(conn: &Conn, _: &Doorkeeper, deployment: Option<&DeploymentRef>) 
     }))
 }
 
-/// Adds a one-time code.
 pub fn add_code(tx: &Tx, _: &Doorkeeper, hash: &str, access: &EnvironmentAccess) -> Result<()> {
     tx.run(&ADD_CODE, &values(hash, access))
 }

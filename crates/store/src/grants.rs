@@ -108,7 +108,6 @@ pub fn membership(
     Ok(Some(Membership::new(organization_id, grants)))
 }
 
-/// Replaces a subject's own grants in an organization.
 pub fn replace(tx: &Tx, scope: &Scope, kind: Subject, subject_id: SubjectId, grants: &[Grant]) -> Result<()> {
     delete_subject(tx, scope, subject_id)?;
     grants.iter().try_for_each(|grant| insert(tx, scope, kind, subject_id, grant))

@@ -13,10 +13,8 @@ record! {
         /// The version of the resource, for the `ETag`.
         pub version: Option<i64> = get "version",
         pub body: Vec<u8> = get "body",
-        /// Whether the body is encrypted.
         pub is_sealed: bool = get "is_sealed",
         pub created_at: Timestamp = time "created_at",
-        /// The operation that the request has started.
         pub started_id: Option<OperationId> = id_opt "started_id",
     }
 }
@@ -39,7 +37,6 @@ pub struct IdempotencyKey {
     pub subject_id: SubjectId,
     pub operation_id: &'static str,
     pub target: String,
-    /// The header's value.
     pub key: String,
 }
 
@@ -48,9 +45,7 @@ pub struct NewResponse<'a> {
     /// The version of the resource, for the `ETag`.
     pub version: Option<i64>,
     pub body: &'a [u8],
-    /// Whether the body is encrypted.
     pub is_sealed: bool,
-    /// The operation that the request has started.
     pub started_id: Option<OperationId>,
 }
 

@@ -39,7 +39,6 @@ statements! {
     DELETE_OF_USER = "DELETE FROM invites WHERE user_id = $1 AND organization_id = $2";
 }
 
-/// Finds an invite of an organization.
 pub fn get(conn: &Conn, scope: &Scope, id: InviteId) -> Result<Option<InviteRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], InviteRow::read)
 }
@@ -54,7 +53,6 @@ pub fn by_secret(conn: &Conn, _: &Doorkeeper, secret_hash: &str) -> Result<Optio
     conn.query_opt(&BY_SECRET, params![secret_hash], InviteRow::read)
 }
 
-/// The open invites of a user.
 pub fn of_user(conn: &Conn, _: &Doorkeeper, user_id: UserId, now: Timestamp) -> Result<Vec<InviteRow>> {
     conn.query(&OF_USER, params![user_id.as_str(), now.millis()], InviteRow::read)
 }
@@ -103,7 +101,6 @@ pub fn set_secret(
     tx.run(&SET_SECRET, params)
 }
 
-/// Removes an invite.
 pub fn delete(tx: &Tx, scope: &Scope, id: InviteId) -> Result<()> {
     tx.run(&DELETE, params![id.as_str(), scope.organization()])
 }

@@ -88,7 +88,6 @@ enum Way<T> {
     Near,
     /// Its landmark has to be found first, by a walk that may be long.
     Long,
-    /// This is the page, with the total.
     Known(Vec<T>, u64),
 }
 

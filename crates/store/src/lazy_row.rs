@@ -38,7 +38,6 @@ impl<'r, T> LazyRow<'r, T> {
         self.row.get(self.layout.version)
     }
 
-    /// The organization that it belongs to.
     pub fn organization_id(&self) -> Result<OrganizationId> {
         self.row.id(self.layout.organization)
     }
@@ -63,7 +62,6 @@ impl<'r, T> LazyRow<'r, T> {
         self.row.rows_read(self.layout.rows)
     }
 
-    /// Decodes it.
     pub fn read(&self) -> Result<T> {
         (self.read)(self.row)
     }
@@ -81,7 +79,6 @@ pub trait Render<R, T> {
 pub(crate) struct Cached<'a, T> {
     /// The cached rendering of a row.
     pub cached: &'a dyn Fn(&Conn, Id) -> Option<T>,
-    /// Renders a row.
     pub row: &'a dyn Fn(&Row<'_>) -> Result<T>,
     /// Reads one row, by its id and its organization.
     pub one: &'static Sql,

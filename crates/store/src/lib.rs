@@ -79,7 +79,6 @@ macro_rules! migration {
     };
 }
 
-/// The migrations, oldest first.
 pub const MIGRATIONS: &[Migration] = &[
     migration!("0001_identity"),
     migration!("0002_deployments"),

@@ -20,7 +20,6 @@ const NEAR: u64 = 1000;
 
 #[derive(Clone, Debug)]
 pub struct Paging {
-    /// How many rows to skip.
     pub offset: u64,
     /// Maximum number of rows to read.
     pub limit: u32,
@@ -47,7 +46,6 @@ pub(crate) struct Table {
     /// How a row is found again by `page.key`.
     pub on: &'static str,
     pub columns: &'static str,
-    /// The joins that the columns need.
     pub joins: &'static str,
     /// Wire names of sort keys and their columns.
     pub sorts: &'static [(&'static str, &'static str)],
@@ -55,7 +53,6 @@ pub(crate) struct Table {
     pub filters: &'static [&'static str],
 }
 
-/// The conditions of one listing.
 pub(crate) struct Filter<'a> {
     conditions: Vec<Condition>,
     params: Vec<Value<'a>>,

@@ -15,10 +15,8 @@ record! {
     pub struct NodeRow as columns! {
         /// Its id, which is stored in its data directory.
         pub id: NodeId = id "n.id",
-        /// Its name, for people.
         pub name: String = get "n.name",
         pub first_seen_at: Timestamp = time "n.first_seen_at",
-        /// When it last sent a heartbeat.
         pub last_seen_at: Timestamp = time "n.last_seen_at",
         pub deployments: i64 = get "(SELECT COUNT(*) FROM placements p WHERE p.node_id = n.id) AS placed",
     }
@@ -77,7 +75,6 @@ pub fn heartbeat(tx: &Tx, _: &Steward, id: NodeId, now: Timestamp) -> Result<boo
     Ok(tx.execute(&HEARTBEAT, params![id.as_str(), now.millis()])? == 1)
 }
 
-/// All nodes, by name.
 pub fn list(conn: &Conn, _: &System) -> Result<Vec<NodeRow>> {
     conn.query(&LIST, params![], NodeRow::read)
 }

@@ -102,7 +102,6 @@ statements! {
         (SELECT id FROM operations WHERE ended_at < $1 ORDER BY ended_at LIMIT $2)";
 }
 
-/// An operation as it is stored.
 #[derive(Clone, Debug)]
 pub struct OperationRow {
     pub id: OperationId,
@@ -140,7 +139,6 @@ pub enum OperationTarget {
 pub struct NewOperation {
     pub id: OperationId,
     pub kind: OperationKind,
-    /// Why it is started.
     pub cause: OperationCause,
     pub target: OperationTarget,
     /// Who starts it, unless the server does.
@@ -170,7 +168,6 @@ pub struct ListFilter<'a> {
     pub states: &'a [OperationState],
     /// Only those that this subject started.
     pub subject_id: Option<&'a Named<SubjectId>>,
-    /// Only those from this time on.
     pub since: Option<Timestamp>,
 }
 
@@ -252,7 +249,6 @@ pub fn get(
     conn.query_opt(&GET, params, read)
 }
 
-/// The operation of a target that is under way, for its loop.
 pub fn under_way(conn: &Conn, _: &Steward, target_id: Id) -> Result<Option<OperationRow>> {
     conn.query_opt(&UNDER_WAY, params![target_id.as_str()], read)
 }
@@ -329,7 +325,6 @@ pub fn leaves_failure(conn: &Conn, _: &Steward, id: OperationId) -> Result<bool>
     conn.query_one(&LEAVES_FAILURE, params![id.as_str()], |row| Ok(row.get::<i64>(0)? > 0))
 }
 
-/// Cancels an operation of this version.
 pub fn cancel(tx: &Tx, scope: &Scope, row: &OperationRow, details: &Details, now: Timestamp) -> Result<()> {
     let details = document(details)?;
     let params = params![row.id.as_str(), scope.organization(), row.version, &details, now.millis()];

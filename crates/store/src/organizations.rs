@@ -13,14 +13,12 @@ use crate::{Doorkeeper, Founder, Scope};
 pub const KIND: &str = "organizations";
 
 record! {
-    /// An organization, as it is stored.
     #[derive(Clone, Debug)]
     pub struct OrganizationRow as columns! {
         pub id: OrganizationId = id "t.id",
         pub name: String = get "t.name",
         /// The e-mail address for bills, or empty.
         pub billing_email: String = get "t.billing_email",
-        /// The product that it uses.
         pub product: Product = word "t.product",
         /// Whether it has allowed address ranges; derived, never written.
         pub has_allowed_ip_address_ranges: bool = get "EXISTS (SELECT 1 FROM allowed_ip_address_ranges r WHERE r.organization_id = t.id)",
@@ -30,7 +28,6 @@ record! {
         pub should_enforce_dedicated_clusters: bool = get "t.should_enforce_dedicated_clusters",
         pub allow_enhanced_support_access: bool = get "t.allow_enhanced_support_access",
         pub has_ai_features_disabled: bool = get "t.has_ai_features_disabled",
-        /// Who made it and changed it.
         pub stamp: Stamp = stamp,
     }
 }

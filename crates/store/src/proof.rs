@@ -268,7 +268,6 @@ impl Scope {
         Self { organization_id, permission, target }
     }
 
-    /// The organization that this proof is confined to.
     pub const fn organization_id(&self) -> OrganizationId {
         self.organization_id
     }
@@ -278,7 +277,6 @@ impl Scope {
         self.organization_id.as_str()
     }
 
-    /// What the permission was proven on.
     pub const fn target(&self) -> Target {
         self.target
     }
@@ -307,7 +305,6 @@ impl<T> InScope<T> {
         Self(value)
     }
 
-    /// What was found.
     pub const fn get(&self) -> &T {
         &self.0
     }

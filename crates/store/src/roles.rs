@@ -127,7 +127,6 @@ pub fn insert(
     counters::add(tx, scope.organization_id(), KIND, role.id.id(), 1, 0)
 }
 
-/// Replaces a custom role of this version.
 pub fn update(tx: &Tx, scope: &Scope, role: &RoleWithPermission, name_key: &str, version: i64) -> Result<()> {
     let permissions = document(&role.permissions)?;
     let values = params![
@@ -145,7 +144,6 @@ pub fn update(tx: &Tx, scope: &Scope, role: &RoleWithPermission, name_key: &str,
     set_workspaces(tx, role)
 }
 
-/// Removes a custom role of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: RoleId, version: i64) -> Result<()> {
     tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
     tx.execute(&CLEAR_WORKSPACES, params![id.as_str()])?;

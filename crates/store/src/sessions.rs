@@ -34,7 +34,6 @@ pub struct BrowserSession {
     pub subject_id: SubjectId,
     /// Whether the token was made for this session, and ends with it.
     pub is_own: bool,
-    /// Until when it works.
     pub expires_at: Timestamp,
 }
 
@@ -52,7 +51,6 @@ pub fn by_hash(conn: &Conn, _: &Doorkeeper, hash: &str) -> Result<Option<Browser
     })
 }
 
-/// The hash of the cookie of a subject's session.
 pub fn hash_of(conn: &Conn, _: &Doorkeeper, subject_id: SubjectId, id: SessionId) -> Result<Option<String>> {
     conn.query_opt(&HASH_OF, params![id.as_str(), subject_id.as_str()], |row| row.get(0))
 }

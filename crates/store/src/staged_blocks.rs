@@ -37,17 +37,14 @@ pub fn put(tx: &Tx, _: &System, deploy: &DeployRow, kind: UploadKind, block: &st
     tx.run(&PUT, values)
 }
 
-/// Deletes the blocks of an archive.
 pub fn forget_archive(tx: &Tx, _: &System, deploy_id: DeployId, kind: UploadKind) -> Result<()> {
     tx.run(&FORGET_ARCHIVE, params![deploy_id.as_str(), kind.as_str()])
 }
 
-/// Deletes the blocks of a deploy.
 pub(crate) fn forget_deploy(tx: &Tx, deploy_id: DeployId) -> Result<()> {
     tx.run(&FORGET_DEPLOY, params![deploy_id.as_str()])
 }
 
-/// Deletes the blocks of a deployment.
 pub(crate) fn forget_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId) -> Result<()> {
     tx.run(&FORGET_DEPLOYMENT, params![deployment_id.as_str(), scope.organization()])
 }

@@ -15,9 +15,7 @@ pub struct Stamp {
     pub version: i64,
     pub created_at: Timestamp,
     pub created_by: SubjectProfile,
-    /// When it was last changed.
     pub updated_at: Timestamp,
-    /// Who last changed it.
     pub updated_by: SubjectProfile,
 }
 
@@ -44,7 +42,6 @@ impl Stamp {
         Self { version: 1, created_at: at, created_by: by.clone(), updated_at: at, updated_by: by }
     }
 
-    /// The stamp after another change.
     pub fn changed(self, by: SubjectProfile, at: Timestamp) -> Self {
         Self { version: self.version + 1, updated_at: at.max(self.updated_at), updated_by: by, ..self }
     }
@@ -98,7 +95,6 @@ pub fn user_profile(id: UserId, username: &str, full_name: &str) -> SubjectProfi
     }
 }
 
-/// The profile of an API token.
 pub fn token_profile(id: TokenId, name: &str) -> SubjectProfile {
     SubjectProfile {
         id: id.into(),

@@ -63,7 +63,6 @@ pub fn remove(tx: &Tx, scope: &Scope, team_id: TeamId, user_id: UserId) -> Resul
     Ok(tx.execute(&REMOVE, params![team_id.as_str(), user_id.as_str(), scope.organization()])? == 1)
 }
 
-/// Removes every member of a team.
 pub fn clear(tx: &Tx, scope: &Scope, team_id: TeamId) -> Result<()> {
     tx.run(&CLEAR, params![team_id.as_str(), scope.organization()])
 }

@@ -13,16 +13,13 @@ use crate::stamp::{Stamp, stamp_joins};
 pub const KIND: &str = "teams";
 
 record! {
-    /// A team, without its roles.
     #[derive(Clone, Debug)]
     pub struct TeamRow as columns! {
         pub id: TeamId = id "t.id",
         pub name: String = get "t.name",
         pub description: String = get "t.description",
         pub organization_id: OrganizationId = id "t.organization_id",
-        /// Whether an identity provider manages it.
         pub is_idp_managed: bool = get "t.is_idp_managed",
-        /// Who made it and changed it.
         pub stamp: Stamp = stamp,
     }
 }
@@ -65,7 +62,6 @@ pub struct ListFilter<'a> {
     pub workspace_id: Option<&'a Named<WorkspaceId>>,
     /// Only those with a role on this deployment.
     pub deployment_id: Option<&'a Named<DeploymentId>>,
-    /// Only those of this user.
     pub user_id: Option<UserId>,
 }
 
@@ -113,7 +109,6 @@ pub fn update(tx: &Tx, scope: &Scope, team: &TeamRow, name_key: &str) -> Result<
     tx.run_on_one(&UPDATE, values)
 }
 
-/// Removes a team of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: TeamId, version: i64) -> Result<()> {
     tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)

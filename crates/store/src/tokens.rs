@@ -32,14 +32,12 @@ record! {
         pub short_token: String = get "t.short_token",
         /// From when it works.
         pub start_at: Timestamp = time "t.start_at",
-        /// Until when it works.
         pub end_at: Option<Timestamp> = time_opt "t.end_at",
         /// How many days it works after it was made or rotated.
         pub expiry_period_in_days: Option<u32> = get "t.expiry_period_in_days",
         pub last_rotated_at: Option<Timestamp> = time_opt "t.last_rotated_at",
         /// When it was last used, to the minute.
         pub last_used_at: Option<Timestamp> = time_opt "t.last_used_at",
-        /// Who made it and changed it.
         pub stamp: Stamp = stamp,
     }
 }
@@ -101,12 +99,10 @@ statements! {
     USED = "UPDATE api_tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
 }
 
-/// Where a token belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenOwner {
     /// The organization, workspace or deployment.
     pub entity_id: EntityId,
-    /// The workspace, of a workspace's or deployment's token.
     pub workspace_id: Option<WorkspaceId>,
     pub deployment_id: Option<DeploymentId>,
 }
@@ -228,7 +224,6 @@ pub fn touch(tx: &Tx, scope: &Scope, id: TokenId, stamp: &Stamp) -> Result<()> {
     tx.run_on_one(&TOUCH, params![id.as_str(), organization_id.as_str(), version, at, by.as_str()])
 }
 
-/// Removes a token of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: TokenId, version: i64) -> Result<()> {
     tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)
@@ -244,7 +239,6 @@ pub fn delete_of_deployment(tx: &Tx, scope: &Scope, deployment_id: DeploymentId)
     delete_of(tx, scope, &OF_DEPLOYMENT, deployment_id.into())
 }
 
-/// Moves the tokens of a deployment to another workspace.
 pub fn move_deployment(
     tx: &Tx,
     scope: &Scope,

@@ -12,10 +12,8 @@ use crate::listing::{Filter, Listed, Paging, Table, Total};
 use crate::record::{Reader, record};
 use crate::{Doorkeeper, Housekeeper};
 
-/// How and from where a session began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOrigin {
-    /// What has signed in.
     pub kind: SessionKind,
     /// What the machine calls itself; empty if it said nothing.
     pub client_name: String,
@@ -92,7 +90,6 @@ pub fn list(
     TABLE.page(conn, filter, paging, Total::Count, UserSessionRow::read)
 }
 
-/// Reads a session of a user, if it works.
 pub fn get(
     conn: &Conn,
     _: &Doorkeeper,
@@ -124,7 +121,6 @@ pub fn used(tx: &Tx, _: &Housekeeper, id: SessionId, at: Timestamp) -> Result<()
     tx.run(&USED, params![id.as_str(), at.millis()])
 }
 
-/// Removes a session that has ended.
 pub fn delete(tx: &Tx, _: &Doorkeeper, id: SessionId) -> Result<()> {
     tx.run(&DELETE, params![id.as_str()])
 }

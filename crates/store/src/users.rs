@@ -142,7 +142,6 @@ pub struct ListFilter<'a> {
 #[derive(Clone, Debug)]
 pub struct Invitee {
     pub id: UserId,
-    /// The name for signing in.
     pub username: String,
     pub full_name: String,
 }
@@ -163,7 +162,6 @@ pub fn list(conn: &Conn, scope: &Scope, listed: &ListFilter<'_>, paging: &Paging
     TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), UserRow::read)
 }
 
-/// Reads a user of an organization.
 pub fn get(conn: &Conn, scope: &Scope, id: UserId) -> Result<Option<UserRow>> {
     conn.query_opt(&GET, params![scope.organization(), id.as_str()], UserRow::read)
 }
@@ -174,12 +172,10 @@ pub fn members(conn: &Conn, scope: &Scope, ids: &[UserId]) -> Result<Vec<UserId>
     conn.query(&MEMBERS, params![scope.organization(), &ids], |row| row.id(0))
 }
 
-/// Finds an account by its id.
 pub fn account(conn: &Conn, _: &Doorkeeper, id: UserId) -> Result<Option<Account>> {
     conn.query_opt(&ACCOUNT, params![id.as_str()], Account::read)
 }
 
-/// Finds an account by its folded username.
 pub fn account_by_username(conn: &Conn, _: &Doorkeeper, username_key: &str) -> Result<Option<Account>> {
     conn.query_opt(&BY_USERNAME, params![username_key], Account::read)
 }
@@ -285,7 +281,6 @@ pub fn touch(tx: &Tx, scope: &Scope, id: UserId, version: i64, at: Timestamp) ->
     tx.run_on_one(&TOUCH, params)
 }
 
-/// Ends a membership.
 pub fn leave(tx: &Tx, scope: &Scope, id: UserId) -> Result<()> {
     if tx.execute(&LEAVE, params![scope.organization(), id.as_str()])? == 1 {
         counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)?;

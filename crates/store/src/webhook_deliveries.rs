@@ -76,7 +76,6 @@ statements! {
 #[derive(Clone, Copy, Debug)]
 pub struct NewDelivery {
     pub id: WebhookDeliveryId,
-    /// The position of the event.
     pub event: Cursor,
     pub event_type: EventType,
 }
@@ -94,18 +93,14 @@ pub struct Due {
     pub event: Option<EventRow>,
 }
 
-/// The result of an attempt.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// The state of the delivery after it.
     pub state: State,
     /// When to try again, if at all.
     pub next_attempt_at: Option<Timestamp>,
-    /// The status of the answer, if there was one.
     pub status: Option<u16>,
     /// The beginning of the answer.
     pub response: String,
-    /// Why it failed.
     pub error: String,
     /// How long it took, in milliseconds.
     pub duration: i64,

@@ -75,7 +75,6 @@ record! {
         pub pending: i64 = get "t.pending",
         /// How many of its deliveries there are.
         pub kept: i64 = get "t.kept",
-        /// Who made it and changed it.
         pub stamp: Stamp = stamp,
     }
 }
@@ -157,7 +156,6 @@ pub fn list(conn: &Conn, scope: &Scope, paging: &Paging) -> Result<Listed<Webhoo
     TABLE.page(conn, filter, paging, Total::Counter(scope.organization(), KIND), WebhookRow::read)
 }
 
-/// Reads a webhook of the organization.
 pub fn get(conn: &Conn, scope: &Scope, id: WebhookId) -> Result<Option<WebhookRow>> {
     conn.query_opt(&GET, params![id.as_str(), scope.organization()], WebhookRow::read)
 }
@@ -286,12 +284,10 @@ pub(crate) fn counted(tx: &Tx, id: WebhookId, pending: i64, kept: i64) -> Result
     tx.run(&COUNTED, params![id.as_str(), pending, kept])
 }
 
-/// Notes that an attempt has succeeded.
 pub fn succeeded(tx: &Tx, _: &Steward, id: WebhookId) -> Result<()> {
     tx.run(&SUCCEEDED, params![id.as_str()])
 }
 
-/// Notes that an attempt has failed.
 pub fn failed(tx: &Tx, _: &Steward, id: WebhookId, now: Timestamp) -> Result<()> {
     tx.run(&FAILED, params![id.as_str(), now.millis()])
 }

@@ -27,13 +27,11 @@ record! {
     /// Work as an operator sees it.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Pending as pending_columns! {
-        /// The kind of resource to reconcile.
         pub kind: String = get "kind",
         pub id: Id = id "id",
         /// When it is due, or when its lease ends.
         pub due_at: Timestamp = time "due_at",
         pub since: Timestamp = time "since",
-        /// How often it has been tried.
         pub attempts: i64 = get "attempts",
         /// Why it is not settled yet.
         pub reason: String = get "reason",
@@ -45,14 +43,11 @@ record! {
 record! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Claim as claim_columns! {
-        /// The kind of resource to reconcile.
         pub kind: String = get "work.kind",
         pub id: Id = id "work.id",
-        /// Its signal when it was claimed.
         pub signal: i64 = get "work.signal",
         /// How often it has been tried since it last made progress, this time included.
         pub attempts: i64 = get "work.attempts",
-        /// Since when it has been pending.
         pub since: Timestamp = time "work.since",
     }
 }
@@ -138,13 +133,10 @@ statements! {
     COUNT = concat!("SELECT ", backlog_columns!(), " FROM work GROUP BY kind ORDER BY kind");
 }
 
-/// How a held item is rescheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reschedule {
     pub due_at: Timestamp,
-    /// Since when it has been pending.
     pub since: Timestamp,
-    /// How often it was tried.
     pub attempts: i64,
     /// Why it is not settled.
     pub reason: String,
@@ -327,7 +319,6 @@ pub fn next_due_of(conn: &Conn, _: &Steward, (kind, node): (&str, &str)) -> Resu
     conn.query_opt(&NEXT_DUE, params![kind, node], |row| row.time(0))
 }
 
-/// Assigns the work on a resource to a node.
 pub(crate) fn assign(tx: &Tx, kind: &str, id: Id, node_id: &str) -> Result<()> {
     tx.execute(&ASSIGN, params![kind, id.as_str(), node_id])?;
     announce(tx, id.as_str());
@@ -349,7 +340,6 @@ pub fn pending(conn: &Conn, _: &Steward, kind: Option<&str>, limit: u32) -> Resu
     }
 }
 
-/// How much is pending.
 pub fn backlog(conn: &Conn, _: &Steward, now: Timestamp) -> Result<Vec<Backlog>> {
     conn.query(&COUNT, params![now.millis()], Backlog::read)
 }

@@ -34,7 +34,6 @@ macro_rules! joins {
     };
 }
 
-/// Where the columns of the stamp begin.
 const STAMP: usize = 9;
 
 pub(crate) static LAYOUT: Layout = Layout {
@@ -79,7 +78,6 @@ statements! {
 pub struct ListFilter<'a> {
     /// Those that the caller may see.
     pub reach: &'a Reach,
-    /// Only these, if any are given.
     pub ids: &'a [Named<WorkspaceId>],
     /// Only those with one of these folded names, if any are given.
     pub name_keys: &'a [String],
@@ -108,7 +106,6 @@ pub fn list<T>(
     landmarks::list(conn, (&TABLE, KIND), organization_id, filter, paging, landmarks, walk_far, read)
 }
 
-/// Shows a workspace, with its version.
 pub fn shown<T>(
     conn: &Conn,
     scope: &Scope,
@@ -148,7 +145,6 @@ pub fn insert(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, sta
     counters::added(tx, &COUNT_NEW, scope.organization_id(), workspace.id.id(), stamp.created_at)
 }
 
-/// Replaces a workspace of this version.
 pub fn update(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, version: i64) -> Result<()> {
     let values = params![
         workspace.id.as_str(),
@@ -167,7 +163,6 @@ pub fn update(tx: &Tx, scope: &Scope, workspace: &Workspace, name_key: &str, ver
     tx.run_on_one(&UPDATE, values)
 }
 
-/// Removes a workspace of this version.
 pub fn delete(tx: &Tx, scope: &Scope, id: WorkspaceId, version: i64) -> Result<()> {
     tx.run_on_one(&DELETE, params![id.as_str(), scope.organization(), version])?;
     counters::add(tx, scope.organization_id(), KIND, id.id(), -1, 1)

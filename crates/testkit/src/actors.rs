@@ -14,7 +14,6 @@ use crate::app::TestApp;
 pub struct Actor {
     /// The user, or the API token.
     pub id: SubjectId,
-    /// The token that it calls with.
     pub token: String,
 }
 

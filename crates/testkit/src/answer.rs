@@ -4,17 +4,14 @@ use http::{HeaderMap, StatusCode};
 use podium_api::enums::ErrorCode;
 use serde_json::Value;
 
-/// The response to a call.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// The body as it was sent.
     pub bytes: Vec<u8>,
 }
 
 impl Answer {
-    /// The status as a number.
     pub fn code(&self) -> u16 {
         self.status.as_u16()
     }
@@ -31,7 +28,6 @@ impl Answer {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// A header, or an empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }

@@ -34,17 +34,13 @@ pub(crate) const KEY: &str = "the secret key of tests, which is no secret";
 /// Lines that have not been written to the log store yet.
 pub(crate) type PendingLines = Arc<Mutex<Vec<LogLine>>>;
 
-/// An application in process.
 pub struct TestApp {
-    /// The HTTP side.
     pub server: Server,
     pub app: App,
     /// The right to act for the system itself.
     pub system: System,
-    /// The clock and the ids.
     pub world: Arc<World>,
     pub database: Arc<Database>,
-    /// The directory of uploaded files.
     pub files: Arc<TempDir>,
     /// The simulated data plane, into which tests can inject faults.
     pub plane: Arc<Simulated>,
@@ -58,7 +54,6 @@ pub struct TestApp {
 }
 
 impl TestApp {
-    /// The database.
     pub fn db(&self) -> &podium_db::Db {
         self.app.db(&self.system)
     }
@@ -174,7 +169,6 @@ impl TestApp {
         self.system.scope(self.organization_id)
     }
 
-    /// Moves the clock.
     pub fn advance(&self, by: Duration) {
         self.world.set(self.world.now() + by);
     }
@@ -184,7 +178,6 @@ impl TestApp {
         format!("/v1/organizations/{}{rest}", self.organization_id)
     }
 
-    /// Starts to build a call.
     pub fn call(&self, method: &str, path: &str) -> Call<'_> {
         let request = Request::builder().method(method).uri(path);
         Call { app: self, request, body: Bytes::new(), peer: ([127, 0, 0, 1], 40_000).into(), port: None }
@@ -199,12 +192,10 @@ impl TestApp {
         self.call("POST", path).by(actor).json(&body).send().await
     }
 
-    /// The planes of a server that has this one's.
     pub fn planes(&self) -> Planes {
         planes(&self.plane)
     }
 
-    /// Removes as an actor.
     pub async fn delete(&self, actor: &Actor, path: &str) -> Answer {
         self.call("DELETE", path).by(actor).send().await
     }
@@ -237,7 +228,6 @@ pub(crate) fn config(files: &TempDir) -> Config {
     Config { connections: Some(4), logs: Some(logs), files: objects, webhook_destinations, ..config }
 }
 
-/// A call that is being built.
 pub struct Call<'a> {
     pub(crate) app: &'a TestApp,
     pub(crate) request: http::request::Builder,
@@ -299,7 +289,6 @@ impl Call<'_> {
     }
 }
 
-/// A response that is read as a stream.
 pub struct StreamingResponse {
     pub status: http::StatusCode,
     pub headers: http::HeaderMap,

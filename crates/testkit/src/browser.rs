@@ -119,7 +119,6 @@ impl Browser {
         self.post("/back", &json!({})).expect("it goes back");
     }
 
-    /// The address of the page.
     pub fn url(&self) -> String {
         self.ask("GET", "/url", None).expect("it is somewhere").as_str().unwrap_or_default().to_owned()
     }
@@ -225,7 +224,6 @@ impl Browser {
             .collect()
     }
 
-    /// Waits until something is so.
     pub fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !is_so(self) {
@@ -256,7 +254,6 @@ impl Browser {
         self.act(xpath, "click", &json!({}));
     }
 
-    /// How many elements there are.
     pub fn count(&self, xpath: &str) -> usize {
         let found = self.post("/elements", &json!({ "using": "xpath", "value": xpath }));
         found.ok().and_then(|found| found.as_array().map(Vec::len)).unwrap_or_default()

@@ -7,16 +7,13 @@ use tempfile::TempDir;
 
 use crate::templates;
 
-/// Which engine a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// A file in a temporary directory.
     Sqlite,
-    /// A database on the private server.
     Postgres,
 }
 
-/// A database for one test.
 #[derive(Debug)]
 pub struct Database {
     target: Target,
@@ -24,7 +21,6 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes an empty database.
     pub async fn create(engine: Engine) -> Self {
         match engine {
             Engine::Sqlite => Self::in_file(),

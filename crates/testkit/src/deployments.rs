@@ -52,7 +52,6 @@ impl TestApp {
         self.db().write(None, write).await.expect("it is written");
     }
 
-    /// A deployment that was just created.
     pub async fn new_deployment(&self, workspace_id: WorkspaceId) -> DeploymentId {
         self.new_deployment_with(workspace_id, |_| {}).await
     }
@@ -104,7 +103,6 @@ impl TestApp {
         self.db().read(None, move |conn| deployments::state(conn, &system, id)).await.expect("it reads")
     }
 
-    /// The status of a deployment, and why.
     pub async fn status(&self, id: DeploymentId) -> (DeploymentStatus, String) {
         let row = self.stored_deployment(id).await.expect("there is one");
         (row.status, row.status_reason.to_string())

@@ -34,7 +34,6 @@ impl Inbox {
         Self { address, shared, listening }
     }
 
-    /// The URL to send mail by.
     pub fn url(&self) -> String {
         format!("smtp://{}", self.address)
     }

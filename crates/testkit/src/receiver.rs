@@ -51,7 +51,6 @@ impl Receiver {
         self.address
     }
 
-    /// The URL of a path here.
     pub fn url(&self) -> String {
         format!("http://{}/hook", self.address)
     }
@@ -91,7 +90,6 @@ impl Drop for Receiver {
 }
 
 impl Received {
-    /// A header; empty if there is none.
     pub fn header(&self, name: &str) -> &str {
         let lines = self.head.lines().filter_map(|line| line.split_once(':'));
         let mut found = lines.filter(|(known, _)| known.eq_ignore_ascii_case(name));

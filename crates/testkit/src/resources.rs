@@ -92,7 +92,6 @@ impl TestApp {
         self.execute(&format!("UPDATE {table} SET {column} = {value} WHERE id = '{id}'")).await;
     }
 
-    /// A column of a row, as text.
     pub async fn column(&self, table: &str, id: impl TypedId, column: &str) -> String {
         let cast = format!("SELECT CAST({column} AS TEXT) FROM {table} WHERE id = '{id}'");
         self.first_column(cast).await.pop().expect("a row")

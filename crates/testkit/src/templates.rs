@@ -10,7 +10,6 @@ use std::path::Path;
 use podium_db::{Db, Options, Result, Sql, Target};
 use podium_store::MIGRATIONS;
 
-/// Copies a migrated database into a file.
 pub(crate) async fn copy_to_file(path: &Path) {
     let template = std::env::temp_dir().join(format!("{}.db", name()));
     if !template.exists() {
@@ -42,7 +41,6 @@ pub(crate) async fn copy_on_server(server: &str, database: &str) {
     admin.close().await;
 }
 
-/// Creates an empty database on a server.
 pub(crate) async fn create_on_server(server: &str, database: &str) {
     let admin = administer(server).await;
     create(&admin, database, "template1").await;

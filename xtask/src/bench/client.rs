@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::outcome::{Outcome, While};
 
-/// A connection to the server.
 pub(super) struct Client {
     stream: BufReader<TcpStream>,
     token: String,
@@ -32,7 +31,6 @@ impl Client {
         serde_json::from_str(&self.success(path, &request)?).doing(path)
     }
 
-    /// Gets JSON, as it is written.
     pub(super) fn get(&mut self, path: &str) -> Outcome<String> {
         let token = &self.token;
         let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n");

@@ -18,7 +18,6 @@ const FINALIZED: usize = 4_000;
 const WATCHED: Duration = Duration::from_secs(10);
 
 impl Bench {
-    /// Everything about deployments.
     pub(super) fn deployments(&self) -> Outcome {
         let workspace = self.first("workspaces")?;
         self.to_healthy(&workspace)?;

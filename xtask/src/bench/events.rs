@@ -30,7 +30,6 @@ CREATE TRIGGER IF NOT EXISTS bench_operations BEFORE INSERT ON operations BEGIN 
 const WITH: &str = "DROP TRIGGER IF EXISTS bench_events; DROP TRIGGER IF EXISTS bench_operations;";
 
 impl Bench {
-    /// Operations and events.
     pub(super) fn events(&self) -> Outcome {
         need("sqlite3", "the shell of SQLite", &["sqlite3"])?;
         let workspace = self.first("workspaces")?;

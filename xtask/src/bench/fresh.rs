@@ -56,7 +56,6 @@ impl Bench {
         self.settled()
     }
 
-    /// What is read: names and paths.
     pub(super) fn reads(&self) -> Outcome<[(&'static str, String); 5]> {
         let workspaces = format!("{}/workspaces", self.root());
         let deployments = format!("{}/deployments", self.root());

@@ -18,7 +18,6 @@ const ROWS: usize = 500;
 const WARM: usize = 200;
 const COUNTED: usize = 500;
 
-/// Prints the table.
 pub(super) fn run() -> Outcome {
     need("valgrind", "the instruction counter valgrind", &["valgrind"])?;
     let directory = scratch()?.join("callgrind");
@@ -63,7 +62,6 @@ impl Counter {
         vec!["valgrind".into(), "--tool=callgrind".into(), "--instr-atstart=no".into(), file]
     }
 
-    /// Instructions of one request of many.
     fn count(
         &mut self,
         server: &ServerProcess,
@@ -95,7 +93,6 @@ fn control(server: u32, what: &str) -> Outcome {
     )
 }
 
-/// All instructions of a count.
 fn total(dump: &Path) -> Outcome<u64> {
     let text = fs::read_to_string(dump).doing(&format!("reading {}", dump.display()))?;
     let total = text.lines().find_map(|line| line.strip_prefix("totals: "));

@@ -24,7 +24,6 @@ const TIMES: usize = 3;
 /// What a part printed: names, each with its values.
 type Values = HashMap<String, Vec<String>>;
 
-/// What to measure.
 #[derive(Debug, PartialEq, Eq)]
 struct Options<'a> {
     lines: u64,

@@ -14,7 +14,6 @@ const ROWS: usize = 5_000;
 pub(super) const SECRET_KEY: &str =
     "PODIUM_SECRET_KEY=0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Runs this part of the benchmark.
 pub(crate) fn run() -> Outcome {
     build(true)?;
     let postgres = Postgres::start_durable(&scratch()?)?;
@@ -32,7 +31,6 @@ pub(crate) fn run() -> Outcome {
 }
 
 impl Bench {
-    /// Measures, and prints what it cost.
     fn print(&self, postgres: &Postgres, name: &str, measure: impl FnOnce() -> Outcome<Measured>) -> Outcome {
         let (started, before) = (Instant::now(), self.costs(postgres)?);
         let Measured { rate, latency } = measure()?;

@@ -9,7 +9,6 @@ use super::Report;
 use super::source::{closing, is_word};
 use super::tree::Tree;
 
-/// Where the files are.
 const ROOT: &str = "crates/app/src/";
 
 /// Each module, and those that it imports.

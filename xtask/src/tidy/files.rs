@@ -21,7 +21,6 @@ pub(super) fn sizes(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Reports files and directories with meaningless names.
 pub(super) fn names(tree: &Tree, report: &mut Report) {
     for file in tree.rust() {
         let mut parts = file.path.trim_end_matches(".rs").split('/');

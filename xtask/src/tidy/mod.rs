@@ -24,7 +24,6 @@ use crate::outcome::Outcome;
 use crate::workspace::root;
 use tree::Tree;
 
-/// What the rules found.
 #[derive(Default)]
 struct Report {
     violations: Vec<String>,
@@ -37,12 +36,10 @@ impl Report {
         self.violations.push(entry(path, line, message.as_ref()));
     }
 
-    /// The same on each of these lines.
     fn violations(&mut self, path: &str, lines: Vec<usize>, message: &str) {
         lines.into_iter().for_each(|line| self.violation(path, line, message));
     }
 
-    /// Something to think about.
     fn warning(&mut self, path: &str, line: usize, message: impl AsRef<str>) {
         self.warnings.push(entry(path, line, message.as_ref()));
     }
@@ -80,7 +77,6 @@ const RULES: &[Rule] = &[
     documents::links_resolve,
 ];
 
-/// Checks the workspace.
 pub(crate) fn run() -> Outcome {
     let tree = Tree::load(&root())?;
     let mut report = check(&tree);

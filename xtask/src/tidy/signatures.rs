@@ -38,7 +38,6 @@ pub(super) fn functions(code: &str) -> impl Iterator<Item = (usize, &str, &str)>
     })
 }
 
-/// The words of a source.
 pub(super) fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c| !is_word(c))
 }

@@ -8,7 +8,6 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Splits a source.
     pub(super) fn read(text: &str) -> Self {
         let mut reader = Reader { rest: text, code: String::new() };
         while !reader.rest.is_empty() {

@@ -10,7 +10,6 @@ use crate::outcome::{Outcome, While};
 pub(super) struct File {
     /// From the root, with `/`.
     pub(super) path: String,
-    /// Its content.
     pub(super) text: String,
 }
 
@@ -25,7 +24,6 @@ impl File {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Whether it is a Rust source.
     pub(super) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }

@@ -59,7 +59,6 @@ pub(super) fn rules_touch_no_machine(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Reports what was left unfinished.
 pub(super) fn nothing_unfinished(tree: &Tree, report: &mut Report) {
     for file in tree.rust() {
         let source = Source::read(&file.text);

@@ -69,7 +69,6 @@ impl App {
         db(self).write_locked(None, vec![sessions], set).await
     }
 
-    /// A random password.
     pub fn new_password(&self) -> String {
         self.world.secret()
     }

@@ -23,7 +23,6 @@ use crate::cx::Cx;
 const WEB_SERVER_CPU: &str = "1";
 const WEB_SERVER_MEMORY: &str = "2Gi";
 
-/// What a deployment shows of its cluster.
 pub(super) fn on_cluster(cluster: Cluster) -> OnCluster {
     OnCluster {
         name: cluster.name,
@@ -141,7 +140,6 @@ fn worker_queues(row: &DeploymentRow) -> Option<Vec<WorkerQueue>> {
     Some(queues).filter(|queues| !queues.is_empty())
 }
 
-/// How it scales, if that is set.
 fn scaling_spec(hibernation: &Hibernation, now: Timestamp) -> Option<DeploymentScalingSpec> {
     let Hibernation { schedules, override_ } = hibernation;
     let is_said = override_.is_some() || !schedules.is_empty();
@@ -194,7 +192,6 @@ fn variable(variable: &EnvironmentVariable) -> DeploymentEnvironmentVariable {
     }
 }
 
-/// Remote execution of its tasks.
 fn remote_execution(spec: &Spec, url: &str) -> Option<DeploymentRemoteExecution> {
     let remote = spec.remote_execution.clone()?;
     Some(DeploymentRemoteExecution {

@@ -88,14 +88,10 @@ fn url(app: &App, row: &DeployRow, kind: UploadKind) -> String {
     format!("{base}{PREFIX}{path}?kind={kind}&expires={expires}&limit={limit}&signature={signature}")
 }
 
-/// What a request sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The archive.
     Whole,
-    /// A block of it, with its id.
     Block(String),
-    /// The list of its blocks.
     List,
 }
 
@@ -154,7 +150,6 @@ impl App {
 }
 
 impl Receiving {
-    /// Takes the next bytes.
     pub async fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.unseen += bytes.len() as u64;
         if self.unseen >= LOOK_EVERY {
@@ -279,7 +274,6 @@ async fn record(
     settle(recorded.await, kept).await
 }
 
-/// A deploy that takes uploads now.
 async fn waiting(app: &App, id: DeployId) -> Result<DeployRow> {
     let system = system(app);
     let found = db(app).read(None, move |conn| deploys::state(conn, &system, id)).await?;
@@ -297,7 +291,6 @@ fn staging(deploy: &DeployRow, kind: UploadKind) -> Staging {
     Staging::new(deploy.deployment_id, deploy.id, kind.as_str())
 }
 
-/// The error of an upload, for its sender.
 fn refused(error: podium_objects::Error) -> Error {
     match error {
         podium_objects::Error::Refused(refused) => {

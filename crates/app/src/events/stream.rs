@@ -138,7 +138,6 @@ impl EventStream {
         }
     }
 
-    /// Reads what comes next.
     async fn read(&mut self) -> Result<Read> {
         self.follower.news.borrow_and_update();
         self.rights.borrow_and_update();

@@ -53,9 +53,7 @@ struct Organization {
     followers: usize,
 }
 
-/// A follower of an organization's events.
 pub(crate) struct Follower {
-    /// Changes when there are new events.
     pub(crate) news: Receiver<()>,
     organization_id: OrganizationId,
     wakes: Wakes,

@@ -18,7 +18,6 @@ use crate::deployments;
 use crate::error::{Error, Result};
 use crate::secrets::sha256_hex;
 
-/// How long a code works.
 const CODE: Duration = Duration::from_secs(60);
 /// The characters escaped in the path that a browser is redirected to.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');

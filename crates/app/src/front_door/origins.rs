@@ -92,7 +92,6 @@ impl PublicUrl {
         self.is_encrypted() || self.loopback().is_some()
     }
 
-    /// Whether browsers reach it encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.scheme() == "https"
     }
@@ -112,7 +111,6 @@ impl App {
         })
     }
 
-    /// The origin of an environment that has a port.
     pub fn origin_on_port(&self, port: u16) -> String {
         let url = self.public_url();
         format!("{}://{}:{port}", url.scheme(), url.environments_host())
@@ -156,7 +154,6 @@ impl App {
         db(self).read(None, move |conn| Ok(podium_store::front_door::summary(conn, &system, id)?)).await
     }
 
-    /// The deployment that a port belongs to.
     pub async fn deployment_on_port(&self, port: u16) -> Result<Option<DeploymentRef>> {
         let system = system(self);
         db(self).read(None, move |conn| Ok(podium_store::front_door::by_port(conn, &system, port)?)).await

@@ -14,7 +14,6 @@ use crate::front_door::AdmittedCaller;
 /// The name of such requests in the audit log.
 pub const OPERATION_ID: &str = "AirflowRequest";
 
-/// A request that was forwarded, or refused.
 #[derive(Clone, Debug)]
 pub struct ForwardedRequest {
     pub now: Timestamp,

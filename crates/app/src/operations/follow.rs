@@ -54,7 +54,6 @@ impl OperationNotifier {
     }
 }
 
-/// A stream of an operation's events.
 pub struct OperationEvents {
     cx: Cx<Scope>,
     id: OperationId,

@@ -69,7 +69,6 @@ impl Attempt {
         Ok(results)
     }
 
-    /// Makes the calls.
     pub(super) fn run(&self, cx: &Cx<Scope>, tx: &Tx) -> Result<Ended> {
         // What the calls start, such as a mail, runs where it would if they were not planned.
         let _entered = self.runtime.enter();

@@ -17,7 +17,6 @@ thread_local! {
     static BEGUN: RefCell<Vec<Begun>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes an operation that has begun, if it is part of a plan.
 pub(crate) fn note_begun(kind: OperationKind, cause: OperationCause, target: &OperationTarget) {
     if joined::is_joined() {
         let begun = Begun { kind, cause, target: target.clone() };

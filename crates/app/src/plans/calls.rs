@@ -22,7 +22,6 @@ pub trait Calls: Send + Sync {
 #[derive(Clone, Copy)]
 pub struct Found {
     pub endpoint: &'static Description,
-    /// The first id in the path.
     pub first_id: Option<podium_api::Id>,
 }
 
@@ -39,9 +38,7 @@ pub struct JoinedCall {
     pub kept_under: Option<CallKey>,
     pub address: IpAddr,
     pub user_agent: String,
-    /// The id of the request that it is part of.
     pub request_id: String,
-    /// When that request arrived.
     pub now: Timestamp,
 }
 
@@ -59,7 +56,6 @@ impl CallKey {
     }
 }
 
-/// The answer to a call.
 pub enum Handled {
     Done {
         status: u16,
@@ -67,7 +63,6 @@ pub enum Handled {
         version: Option<i64>,
         body: Option<Value>,
     },
-    /// It was refused, or failed.
     Refused(ErrorBody),
     /// The caller's rights are not what they were.
     Stale,

@@ -13,7 +13,6 @@ use super::making::{Making, Resource};
 use super::outcome::Interrupted;
 use crate::error::Result;
 
-/// How many are named of what an effect concerns.
 pub(super) const MOST_NAMED: usize = 20;
 
 impl Making<'_> {

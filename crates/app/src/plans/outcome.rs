@@ -183,7 +183,6 @@ impl MadeIds {
         Self(ids)
     }
 
-    /// A text in which ids are replaced by their names.
     fn named(&self, text: &str) -> String {
         let replace = |text: String, (id, name): &(String, String)| match text.contains(id.as_str()) {
             true => text.replace(id.as_str(), name),

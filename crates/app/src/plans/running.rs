@@ -15,7 +15,6 @@ use crate::cx::Cx;
 use crate::error::Result;
 use crate::observer::RunningTasks;
 
-/// How many environments are asked for one plan.
 const MOST_ASKED: usize = 20;
 
 /// Adds to each call the tasks that it would wait for or stop.

@@ -35,7 +35,6 @@ impl Secret {
     }
 }
 
-/// An event as it is sent.
 #[derive(Debug)]
 pub struct SignedEvent {
     /// The header `webhook-id`: that of the event, so that a receiver recognizes what it has received before.
@@ -49,7 +48,6 @@ pub struct SignedEvent {
 }
 
 impl App {
-    /// The URL of a webhook as it is stored.
     pub(crate) fn seal_url(&self, id: WebhookId, url: &str) -> Vec<u8> {
         self.secrets.seal(&self.world, &owner_of_url(id), url.as_bytes())
     }
@@ -65,7 +63,6 @@ impl App {
         String::from_utf8(url.to_vec()).map_err(|_| unreadable())
     }
 
-    /// Whether a text is the secret of a webhook now.
     pub(crate) fn is_secret_of(&self, webhook: &WebhookRow, text: &str) -> bool {
         let opened = self.secrets.open(&owner(webhook.id), &webhook.sealed_secret);
         let given = text.strip_prefix(PREFIX).and_then(|text| STANDARD.decode(text).ok()).map(Zeroizing::new);

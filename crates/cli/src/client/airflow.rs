@@ -39,7 +39,6 @@ pub(crate) struct Airflow<'a> {
     is_asked_once: bool,
 }
 
-/// Where the Airflow of a deployment is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Place {
@@ -97,7 +96,6 @@ impl<'a> Airflow<'a> {
         Ok(if self.is_asked_once { call.once() } else { call })
     }
 
-    /// Reads something.
     pub(crate) async fn get(&self, path: &[&str]) -> Outcome<Value> {
         self.send(self.call("GET", path)?).await
     }

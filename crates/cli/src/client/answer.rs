@@ -28,7 +28,6 @@ impl<T> From<Value> for Answer<T> {
 }
 
 impl<T: DeserializeOwned> Answer<T> {
-    /// The whole of it.
     pub(crate) fn body(&self) -> Outcome<T> {
         read(&self.raw)
     }
@@ -61,7 +60,6 @@ fn not_expected(error: &serde_json::Error) -> Failed {
 pub(crate) enum Word<E> {
     /// One that this version knows.
     Known(E),
-    /// Any other.
     Novel(String),
 }
 

@@ -26,7 +26,6 @@ pub(crate) const VARIABLE: &str = "PODIUM_COMPLETE";
 /// How long names are waited for.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// What an argument names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     Alert,

@@ -32,10 +32,8 @@ pub(crate) struct Context {
     pub(crate) is_session: bool,
 }
 
-/// All contexts, and the current one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Contexts {
-    /// The name of the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) current: Option<String>,
     #[serde(default)]
@@ -98,7 +96,6 @@ impl Contexts {
     }
 }
 
-/// The directory of the person's settings.
 fn directory() -> Outcome<PathBuf> {
     if let Some(directory) = std::env::var_os("PODIUM_CONFIG_DIR").filter(|text| !text.is_empty()) {
         return Ok(directory.into());

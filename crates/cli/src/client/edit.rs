@@ -162,7 +162,6 @@ pub(crate) struct Edited {
 }
 
 impl Edited {
-    /// What has become of something.
     pub(crate) fn of(before: &Value, now: Value) -> Self {
         let stable = |thing: &Value| {
             let mut fields = thing.as_object().cloned().unwrap_or_default();

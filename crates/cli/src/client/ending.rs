@@ -42,7 +42,6 @@ impl Exit {
     }
 }
 
-/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) exit: Exit,
@@ -50,7 +49,6 @@ pub(crate) struct Failed {
     message: String,
     /// More about it, a line each.
     details: Vec<String>,
-    /// What to do next.
     hint: Option<String>,
     /// Why the server refused, if it was the server.
     code: Option<ErrorCode>,
@@ -58,7 +56,6 @@ pub(crate) struct Failed {
     missing: Option<&'static str>,
 }
 
-/// A result of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Failed>;
 
 impl Failed {
@@ -126,7 +123,6 @@ impl Failed {
         ExitCode::from(self.exit as u8)
     }
 
-    /// What is said.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         if !self.message.is_empty() {
@@ -192,7 +188,6 @@ impl From<ErrorBody> for Failed {
     }
 }
 
-/// Whether the environment sets the token.
 fn has_own_token() -> bool {
     std::env::var_os("PODIUM_TOKEN").is_some_and(|token| !token.is_empty())
 }

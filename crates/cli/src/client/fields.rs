@@ -27,7 +27,6 @@ pub(crate) struct Extra {
 }
 
 impl Extra {
-    /// Whether nothing was named.
     pub(crate) fn is_empty(&self) -> bool {
         self.set.is_empty() && self.file.is_none()
     }

@@ -51,7 +51,6 @@ struct Step {
     ended_at: Option<Timestamp>,
 }
 
-/// What is followed of a deployment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Now {
@@ -81,7 +80,6 @@ impl Now {
     }
 }
 
-/// What was read of a deployment.
 pub(crate) type Deployed = Answer<Shown<Deployment>>;
 
 impl Session {
@@ -260,7 +258,6 @@ fn operation_path(organization_id: OrganizationId, operation_id: OperationId) ->
     OfOperation { organization_id, operation_id }
 }
 
-/// Says how a deployment has settled.
 pub(crate) fn say_settled(settled: &Deployed) -> Outcome {
     let now: Now = settled.part()?;
     eprintln!("{} is {}.", one_line(&now.name), one_line(&now.status.to_string()));
@@ -324,7 +321,6 @@ pub(crate) fn failure(operation: &Operation) -> Option<Failed> {
     }
 }
 
-/// What an operation is doing, in one line.
 fn line(operation: &Operation) -> String {
     let mut line = format!("{}: {}", what(operation), operation.state);
     if let Some(step) = operation.steps.last().filter(|step| step.ended_at.is_none()) {

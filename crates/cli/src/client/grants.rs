@@ -39,7 +39,6 @@ pub(crate) struct ResolvedChanges {
 }
 
 impl RoleChanges {
-    /// Whether nothing was named.
     pub(crate) fn is_empty(&self) -> bool {
         self.role.is_none()
             && self.workspace_role.is_empty()

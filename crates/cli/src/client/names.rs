@@ -22,19 +22,15 @@ const LIKENESS: f64 = 0.8;
 
 /// What has a name, by the endpoint that reads one of them.
 pub(crate) trait Noun: Endpoint {
-    /// Lists them; its path is where they are.
     type List: Endpoint;
-    /// How they are found by their names.
     const KIND: Kind;
     const VIEW: &'static View;
 }
 
-/// What has a name in an organization.
 pub(crate) trait OrganizationNoun: Noun<List: Endpoint<Path = InOrganization>> {}
 
 impl<N: Noun<List: Endpoint<Path = InOrganization>>> OrganizationNoun for N {}
 
-/// A kind of things with names.
 pub(crate) struct Kind {
     pub(crate) noun: &'static str,
     command: &'static str,

@@ -12,7 +12,6 @@ use super::ending::{Exit, Failed, Outcome};
 /// The host of requests over the socket, which nothing resolves.
 pub(crate) const BASE: &str = "http://localhost";
 
-/// The data directory that is looked into.
 pub(crate) fn directory() -> PathBuf {
     let named = std::env::var_os("PODIUM_DATA_DIR").filter(|name| !name.is_empty());
     named.map_or_else(|| PathBuf::from("./podium-data"), PathBuf::from)

@@ -77,7 +77,6 @@ impl View {
 }
 
 impl Format {
-    /// The format that was chosen.
     pub(crate) fn output(&self) -> Output {
         self.output
     }
@@ -87,7 +86,6 @@ impl Format {
         matches!(self.output, Output::Table | Output::Wide) && self.columns.is_empty()
     }
 
-    /// A printer on standard output.
     pub(crate) fn printer(&self, view: &View) -> Outcome<Printer<BufWriter<Stdout>>> {
         Printer::new(BufWriter::new(std::io::stdout()), self, view, is_styled())
     }
@@ -112,7 +110,6 @@ pub(crate) fn shout(line: &str) {
     }
 }
 
-/// Writes items in a format.
 pub(crate) struct Printer<W: Write> {
     out: W,
     output: Output,
@@ -187,7 +184,6 @@ impl<W: Write> Printer<W> {
         self.out.flush()
     }
 
-    /// Ends a list.
     pub(crate) fn finish(&mut self) -> std::io::Result<()> {
         match (self.output, self.count) {
             (Output::Table | Output::Wide, 0) => eprintln!("No results."),

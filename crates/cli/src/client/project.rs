@@ -37,7 +37,6 @@ pub(crate) struct Project {
     pub(crate) deployment: Option<String>,
     /// The runtime; absent is the newest stable one at creation, and stays as it is later.
     runtime: Option<String>,
-    /// The worker queues, all of them.
     queues: Option<Vec<WorkerQueue>>,
     /// The environment variables that it needs, without their values.
     variables: Option<Vec<VariableName>>,
@@ -48,7 +47,6 @@ pub(crate) struct Project {
     is_being_written: bool,
 }
 
-/// The name of an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 struct VariableName(String);

@@ -206,7 +206,6 @@ impl Target {
         }
     }
 
-    /// The name of the context that a command is about.
     pub(crate) fn context_name(&self, contexts: &Contexts) -> Option<String> {
         self.context.clone().or_else(|| contexts.current.clone())
     }
@@ -247,7 +246,6 @@ impl Target {
     }
 }
 
-/// The token that the environment sets.
 fn own_token() -> Option<String> {
     std::env::var("PODIUM_TOKEN").ok().filter(|token| !token.is_empty())
 }
@@ -322,7 +320,6 @@ impl Session {
         self.organization.get_or_try_init(|| self.find_organization()).await.copied()
     }
 
-    /// The organization, once it was looked for.
     pub(super) fn known_organization(&self) -> Option<OrganizationId> {
         self.organization.get().copied()
     }
@@ -331,12 +328,10 @@ impl Session {
         Ok(InOrganization { organization_id: self.organization().await? })
     }
 
-    /// Reads something.
     pub(crate) async fn get<E: Endpoint>(&self, path: &E::Path) -> Outcome<Answer<BodyOf<E>>> {
         self.ask::<E>(path, &Nothing).await
     }
 
-    /// Reads what a query asks for.
     pub(crate) async fn ask<E: Endpoint>(
         &self,
         path: &E::Path,
@@ -429,13 +424,11 @@ impl Session {
         Ok(printer.finish()?)
     }
 
-    /// Shows one thing.
     pub(crate) fn show(&self, item: &Value, view: &View) -> Outcome {
         let mut printer = self.format.printer(view)?;
         Ok(printer.one(item)?)
     }
 
-    /// Shows what there is at a path.
     pub(crate) async fn show_at<E: Endpoint>(&self, path: &E::Path, view: &View) -> Outcome {
         self.show(&self.get::<E>(path).await?.raw, view)
     }

@@ -10,7 +10,6 @@ use super::session::Session;
 /// How often a stream that is read once is opened again before it is given up.
 pub(crate) const MOST_CUTS: usize = 8;
 
-/// A stream of events.
 pub(crate) struct Stream<'a> {
     session: &'a Session,
     call: Call,
@@ -20,7 +19,6 @@ pub(crate) struct Stream<'a> {
     most_cuts: usize,
 }
 
-/// What comes of a stream.
 pub(crate) enum Heard {
     /// It was opened: from now on nothing is missed.
     Opened,

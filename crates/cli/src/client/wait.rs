@@ -100,7 +100,6 @@ impl Watch {
         }
     }
 
-    /// Says what is going on.
     pub(crate) fn say(&self, line: &str) {
         self.progress.borrow_mut().say(line);
     }

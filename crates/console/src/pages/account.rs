@@ -83,7 +83,6 @@ fn line(visit: &OrganizationVisit<'_>, session: UserSession) -> SessionLine {
     }
 }
 
-/// Changes the password.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>) -> Result {
     let sent = |name| visit.form().get(name).to_owned();
     let body = ChangePasswordRequest {

@@ -200,7 +200,6 @@ impl Reachable {
         Self { deployments: read.map(|of| of.id).collect(), tokens }
     }
 
-    /// The page of what a firing is about.
     fn href(&self, visit: &OrganizationVisit<'_>, of: &AlertFiring) -> Option<String> {
         let deployment = of.subject.deployment_id.filter(|id| self.deployments.contains(id));
         match of.subject.r#type {

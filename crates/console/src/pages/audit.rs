@@ -12,7 +12,6 @@ const HOUR: i64 = 3_600_000;
 const RANGES: [(i64, &str); 4] =
     [(1, "Last hour"), (24, "Last day"), (24 * 7, "Last 7 days"), (24 * 30, "Last 30 days")];
 
-/// What is shown of a record.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Record {

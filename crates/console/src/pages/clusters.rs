@@ -57,7 +57,6 @@ pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
         .answer()
 }
 
-/// What the deployments of a cluster run on.
 fn runs_on(of: &Cluster) -> &'static str {
     match of.data_plane {
         Some(PlaneKind::Local) => "the machine of the server: this cluster is only a name",

@@ -116,7 +116,6 @@ pub(crate) async fn override_hibernation(
     visit.go(format!("/deployments/{id}?done={done}"))
 }
 
-/// Asks before a deployment is deleted.
 pub(crate) async fn ask_to_delete(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = read(visit, id).await?;
     let href = visit.link(&format!("/deployments/{id}"));
@@ -135,7 +134,6 @@ pub(crate) async fn ask_to_delete(visit: &OrganizationVisit<'_>, id: DeploymentI
     FormPage { shell, lead, form }.answer()
 }
 
-/// Deletes a deployment whose name was typed.
 pub(crate) async fn delete(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = read(visit, id).await?;
     if visit.form().get("name").trim() != of.name {

@@ -43,7 +43,6 @@ struct LinkTarget {
     is_linked: bool,
 }
 
-/// The objects.
 pub(crate) async fn list(visit: &OrganizationVisit<'_>) -> Result {
     let query = ListEnvironmentObjects {
         object_type: visit.query().parsed("objectType")?,

@@ -9,7 +9,6 @@ use super::{
     Answer, Cell, Filter, Html, ListPage, OrganizationVisit, Result, Row, Shell, Table, Template, Tone, view,
 };
 
-/// An operation, as pages show it.
 pub(crate) struct OperationView {
     pub(crate) id: String,
     pub(crate) href: String,
@@ -102,7 +101,6 @@ async fn may_cancel(visit: &OrganizationVisit<'_>, of: &Operation) -> bool {
     }
 }
 
-/// What an operation does, in words.
 pub(crate) fn name(of: &Operation) -> String {
     let verb = match of.kind {
         OperationKind::Create => "Create",

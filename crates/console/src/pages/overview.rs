@@ -10,7 +10,6 @@ use podium_api::{Timestamp, deployment_logs};
 use super::{Answer, Html, OrganizationVisit, Result, Shell, Template, readable, view};
 use crate::pages::operations::OperationView;
 
-/// How many deployments the overview looks at.
 const DEPLOYMENTS: u32 = 200;
 const DAY: i64 = 86_400_000;
 /// How soon a token's end needs attention.

@@ -127,7 +127,6 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Applies a plan that was shown.
 pub(crate) async fn apply(visit: &OrganizationVisit<'_>) -> Result {
     let plan_id: PlanId = crate::visit::id(visit.form().get("plan"))?;
     visit.calls().act::<plans::Apply>(visit.at(plan_id)).await?;

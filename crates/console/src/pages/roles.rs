@@ -88,7 +88,6 @@ async fn groups(visit: &OrganizationVisit<'_>, held: impl Fn(&str) -> bool) -> R
     Ok(groups.into_iter().map(group).collect())
 }
 
-/// A role that is always there.
 pub(crate) async fn show_default(visit: &OrganizationVisit<'_>, name: &str) -> Result {
     let found = read(visit, Page::first(1)).await?;
     let of = found.default_roles.into_iter().flatten().find(|role| role.name == name);

@@ -16,7 +16,6 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>) -> Result {
     FormPage { shell: visit.shell("Settings").await?, lead: "The organization.".to_owned(), form }.answer()
 }
 
-/// Saves them.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>) -> Result {
     let of = visit.calls().get::<organizations::Get>(visit.here()).await?;
     let sent = visit.form();

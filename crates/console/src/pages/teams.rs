@@ -61,7 +61,6 @@ pub(crate) async fn create(visit: &OrganizationVisit<'_>) -> Result {
     visit.go(format!("/teams/{}?done=created", made.id))
 }
 
-/// A team and its members.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Result {
     let (calls, path) = (visit.calls(), visit.at::<_, OfTeam>(team_id));
     let of = calls.get::<teams::Get>(path).await?;
@@ -93,14 +92,12 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Resu
     Answer::page(&page)
 }
 
-/// Adds a member.
 pub(crate) async fn add(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Result {
     let body = AddTeamMembersRequest { member_ids: vec![visit.form().required("member")?] };
     visit.calls().change::<teams::AddMembers>(visit.at(team_id), body, None).await?;
     visit.go(format!("/teams/{team_id}?done=saved"))
 }
 
-/// Removes a member.
 pub(crate) async fn remove(visit: &OrganizationVisit<'_>, team_id: TeamId) -> Result {
     let member_id: UserId = crate::visit::id(visit.form().get("member"))?;
     visit.calls().act::<teams::RemoveMember>((visit.organization_id, team_id, member_id).into()).await?;

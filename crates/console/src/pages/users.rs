@@ -114,7 +114,6 @@ pub(crate) async fn show(visit: &OrganizationVisit<'_>, user_id: UserId) -> Resu
     ListPage::new(shell, "", Table::whole(["", ""], [row])).answer()
 }
 
-/// Changes the organization role of a user.
 pub(crate) async fn update(visit: &OrganizationVisit<'_>, user_id: UserId) -> Result {
     let organization_role = Patch::Set(visit.form().text("role"));
     let body = UpdateUserRolesRequest { organization_role, ..UpdateUserRolesRequest::default() };

@@ -21,7 +21,6 @@ struct WebhookPage {
     reason: Option<String>,
     facts: Vec<(&'static str, String)>,
     deliveries: Vec<DeliveryLine>,
-    /// The page of older deliveries.
     older: Option<String>,
     href: String,
     form: Option<Form>,
@@ -207,7 +206,6 @@ pub(crate) async fn rotate(visit: &OrganizationVisit<'_>, webhook_id: WebhookId)
     show_secret(visit, made, "Secret replaced").await
 }
 
-/// Sends a test event.
 pub(crate) async fn test(visit: &OrganizationVisit<'_>, webhook_id: WebhookId) -> Result {
     visit.calls().act::<webhooks::Test>(visit.at(webhook_id)).await?;
     visit.go(format!("/webhooks/{webhook_id}?done=sent"))

@@ -77,7 +77,6 @@ async fn read(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result<(Workspa
     Ok((of.into_value().map_err(unreadable)?, version))
 }
 
-/// The form that changes one.
 pub(crate) async fn edit(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result {
     let (of, version) = read(visit, id).await?;
     let description = of.description.as_deref().unwrap_or_default();
@@ -102,7 +101,6 @@ pub(crate) async fn update(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Re
     visit.go("/workspaces?done=saved")
 }
 
-/// Asks before one is deleted.
 pub(crate) async fn ask_to_delete(visit: &OrganizationVisit<'_>, id: WorkspaceId) -> Result {
     let (of, _) = read(visit, id).await?;
     let action = visit.link(&format!("/workspaces/{id}/delete"));

@@ -15,7 +15,6 @@ use super::program::{Program, ReplaceStrategy};
 use super::sockets;
 use crate::Secret;
 
-/// The component.
 pub(super) const BROKER: &str = "broker";
 /// The longest socket path that the kernel accepts, without the terminating zero byte.
 const LONGEST: usize = 107;
@@ -55,7 +54,6 @@ impl OwnBroker {
         sockets::directory_of(&place.root, user, sockets::EVERYBODY).map(Some)
     }
 
-    /// The broker URL for Celery.
     pub(super) fn url(&self) -> Secret {
         let path = self.socket.display().to_string();
         let path: Vec<String> = path.split('/').map(percent_encoded).collect();

@@ -15,12 +15,10 @@ const PERIOD: u64 = 100_000;
 /// The file with the maximum number of processes.
 const MOST: &str = "pids.max";
 
-/// The limits of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Thousandths of a CPU.
     pub(super) millicores: u64,
-    /// Bytes of memory.
     pub(super) memory: u64,
     /// Processes and threads; `None` for no limit.
     pub(super) processes: Option<u64>,
@@ -176,7 +174,6 @@ impl Cgroups {
         self.groups(id).iter().filter(|group| !is_gone(group)).count() == 0
     }
 
-    /// The control groups of an environment.
     pub(super) fn groups(&self, id: DeploymentId) -> Vec<PathBuf> {
         match self {
             Self::Unified(root) => vec![root.join(id.as_str())],

@@ -115,7 +115,6 @@ pub(super) async fn switch_bundles(place: &Place, bundles: &[Bundle]) -> Result<
     Ok(())
 }
 
-/// The folder of the versions of a bundle.
 fn bundle_folder(place: &Place, bundle: &Bundle) -> PathBuf {
     place.code().join("bundles").join(encoded(bundle.place()))
 }
@@ -131,7 +130,6 @@ fn remove_unwanted(place: &Place, wanted: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// Unpacks a version into its folder, unless it is there.
 async fn unpack_version(
     archives: &dyn Archives,
     id: DeploymentId,
@@ -198,7 +196,6 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Which folder of a version becomes current.
 #[derive(Clone, Copy)]
 enum CurrentFolder {
     /// The folder of DAGs, if there is one; then there is a link to the project, too. `podium_bundle.py` does the same.
@@ -224,7 +221,6 @@ fn add(folder: &Path, version: &str, archive: Option<Archive>) -> io::Result<()>
     rename(&draft, &target)
 }
 
-/// Makes a version the current one.
 fn switch(folder: &Path, version: &str, current: CurrentFolder) -> io::Result<()> {
     let versions = folder.join("versions");
     let whole = Path::new("versions").join(version);

@@ -37,7 +37,6 @@ pub(super) enum CommandError {
     Failed {
         /// The last line that it wrote.
         said: String,
-        /// How it ended.
         status: ExitStatus,
     },
 }
@@ -121,7 +120,6 @@ impl Drop for Group {
     }
 }
 
-/// The administrator's own database.
 pub(super) const ADMINS: &str = "postgres";
 
 /// A client program with nothing of this process's environment variables.

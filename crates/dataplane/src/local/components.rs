@@ -30,7 +30,6 @@ pub(super) fn web_url(port: u16) -> String {
     format!("http://{LOOPBACK}:{port}")
 }
 
-/// Where the files of an environment with this runtime are.
 pub(super) fn files(place: &Place, runtime: &Runtime, support: &Path) -> Files {
     Files {
         programs: runtime.programs(),

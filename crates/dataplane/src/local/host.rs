@@ -15,7 +15,6 @@ use super::network::{self, Network};
 use super::options::{AirflowDatabase, Options};
 use crate::blocking::blocking;
 
-/// The capabilities of this machine.
 #[derive(Debug)]
 pub(super) struct Host {
     /// The interpreter for all runtimes.
@@ -26,7 +25,6 @@ pub(super) struct Host {
     pub(super) read: Vec<PathBuf>,
     /// How environments are isolated from each other.
     pub(super) isolation: HostIsolation,
-    /// Which network they use.
     pub(super) network: Network,
     /// Whether their connections to the private database server are bounded together only.
     pub(super) shares_connections: bool,
@@ -108,11 +106,9 @@ const WANTED: &str = "running deployments on this machine needs Python 3.10 to 3
 const QUESTION: &str =
     "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable); print(sys.base_prefix)";
 
-/// An interpreter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Python {
     pub(super) path: PathBuf,
-    /// Its version: major and minor.
     pub(super) version: (u32, u32),
     /// Its prefix, which contains its library.
     pub(super) home: PathBuf,

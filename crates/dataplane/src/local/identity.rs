@@ -48,7 +48,6 @@ pub(super) fn is_stopped(pid: i32) -> bool {
     Stat::of(pid).is_ok_and(|seen| seen.is_stopped)
 }
 
-/// When this machine was started.
 pub(super) fn booted_at() -> Option<Timestamp> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
@@ -61,9 +60,7 @@ fn boot_id() -> io::Result<String> {
 
 /// What the kernel reports about a process.
 pub(super) struct Stat {
-    /// Whether it is a zombie.
     pub(super) is_dead: bool,
-    /// Whether it was stopped by a signal.
     is_stopped: bool,
     pub(super) group: i32,
     /// User and system time, of its own and of the children that it has waited for.

@@ -46,7 +46,6 @@ pub(super) struct HostIsolation {
     probed: ProbeResult,
 }
 
-/// How their files are isolated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Each runs as its own user.
@@ -70,7 +69,6 @@ struct Launcher {
     ports: Option<RangeInclusive<u16>>,
 }
 
-/// The files that one environment uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileAccess {
     pub(super) write: Vec<PathBuf>,

@@ -23,7 +23,6 @@ macro_rules! paths {
     };
 }
 
-/// The directories of the plane.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     /// The directory of the plane, absolute.
@@ -99,7 +98,6 @@ impl Layout {
         Place { root: self.environments().join(id.as_str()) }
     }
 
-    /// The existing environments.
     pub(super) fn known(&self) -> io::Result<Vec<DeploymentId>> {
         assert_may_block();
         let mut ids = Vec::new();
@@ -111,7 +109,6 @@ impl Layout {
     }
 }
 
-/// The directories of one environment.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) root: PathBuf,
@@ -211,7 +208,6 @@ impl Place {
         users.contains(&owner).then(|| owner - users.start)
     }
 
-    /// The file that a component appends to.
     pub(super) fn component_log(&self, component: &str) -> PathBuf {
         self.root.join("logs").join(format!("{component}.log"))
     }
@@ -245,7 +241,6 @@ fn directory_with(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// Writes a file atomically.
 pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     assert_may_block();
     let draft = path.with_extension("draft");

@@ -58,7 +58,6 @@ impl Role {
     }
 }
 
-/// The metadata databases of a plane.
 pub struct Metadata {
     layout: Layout,
     keys: Keys,
@@ -81,7 +80,6 @@ impl Metadata {
         .await
     }
 
-    /// The databases of an open plane.
     pub(super) fn of_plane(plane: &Plane) -> Self {
         Self {
             layout: plane.layout.clone(),
@@ -207,7 +205,6 @@ impl Metadata {
         self.run_sql(state, admin, ADMINS, &end).await
     }
 
-    /// Runs statements as the administrator.
     async fn run_sql(&self, state: &State, admin: &Secret, name: &str, script: &str) -> Result<(), Reason> {
         let program = self.program(state, "psql").await?;
         let done = run_sql(&program, &database_url::of_database(admin, name), script).await;

@@ -45,7 +45,6 @@ pub(super) const RELAY: &str = "database-relay";
 /// The name of the uplink's interface inside the namespace.
 const INTERFACE: &str = "podium0";
 
-/// The network that environments use.
 #[derive(Clone, Debug)]
 pub(super) enum Network {
     /// The machine's, with the reason unless it was requested.
@@ -59,7 +58,6 @@ pub(super) enum Network {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnNetworks {
     launcher: PathBuf,
-    /// The network stack.
     pasta: PathBuf,
     /// The user that helpers run as. It is not an environment's user: it owns all their namespaces.
     user: Option<u32>,
@@ -70,9 +68,7 @@ pub(super) struct OwnNetworks {
 /// An address on the machine's loopback interface that environments reach at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Forward {
-    /// Whether it is UDP.
     pub is_datagram: bool,
-    /// The address, outside and inside.
     pub address: SocketAddr,
 }
 
@@ -176,7 +172,6 @@ pub(super) fn number_of(process: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/ns/net")).ok().map(|name_space| name_space.ino())
 }
 
-/// Whether the network of a process has an uplink.
 pub(super) fn has_uplink(holder: i32) -> bool {
     let is_way = |line: &str| line.starts_with(INTERFACE);
     ["route", "ipv6_route"].iter().any(|table| {

@@ -20,7 +20,6 @@ pub struct Options {
     pub python: Option<PathBuf>,
     /// Where the metadata databases of new environments are created.
     pub database: AirflowDatabase,
-    /// The broker of Celery workers.
     pub broker: Broker,
     /// How many bytes to keep free on the disk; no installation may leave less.
     pub disk_reserve: u64,
@@ -36,13 +35,11 @@ pub struct Options {
     pub protected: Vec<PathBuf>,
     /// The ports that tasks may listen on, in addition to ephemeral ones.
     pub task_ports: Option<RangeInclusive<u16>>,
-    /// Whose network environments use.
     pub network: NetworkChoice,
     /// The loopback ports of this machine that environments with their own networks can reach.
     pub loopback_ports: Vec<u16>,
 }
 
-/// Whose network environments use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkChoice {
     #[default]
@@ -93,7 +90,6 @@ impl std::str::FromStr for AirflowDatabase {
     }
 }
 
-/// The broker of Celery workers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Broker {
     Given(Secret),

@@ -183,7 +183,6 @@ async fn kill_all_of_user(user: u32) {
     }
 }
 
-/// Whether a process works in a directory.
 fn works_in(pid: i32, directory: &Path) -> bool {
     fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at.starts_with(directory))
 }

@@ -41,7 +41,6 @@ use crate::blocking::{blocking, blocking_exclusive};
 /// How many jobs run at the same time. An environment has at most one: it resolves, and then it installs.
 const JOBS: usize = 2;
 
-/// What packages are installed with, and for which runtime.
 #[derive(Clone, Copy)]
 pub(super) struct InstallContext<'a> {
     pub(super) host: &'a Host,
@@ -51,7 +50,6 @@ pub(super) struct InstallContext<'a> {
     pub(super) waiting: &'a (dyn Fn(bool) + Send + Sync),
 }
 
-/// The packages of projects on this machine.
 pub(super) struct Packages {
     layout: Layout,
     reserve: u64,
@@ -261,7 +259,6 @@ impl Packages {
     }
 }
 
-/// A directory for one job.
 struct Desk<'a> {
     _permit: tokio::sync::SemaphorePermit<'a>,
     job: Job,

@@ -40,7 +40,6 @@ pub(super) struct Plane {
     pub(super) timing: Timing,
     pub(super) services: Services,
     pub(super) layout: Layout,
-    /// The directory of the support modules.
     pub(super) support: PathBuf,
     pub(super) runtimes: Runtimes,
     pub(super) packages: Packages,

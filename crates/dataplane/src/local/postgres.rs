@@ -41,7 +41,6 @@ pub(super) const SOCKET: &str = ".s.PGSQL.5432";
 const STARTING: Duration = Duration::from_secs(120);
 /// How often to check whether the server is ready.
 const LOOK: Duration = Duration::from_millis(100);
-/// A longer log is truncated.
 const LONGEST_LOG: u64 = 16 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +140,6 @@ impl Cluster {
         self.running().is_some()
     }
 
-    /// Removes the directory of the socket.
     #[cfg(test)]
     pub(super) fn forget_socket(&self) {
         let socket = crate::blocking::allow_blocking(|| self.socket_directory()).unwrap();

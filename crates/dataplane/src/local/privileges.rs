@@ -31,7 +31,6 @@ pub(super) fn become_user(user: Option<u32>, may_make: bool) -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::Dumpable)?)
 }
 
-/// Drops all capabilities of this process.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     let none = CapabilitySet::empty();
     Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)

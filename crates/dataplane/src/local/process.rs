@@ -74,7 +74,6 @@ impl Process {
         held
     }
 
-    /// Adopts a process that is already running.
     pub(super) fn adopt(identity: Identity) -> io::Result<Self> {
         let held = Self::hold(identity)?;
         // Checked after opening the pidfd: from now on a reused pid would be noticed.
@@ -95,7 +94,6 @@ impl Process {
         if self.identity.is_alive() { Ok(copied) } else { Err(ErrorKind::NotFound.into()) }
     }
 
-    /// Sends SIGTERM.
     pub(super) fn terminate(&self) {
         // Through the pidfd, so that no other process is ever hit.
         let _ = pidfd_send_signal(self.descriptor.get_ref(), Signal::TERM);
@@ -193,7 +191,6 @@ pub(super) fn work_of_group(group: i32) -> Duration {
     pids().filter_map(work).sum()
 }
 
-/// The pids of all processes.
 pub(super) fn pids() -> impl Iterator<Item = i32> {
     assert_may_block();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -223,7 +220,6 @@ fn is_exception_line(line: &str) -> bool {
     name.ends_with("Error") || name.ends_with("Exception")
 }
 
-/// The current length of a log.
 pub(super) fn log_length(log: &Path) -> u64 {
     assert_may_block();
     fs::metadata(log).map_or(0, |metadata| metadata.len())

@@ -16,9 +16,7 @@ pub(super) struct Program {
     pub(super) name: String,
     /// The command line. Never a secret: every user of the machine can read it.
     pub(super) arguments: Vec<OsString>,
-    /// Its environment variables, all of them.
     pub(super) variables: Variables,
-    /// Its working directory.
     pub(super) directory: PathBuf,
     /// The file that it appends to.
     pub(super) log: PathBuf,

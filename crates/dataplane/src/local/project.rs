@@ -29,7 +29,6 @@ const IMPORTED_BY_PLUGINS: &str = "include";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Project {
-    /// The packages that it requires.
     pub(super) requirements: Option<Requirements>,
     /// A hash of its plugins and of what they may import, if it has plugins. Components load them when they start.
     pub(super) plugins: Option<String>,

@@ -59,7 +59,6 @@ impl Usage {
     }
 }
 
-/// A measurement in progress.
 pub(super) struct Measuring {
     waiting: Vec<(String, std::path::PathBuf)>,
     at: Option<(String, Walk)>,

@@ -38,7 +38,6 @@ pub(super) const TEMPLATE: &str = "template.db";
 const LOCK: &str = ".lock";
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
-/// An installed runtime.
 #[derive(Clone, Debug)]
 pub(super) struct Runtime {
     pub(super) version: Version,
@@ -66,7 +65,6 @@ impl Runtime {
         fs::read_to_string(self.directory.join(READY))
     }
 
-    /// The directory of its packages, if there is one.
     pub(super) fn site_packages(&self) -> io::Result<Option<PathBuf>> {
         assert_may_block();
         for entry in missing_is_none(fs::read_dir(self.directory.join("lib")))?.into_iter().flatten() {
@@ -83,7 +81,6 @@ impl Runtime {
         self.directory.join("wheels")
     }
 
-    /// The normalized names of its packages.
     pub(super) fn packages(&self) -> io::Result<BTreeSet<String>> {
         let Some(directory) = self.site_packages()? else { return Ok(BTreeSet::new()) };
         let mut names = BTreeSet::new();

@@ -51,7 +51,6 @@ impl Socket {
         self.0.local_addr().map(|address| address.port())
     }
 
-    /// A duplicate for a process.
     pub(super) fn lend(&self) -> io::Result<OwnedFd> {
         self.0.try_clone().map(OwnedFd::from)
     }
@@ -140,7 +139,6 @@ pub(super) fn candidates(
     std::iter::once(known).filter(|known| *known != 0).chain(ours).chain([0])
 }
 
-/// The ephemeral port range.
 pub(super) fn ephemeral_range() -> Option<RangeInclusive<u16>> {
     let text = fs::read_to_string(EPHEMERAL_RANGE_FILE).ok()?;
     let mut numbers = text.split_whitespace().map(str::parse);

@@ -28,7 +28,6 @@ use super::trees;
 use crate::blocking::{assert_may_block, blocking};
 use crate::{Claims, Clock, Fault};
 
-/// How often the spool is looked at.
 const PACE: Duration = Duration::from_secs(1);
 
 /// Reads the spool of an environment until it is dropped, despite errors and panics.

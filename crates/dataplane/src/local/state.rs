@@ -22,7 +22,6 @@ use super::plane::Plane;
 use super::program::ReplaceStrategy;
 use crate::blocking::{allow_blocking, assert_may_block, blocking};
 
-/// The saved state of an environment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct State {
@@ -33,7 +32,6 @@ pub(super) struct State {
     /// The generation whose rollout has ended last.
     pub(super) settled_generation: i64,
     pub(super) is_hibernating: bool,
-    /// Whether it is being removed.
     pub(super) is_removed: bool,
     /// Until when its removal waits for running tasks, if it does.
     pub(super) drains_until: Option<Timestamp>,
@@ -55,11 +53,9 @@ pub(super) struct State {
     pub(super) dags_before: Option<String>,
     /// Whether the rollout of the live DAGs has not ended yet.
     pub(super) are_dags_new: bool,
-    /// Where its web server listens.
     pub(super) web_port: u16,
     /// The component that is being started: a crash at that moment leaves a process that is not in `processes`.
     pub(super) starting: Option<String>,
-    /// The running processes, by component.
     pub(super) processes: BTreeMap<String, Started>,
     /// How often components were restarted after failures.
     pub(super) restarts: BTreeMap<String, u64>,
@@ -69,7 +65,6 @@ pub(super) struct State {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Started {
     pub(super) identity: Identity,
-    /// The fingerprint of the program that it was started with.
     pub(super) fingerprint: String,
     /// How it is replaced by a new version.
     #[serde(default, rename = "manner")]
@@ -202,7 +197,6 @@ impl StateWriter<'_> {
     }
 }
 
-/// How an environment is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Once its running tasks have finished.

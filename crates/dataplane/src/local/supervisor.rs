@@ -51,13 +51,11 @@ use crate::blocking::blocking;
 pub(super) enum Order {
     /// Leave running processes alone until the desired state is known.
     Hold,
-    /// Bring the environment to this state.
     Run(Arc<Environment>),
     /// Remove the environment, if necessary after its running tasks have finished, or at this time.
     Remove(Option<Timestamp>),
 }
 
-/// What a supervisor shares with its handle.
 pub(super) struct Controls {
     pub(super) state_file: Arc<StateFile>,
     /// Whether the order that is carried out waits for running tasks no longer.
@@ -66,7 +64,6 @@ pub(super) struct Controls {
     pub(super) clean_ups: CleanUps,
     /// Why the environment must not run, if it must not.
     stop_reason: Mutex<Option<UserText>>,
-    /// Whether the operator has stopped it, and how.
     operator_stop: Mutex<Option<Stop>>,
     /// Whether its removal no longer waits for tasks.
     is_ending: AtomicBool,
@@ -90,7 +87,6 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Whether its environment is being removed.
     pub(super) fn is_removing(&self) -> bool {
         matches!(*self.orders.borrow(), Order::Remove(_))
     }
@@ -150,11 +146,9 @@ struct SupervisedProcess {
     was_healthy: bool,
     /// Whether it may have started tasks: it has done its work since its start.
     has_worked: bool,
-    /// Since when it has been unhealthy.
     unhealthy_since: Option<Instant>,
     /// When it last got on since then.
     got_on: Option<GotOn>,
-    /// When it is killed after SIGTERM.
     kill_at: Option<Instant>,
 }
 
@@ -178,7 +172,6 @@ pub(super) struct Supervisor {
     /// The programs that ran last; they are restarted if they exit while the newly desired state cannot be prepared.
     last_programs: Vec<Program>,
     controls: Arc<Controls>,
-    /// The drain in progress.
     drain: Option<Drain>,
     /// The task that carries out the clean-up that was asked for.
     clean_up: Option<AbortHandle>,
@@ -385,7 +378,6 @@ impl Supervisor {
         Some(self.go_live(&prepared).await.map(|()| prepared))
     }
 
-    /// Reports why an environment cannot be prepared.
     async fn report_unprepared(&mut self, environment: &Environment, error: PrepareError) {
         match error {
             PrepareError::Wait(what, why) => {

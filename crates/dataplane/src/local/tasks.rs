@@ -25,7 +25,6 @@ pub(super) struct ChosenTasks {
     pub(super) note: Option<UserText>,
 }
 
-/// Chooses the executor.
 pub(super) fn choose(
     environment: &Environment,
     major: u32,

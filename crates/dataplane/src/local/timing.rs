@@ -13,7 +13,6 @@ pub(super) struct Timing {
     pub(super) short_grace: Duration,
     /// The pause before the first retry; it doubles each time.
     pub(super) retry: Duration,
-    /// The longest pause before a retry.
     pub(super) longest_retry: Duration,
     /// How long an environment may take to start before that counts as a failure.
     pub(super) startup_timeout: Duration,

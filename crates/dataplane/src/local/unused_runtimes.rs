@@ -19,7 +19,6 @@ use crate::blocking::{assert_may_block, blocking};
 
 /// Its modification time says when a runtime was last used.
 const USED: &str = "podium-used";
-/// How often to check.
 const EVERY: Duration = Duration::from_hours(1);
 /// The size of an installed runtime, with space for unpacking.
 const RUNTIME_SIZE: u64 = 1 << 30;
@@ -125,7 +124,6 @@ struct InUse {
     layers: BTreeSet<String>,
 }
 
-/// Looks up which layers are in use.
 fn layers_in_use(
     plane: &Arc<Plane>,
 ) -> impl Fn() -> io::Result<BTreeSet<String>> + Clone + Send + 'static + use<> {

@@ -21,7 +21,6 @@ use super::state::State;
 use super::supervisor::Handle;
 use crate::{ChangeNotifier, Changed, ComponentMetrics, EnvironmentMetrics};
 
-/// What is known of an environment.
 pub(super) struct View {
     id: DeploymentId,
     notifier: ChangeNotifier,
@@ -37,7 +36,6 @@ pub(super) struct Known {
     pub(super) steps: StepTimes,
     /// The findings about the last rollout that ended, with its generation.
     pub(super) report: Option<(i64, RolloutReport)>,
-    /// The last heartbeats of its components.
     pub(super) heartbeats: BTreeMap<String, Timestamp>,
     /// Its disk usage, as last measured.
     pub(super) disk: Option<u64>,
@@ -72,7 +70,6 @@ impl View {
         Self { id, notifier, known: Mutex::new(known) }
     }
 
-    /// What is known now.
     pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,7 +113,6 @@ impl View {
         });
     }
 
-    /// Reports the step that a rollout is in.
     pub(super) fn step(&self, step: RolloutStep, done: Option<(u64, u64)>, message: Option<UserText>) {
         self.report_progress(RolloutProgress { step, done, message, waits_for: Vec::new() });
     }
@@ -166,7 +162,6 @@ pub(super) fn not_applied(components: Vec<Component>) -> Observed {
     }
 }
 
-/// The metrics of every environment of a plane.
 pub(super) fn metrics_of(plane: &Plane) -> Vec<EnvironmentMetrics> {
     let seen: Vec<_> = {
         let supervisors = plane.supervisors();

@@ -27,7 +27,6 @@ pub enum Call {
     RemoveCluster,
 }
 
-/// A fault that is injected into a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
     /// The call has no effect and returns this fault.
@@ -38,7 +37,6 @@ pub enum InjectedFault {
     Hang,
 }
 
-/// A call that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub call: Call,
@@ -57,9 +55,7 @@ pub struct Script {
 /// What the plane does and tells.
 #[derive(Default)]
 pub struct Told {
-    /// How long rollouts take.
     pub rollout: Duration,
-    /// How long removals take.
     pub removal: Duration,
     injected: Vec<Planned>,
     unreachable: Unreachable,
@@ -290,7 +286,6 @@ impl Script {
         Ok(Some(fault))
     }
 
-    /// The health of a component, if the script sets it.
     pub(super) fn health(&self, id: DeploymentId, component: &str) -> Option<Health> {
         let key = (id, component.to_owned());
         let mut inner = self.lock();

@@ -19,7 +19,6 @@ use crate::blocking::{blocking, blocking_exclusive};
 
 const HALF_WRITTEN: &str = "tmp";
 
-/// A store for objects of one kind.
 pub(super) enum Store<I, T> {
     Memory(Mutex<BTreeMap<I, T>>),
     Files(PathBuf),
@@ -85,7 +84,6 @@ impl<I: TypedId, T: Clone + Serialize + DeserializeOwned + Send + 'static> Store
         }
     }
 
-    /// The stored ids, in order.
     pub(super) fn ids(&self) -> Vec<I> {
         match self {
             Self::Memory(things) => lock(things).keys().copied().collect(),

@@ -7,7 +7,6 @@ use tokio_postgres::types::{FromSql, Type};
 
 use crate::{Error, Result, Value};
 
-/// What a statement was answered with.
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) columns: Arc<[Type]>,

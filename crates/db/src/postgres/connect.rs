@@ -30,7 +30,6 @@ const POOLED: &str =
 /// How long connecting may take.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// Opens connections.
 pub(super) struct Connector {
     config: Config,
     tls: MakeRustlsConnect,
@@ -44,7 +43,6 @@ struct Place {
 }
 
 impl Connector {
-    /// Parses a connection URL.
     pub(super) fn new(url: &str) -> Result<Self> {
         let (url, policy) = tls::Policy::split(url)?;
         let mut config: Config = url
@@ -63,7 +61,6 @@ impl Connector {
         Ok(Self { config, tls: MakeRustlsConnect::new(policy.client()?) })
     }
 
-    /// Opens a connection.
     pub(super) async fn connect(&self) -> Result<(Client, Driver)> {
         // The driver's own timeout ends with the TCP handshake, and a server that accepts may still not respond.
         match tokio::time::timeout(GREETING, self.config.connect(self.tls.clone())).await {

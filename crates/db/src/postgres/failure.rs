@@ -16,7 +16,6 @@ pub(super) enum Failure {
     Stale,
 }
 
-/// What the server says of a refusal.
 #[derive(Debug, Default)]
 pub(super) struct Refusal {
     code: String,

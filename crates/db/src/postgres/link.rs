@@ -29,7 +29,6 @@ pub(super) struct Link {
 enum Step {
     /// Something that comes before the statements of the unit, or after them.
     Frame,
-    /// A condition.
     Guard(Arc<Guard>),
     /// A statement that the unit does not wait for.
     Posted,
@@ -58,7 +57,6 @@ impl Link {
         Self { wire, runtime, cache: Cache::default(), steps: Vec::new(), misfired: false }
     }
 
-    /// Forgets the pipeline.
     pub(super) fn forget(&mut self) {
         self.wire.clear();
         self.steps.clear();
@@ -179,7 +177,6 @@ impl Link {
         (replies.collect(), done)
     }
 
-    /// Whether this is what was replied to.
     pub(super) fn is_reply_to(&mut self, reply: &Reply, asked: &[Question<'_>]) -> Result<bool, Failure> {
         let mut hash = 0;
         for (sql, params) in asked {

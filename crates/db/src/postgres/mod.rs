@@ -44,7 +44,6 @@ pub(crate) enum Mode {
     Page,
     /// One snapshot.
     Scan,
-    /// A transaction.
     Write,
 }
 
@@ -93,7 +92,6 @@ impl Pool {
         answered(told).await
     }
 
-    /// How many units wait for a thread.
     pub(crate) fn waiting(&self) -> usize {
         self.short.len() + self.jobs.len()
     }

@@ -44,7 +44,6 @@ impl Notifier {
     }
 }
 
-/// Starts the thread.
 pub(super) fn start(notifier: Arc<Notifier>, connector: Arc<Connector>) -> Result<JoinHandle<()>> {
     let runtime = super::connect::runtime()?;
     std::thread::Builder::new()

@@ -69,7 +69,6 @@ pub(super) enum End {
     Again(Error),
     /// It has to run again, one statement at a time.
     Slower,
-    /// It is over.
     Final(Error),
 }
 

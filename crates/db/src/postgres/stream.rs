@@ -29,7 +29,6 @@ impl<S> Lent<S> {
         Self(Arc::clone(&self.0))
     }
 
-    /// Takes it back.
     pub(super) fn take(&self) -> Option<S> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -73,7 +72,6 @@ impl<S: TlsStream + Unpin> TlsStream for Lent<S> {
     }
 }
 
-/// Encrypts, and lends the encrypted stream.
 pub(super) struct Encrypting<T, S> {
     pub(super) tls: T,
     pub(super) lent: Lent<S>,
@@ -123,7 +121,6 @@ impl Stream {
         }
     }
 
-    /// Sends all of it.
     pub(super) fn send(&mut self, runtime: &Runtime, bytes: &[u8]) -> Result<()> {
         match self {
             Self::Tcp(stream) => stream.write_all(bytes),

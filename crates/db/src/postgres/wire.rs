@@ -22,7 +22,6 @@ const SILENCE: Duration = Duration::from_secs(40);
 /// How many bytes are read at a time.
 const ROOM: usize = 32 * 1024;
 
-/// A connection.
 pub(super) struct Wire {
     stream: Stream,
     out: BytesMut,
@@ -33,7 +32,6 @@ pub(super) struct Wire {
     names: u64,
 }
 
-/// A statement that this connection has prepared.
 #[derive(Clone)]
 pub(super) struct Prepared {
     name: Arc<str>,
@@ -138,12 +136,10 @@ impl Wire {
         Ok(xxh3_64(&self.out[before..]))
     }
 
-    /// How many bytes the pipeline has.
     pub(super) fn waiting(&self) -> usize {
         self.out.len()
     }
 
-    /// Forgets the pipeline.
     pub(super) fn clear(&mut self) {
         self.out.clear();
         self.columns.clear();
@@ -255,7 +251,6 @@ fn kind(number: u32) -> Type {
     Type::from_oid(number).unwrap_or(Type::UNKNOWN)
 }
 
-/// Writes a message with its length.
 fn message(out: &mut BytesMut, tag: u8, body: impl FnOnce(&mut BytesMut)) {
     out.put_u8(tag);
     let at = out.len();

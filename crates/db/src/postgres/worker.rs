@@ -40,7 +40,6 @@ pub(super) struct Job {
     pub(super) deadline: Instant,
 }
 
-/// What the threads share.
 pub(super) struct Shared {
     pub(super) on_commit: OnCommit,
     pub(super) notifier: Arc<Notifier>,

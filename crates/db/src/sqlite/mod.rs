@@ -139,7 +139,6 @@ impl Pool {
         ran
     }
 
-    /// How many transactions were committed.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Acquire)
     }
@@ -154,7 +153,6 @@ impl Pool {
         self.durable.catch_up().await
     }
 
-    /// How many units wait for the writer.
     pub(crate) fn waiting(&self) -> usize {
         self.jobs.len()
     }
@@ -264,7 +262,6 @@ fn session(conn: &Conn) -> &Session {
     }
 }
 
-/// Translates an error of the driver.
 fn translate(error: &rusqlite::Error) -> Error {
     use rusqlite::ErrorCode;
     let rusqlite::Error::SqliteFailure(failure, message) = error else { return Error::other(error) };

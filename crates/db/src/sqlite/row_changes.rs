@@ -19,7 +19,6 @@ use crate::rows_read::RowsRead;
 const SLOTS: usize = 1 << 16;
 const CHANGING: u64 = u64::MAX;
 
-/// The last change of each row.
 pub(crate) struct RowChanges {
     commits: AtomicU64,
     slots: Box<[AtomicU64]>,

@@ -16,7 +16,6 @@ use crate::{Error, Result, Row, RowsRead, Sql, Value};
 const IOERR_FSYNC: i32 = 1034;
 const IOERR_DIR_FSYNC: i32 = 1290;
 
-/// A connection to the file.
 pub(crate) struct Session {
     connection: Connection,
     /// Whether anything may have been written.
@@ -58,7 +57,6 @@ impl Session {
         self.changes.as_ref().is_some_and(|changes| changes.unchanged(rows, self.at.get()))
     }
 
-    /// Whether changes of rows are reported.
     pub(crate) fn follows_changes(&self) -> bool {
         self.changes.is_some()
     }

@@ -117,7 +117,6 @@ impl Work {
     }
 }
 
-/// Refuses every unit.
 pub(super) fn refuse(units: Vec<Unit>, error: &Error) {
     units.into_iter().for_each(|unit| unit.refuse(error.clone()));
 }

@@ -25,7 +25,6 @@ pub struct Rights<'a> {
     pub workspace_id: WorkspaceId,
 }
 
-/// How a request is forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     Unchanged,
@@ -75,7 +74,6 @@ impl Rights<'_> {
     }
 }
 
-/// Judges a request by its rule, the DAG in its path and its query.
 pub fn judge(
     rule: &Rule,
     dag_in_path: Option<&str>,

@@ -13,7 +13,6 @@ const MAX_SEGMENTS: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AirflowPath {
     segments: Vec<String>,
-    /// Whether it ends with a slash.
     is_folder: bool,
 }
 
@@ -35,7 +34,6 @@ impl AirflowPath {
         Ok(Self { segments, is_folder })
     }
 
-    /// A path of these decoded parts.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let segments = parts.into_iter().map(|part| checked(part.to_owned())).collect::<Result<_>>()?;
         Ok(Self { segments, is_folder: false })

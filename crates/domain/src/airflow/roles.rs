@@ -16,7 +16,6 @@ pub enum AirflowRole {
     User,
     /// Also handles connections, variables, pools and the configuration.
     Op,
-    /// Everything.
     Admin,
 }
 

@@ -10,10 +10,8 @@ use crate::names;
 use crate::options::{Provider, provider};
 use crate::refusal::{Fields, Result};
 
-/// The longest name of a cluster.
 pub(super) const MAX_NAME: usize = 128;
 
-/// Checks a new cluster.
 pub fn create(body: &CreateClusterRequest, facts: &Facts<'_>) -> Result<Definition> {
     let mut fields = Fields::new();
     let provider = provider(body.cloud_provider);
@@ -45,7 +43,6 @@ pub fn create(body: &CreateClusterRequest, facts: &Facts<'_>) -> Result<Definiti
     Ok(made)
 }
 
-/// The ranges of the cluster's own region.
 fn networks(fields: &mut Fields, body: &CreateClusterRequest) -> ClusterDetails {
     let mut region = Region::default();
     let vpc_subnet_range = region.range(fields, "vpcSubnetRange", &body.vpc_subnet_range);

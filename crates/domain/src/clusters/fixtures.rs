@@ -57,7 +57,6 @@ pub(super) fn hybrid(provider: &str) -> Value {
     )
 }
 
-/// What comes of creating a cluster.
 pub(super) fn created(body: Value) -> Result<Definition> {
     let body: CreateClusterRequest = serde_json::from_value(body).unwrap();
     with_facts(&BTreeSet::new(), at(0), |facts| create(&body, facts))

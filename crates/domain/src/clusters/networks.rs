@@ -7,7 +7,6 @@ use crate::allowed_ip_address_ranges;
 use crate::refusal::Fields;
 
 const PRIVATE: [&str; 4] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"];
-/// The prefix lengths of a secondary range.
 const SECONDARY: std::ops::RangeInclusive<u8> = 16..=20;
 
 /// The ranges of one region, as they are checked.

@@ -11,7 +11,6 @@ use crate::{Reason, UserText};
 /// The desired state of a cluster, and its last recorded state.
 #[derive(Clone, Debug)]
 pub struct Desired {
-    /// Its state.
     pub status: ClusterStatus,
     /// Advanced by every change of the desired state.
     pub generation: i64,
@@ -22,7 +21,6 @@ pub struct Desired {
     pub reason: UserText,
     /// Its health when it was last checked.
     pub health: ClusterHealthStatus,
-    /// Its metadata at that time.
     pub metadata: ClusterMetadata,
 }
 
@@ -34,7 +32,6 @@ pub enum Observed {
     /// The data plane does not respond, with the reason.
     Unreachable(Reason),
     Present {
-        /// The generation that was last applied.
         generation: i64,
         /// How far that rollout is.
         progress: Progress,
@@ -53,12 +50,10 @@ pub enum Progress {
     Failed(Reason),
 }
 
-/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Make it as it is wanted.
     Apply,
-    /// Remove it from the data plane.
     Remove,
     Settle(Settled),
     /// Look again soon.
@@ -72,12 +67,10 @@ pub enum Step {
 /// The status to record for a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// Its state.
     pub status: ClusterStatus,
     pub reason: UserText,
     /// Whether its deployments run in the other region.
     pub is_failed_over: bool,
-    /// Whether it works.
     pub health: ClusterHealthStatus,
     pub metadata: ClusterMetadata,
 }
@@ -186,7 +179,6 @@ mod tests {
         Observed::Present { generation, progress, metadata: ClusterMetadata::default() }
     }
 
-    /// A step in a word, with what is recorded.
     fn word(step: Step) -> String {
         match step {
             Step::Settle(Settled { status, is_failed_over, health, .. }) => {

@@ -100,7 +100,6 @@ fn set_ranges(details: &mut ClusterDetails, ranges: [Option<String>; 5]) {
     ] = ranges;
 }
 
-/// The error message for an unknown region.
 pub(super) fn unknown_region(provider: CloudProvider) -> String {
     format!("must be one of the `regions` in the cluster options of {provider}")
 }

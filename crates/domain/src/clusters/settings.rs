@@ -9,7 +9,6 @@ use super::Facts;
 use crate::options::Provider;
 use crate::refusal::{Fields, Refusal, Result};
 
-/// Checks the machine of the databases.
 pub(super) fn database(fields: &mut Fields, provider: &Provider, name: &str) -> String {
     if provider.database_instance(name).is_none() {
         let word = provider.provider;

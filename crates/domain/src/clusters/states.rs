@@ -20,20 +20,17 @@ pub enum Event {
     Update,
     /// Its deployments are to run in the other region (`true`) or in its own.
     FailOver(bool),
-    /// That it goes.
     Delete,
 }
 
 /// What came of the work on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is as it should be.
     Done,
     /// It cannot be made so.
     Failed,
 }
 
-/// Whether work is under way.
 pub const fn is_under_way(status: ClusterStatus) -> bool {
     use ClusterStatus::{Creating, FailingOver, Updating};
     matches!(status, Creating | Updating | FailingOver)

@@ -23,7 +23,6 @@ pub fn event(stored: &Cluster, body: &UpdateClusterRequest) -> Event {
     }
 }
 
-/// Checks a change of a cluster.
 pub fn update(stored: &Cluster, body: &UpdateClusterRequest, facts: &Facts<'_>) -> Result<Definition> {
     let mut fields = Fields::new();
     if body.cluster_type.is_some_and(|given| given != stored.r#type) {

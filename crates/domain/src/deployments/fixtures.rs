@@ -34,7 +34,6 @@ impl Seals for Spelled {
     }
 }
 
-/// The default node pool.
 pub(super) fn pool() -> NodePoolId {
     id(501)
 }
@@ -56,7 +55,6 @@ pub(super) fn facts(kind: DeploymentType) -> Facts {
     Facts { kind, node_pools, is_dr_enabled: false }
 }
 
-/// A worker queue of a type of deployment.
 pub(super) fn queue(kind: DeploymentType, name: &str, changes: Value) -> Value {
     let size = match kind {
         Hybrid => json!({ "nodePoolId": pool() }),
@@ -83,7 +81,6 @@ fn with_means<T>(first: u64, rule: impl FnOnce(&mut Services<'_>) -> T) -> T {
     rule(&mut Services { now: Timestamp::from_millis(NOW), new_id: &mut new_id, seals: &Spelled })
 }
 
-/// What comes of creating a deployment of a type.
 pub(super) fn created(kind: DeploymentType, changes: Value) -> Result<Wanted> {
     created_there(&facts(kind), changes)
 }

@@ -22,9 +22,7 @@ const AHEAD: usize = 200;
 /// Whether a deployment is to hibernate, and what comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Whether it is to hibernate now.
     pub is_hibernating: bool,
-    /// When that changes, and to what.
     pub next: Option<(Timestamp, HibernationEvent)>,
     /// Why, in words for people.
     pub reason: String,
@@ -104,7 +102,6 @@ impl Schedules {
         latest.max().is_some_and(|(_, wakes)| !wakes)
     }
 
-    /// The next event after a moment that changes whether it hibernates.
     fn next_change(&self, moment: Timestamp, is_hibernating: bool) -> Option<(Timestamp, HibernationEvent)> {
         let mut moment = civil(moment)?;
         let wanted = event(!is_hibernating);

@@ -11,7 +11,6 @@ use crate::clusters::states::way_to_created;
 use crate::options;
 use crate::refusal::{Fields, Refusal, Result};
 
-/// Where a deployment will run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     Cluster(ClusterId),
@@ -34,7 +33,6 @@ pub struct PlacementContext<'a> {
     pub cluster_names: &'a [String],
 }
 
-/// Decides where a deployment runs.
 pub fn choose(body: &CreateDeploymentRequest, context: &PlacementContext<'_>) -> Result<Place> {
     let region = body.region.as_deref().filter(|region| !region.is_empty());
     let mut fields = Fields::new();
@@ -103,7 +101,6 @@ fn choices(clusters: &[String]) -> String {
     if clusters.is_empty() { String::new() } else { format!(" Clusters: {}.", clusters.join(", ")) }
 }
 
-/// Checks that a cluster accepts the deployment, and returns the deployment's type.
 pub fn on_cluster(
     requested: Option<DeploymentType>,
     cluster: Option<(&Cluster, bool)>,

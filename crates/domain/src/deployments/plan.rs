@@ -35,11 +35,9 @@ pub enum Observation {
 /// What a data plane reports of an existing environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// The generation that was last applied.
     pub generation: i64,
     /// Whether it was last applied as scaled to zero.
     pub is_hibernating: bool,
-    /// How far that rollout is.
     pub rollout: Rollout,
     /// Its components; none while it is scaled to zero.
     pub components: Vec<Component>,
@@ -52,7 +50,6 @@ pub struct Observed {
     pub progress: Option<RolloutProgress>,
 }
 
-/// The progress of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rollout {
     /// Not done yet.
@@ -63,7 +60,6 @@ pub enum Rollout {
     Refused(Reason),
 }
 
-/// A part of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
     /// Its name, such as `scheduler`.
@@ -71,16 +67,13 @@ pub struct Component {
     pub health: Health,
 }
 
-/// The health of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It works.
     Up,
     /// It does not, and why.
     Down(Reason),
 }
 
-/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Apply the desired state to the environment.
@@ -112,7 +105,6 @@ pub enum Cause {
     Wake,
 }
 
-/// The status to record for a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub status: DeploymentStatus,

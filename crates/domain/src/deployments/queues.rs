@@ -9,7 +9,6 @@ use super::spec::{Queue, Spec};
 use crate::options::{self, Memory};
 use crate::refusal::Fields;
 
-/// The queue that always is.
 pub const DEFAULT: &str = "default";
 const DEFAULT_MACHINE: WorkerMachineName = WorkerMachineName::A5;
 const MAX_NAME: usize = 63;

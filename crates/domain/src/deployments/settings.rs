@@ -22,13 +22,11 @@ const MAX_NAME: usize = 500;
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub kind: DeploymentType,
-    /// The node pools of its cluster.
     pub node_pools: Vec<NodePool>,
     /// Whether its cluster can fail over.
     pub is_dr_enabled: bool,
 }
 
-/// A node pool of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct NodePool {
     pub id: NodePoolId,
@@ -61,7 +59,6 @@ pub struct Placed {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     pub name: Name,
-    /// Its desired state.
     pub spec: Spec,
 }
 
@@ -111,7 +108,6 @@ pub fn misplaced(body: &CreateDeploymentRequest, refusal: Refusal, services: &mu
     wrong.into()
 }
 
-/// A deployment after a change.
 pub fn update(
     body: &UpdateDeploymentRequest,
     stored: Spec,

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::options;
 
-/// The desired state of a deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
@@ -19,7 +18,6 @@ pub struct Spec {
     pub description: String,
     /// The cloud provider that it runs at; none on the server's own infrastructure.
     pub cloud_provider: Option<CloudProvider>,
-    /// The region that it runs in.
     pub region: Option<String>,
     pub runtime_version: String,
     pub executor: Executor,
@@ -30,7 +28,6 @@ pub struct Spec {
     pub scheduler_replicas: u32,
     /// Whether its components run more than once.
     pub is_high_availability: bool,
-    /// Whether it may hibernate.
     pub is_development_mode: bool,
     /// Whether only API tokens make deploys.
     pub is_cicd_enforced: bool,
@@ -48,7 +45,6 @@ pub struct Spec {
     pub environment_variables: Vec<EnvironmentVariable>,
     /// E-mail addresses that are notified of problems.
     pub contact_emails: Vec<String>,
-    /// The cloud identity of its workloads.
     pub workload_identity: Option<String>,
     /// The same after a failover.
     pub dr_workload_identity: Option<String>,
@@ -67,11 +63,8 @@ pub struct Spec {
     /// When that was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_up_since: Option<Timestamp>,
-    /// Remote execution of its tasks.
     pub remote_execution: Option<RemoteExecution>,
-    /// When it hibernates.
     pub hibernation: Hibernation,
-    /// What is deployed to it.
     pub release: Release,
 }
 
@@ -118,7 +111,6 @@ impl Spec {
     }
 }
 
-/// A worker queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Queue {
@@ -128,13 +120,10 @@ pub struct Queue {
     pub machine: Option<WorkerMachineName>,
     /// The node pool of its workers, if the deployment is HYBRID.
     pub node_pool_id: Option<NodePoolId>,
-    /// The least workers.
     pub min_workers: u32,
-    /// The most workers.
     pub max_workers: u32,
     /// How many tasks a worker runs at once.
     pub concurrency: u32,
-    /// Disk of a worker.
     pub ephemeral_storage: Option<String>,
 }
 
@@ -146,7 +135,6 @@ pub struct EnvironmentVariable {
     pub value: Option<String>,
     /// Its value, if it is a secret.
     pub secret: Option<Secret>,
-    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
@@ -155,7 +143,6 @@ pub struct EnvironmentVariable {
 #[serde(transparent)]
 pub struct Secret(pub String);
 
-/// Remote execution of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoteExecution {
@@ -167,7 +154,6 @@ pub struct RemoteExecution {
     pub task_log_url_pattern: Option<String>,
 }
 
-/// When a deployment hibernates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hibernation {
@@ -200,18 +186,14 @@ pub struct Release {
     /// The deploy that made it; none before the first.
     pub deploy_id: Option<DeployId>,
     pub image_tag: String,
-    /// The DAGs.
     pub dag_version: Option<String>,
-    /// The bundles, by mount path.
     pub bundles: Vec<Bundle>,
-    /// Where the code came from.
     pub git: Option<DeployGit>,
     /// Whether it may only go live without import errors that the live version does not have.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_strict: bool,
 }
 
-/// A bundle that is deployed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bundle {
@@ -239,15 +221,12 @@ pub fn placed_at(mount_path: &str) -> &str {
     mount_path.strip_prefix(REFERENCE_HOME).unwrap_or(mount_path)
 }
 
-/// What is known to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
     pub image_tag: Option<String>,
     pub runtime_version: Option<String>,
-    /// The DAGs.
     pub dag_version: Option<String>,
-    /// The bundles, by mount path.
     pub bundles: Vec<RunningBundle>,
 }
 

@@ -3,7 +3,6 @@
 use crate::deployments::Bundle;
 use crate::deployments::spec::placed_at;
 
-/// The error in a mount path, if any.
 pub(crate) fn wrong_mount_path(path: &str) -> Option<&'static str> {
     let path = placed_at(path);
     if path.starts_with('/') {

@@ -12,13 +12,11 @@ use crate::refusal::{Fields, Refusal, Result};
 #[derive(Clone, Copy, Debug)]
 pub struct DeployConditions {
     pub is_api_token: bool,
-    /// What the deployment is doing.
     pub status: DeploymentStatus,
     /// Whether the deployment is to hibernate.
     pub is_hibernating: bool,
     /// Whether only API tokens make deploys.
     pub is_cicd_enforced: bool,
-    /// Whether the deploy wakes the deployment.
     pub wakes: bool,
 }
 

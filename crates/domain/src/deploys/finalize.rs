@@ -11,7 +11,6 @@ use crate::refusal::{Fields, Refusal, Result};
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting<'a> {
     pub id: DeployId,
-    /// What it carries.
     pub kind: DeployType,
     pub image_tag: &'a str,
     /// The rest of it.
@@ -37,7 +36,6 @@ pub fn was_finalized_with(details: &Details, requested: &FinalizeDeployRequest) 
     Err(Refusal::invalid(message))
 }
 
-/// The outcome of finalizing a deploy for its deployment.
 pub fn outcome(
     waiting: Waiting<'_>,
     requested: &FinalizeDeployRequest,
@@ -142,7 +140,6 @@ fn bundle(
     bundles::with(current, bundle)
 }
 
-/// The version of an upload of the deploy.
 fn uploaded(
     fields: &mut Fields,
     field: &str,

@@ -5,13 +5,11 @@ use podium_api::deploy_reports::{ReportedChanges, ReportedImportError, RolloutRe
 /// How many names of a kind are kept.
 const MOST_NAMES: usize = 200;
 const LONGEST_NAME: usize = 300;
-/// How many import errors are kept.
 const MOST_ERRORS: usize = 50;
 const LONGEST_MESSAGE: usize = 1000;
 const LONGEST_TRACEBACK: usize = 8000;
 /// How many DAGs of one are named.
 const MOST_DAGS: usize = 20;
-/// How many steps are kept.
 const MOST_STEPS: usize = 20;
 
 /// What differs, sorted and counted.

@@ -22,7 +22,6 @@ pub use requested::Requested;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object<S = Value> {
     pub object_type: EnvironmentObjectType,
-    /// What it belongs to.
     pub scope: EnvironmentObjectScope,
     pub description: String,
     /// Whether it is a variable with a secret value.
@@ -34,7 +33,6 @@ pub struct Object<S = Value> {
     pub auto_link: bool,
     /// The linked deployments, with their overrides.
     pub links: BTreeMap<DeploymentId, Values<S>>,
-    /// The excluded deployments.
     pub exclusions: BTreeSet<DeploymentId>,
 }
 

@@ -28,7 +28,6 @@ pub fn variables<M>(resolved: &[Resolved<Value, M>]) -> BTreeMap<String, String>
     resolved.iter().filter_map(variable).collect()
 }
 
-/// The value of a variable.
 pub fn value(values: &Values) -> String {
     let value = values.secret.get("value").or_else(|| values.plain.get("value"));
     value.and_then(Value::as_str).unwrap_or_default().to_owned()

@@ -5,10 +5,8 @@ use podium_api::enums::EnvironmentObjectType;
 use super::auth_types::{self, AuthType};
 use super::metrics;
 
-/// A field of a type of objects.
 #[derive(Debug)]
 pub struct Field {
-    /// Its name, as on the wire.
     pub name: &'static str,
     /// Whether it holds members of any names.
     pub is_map: bool,

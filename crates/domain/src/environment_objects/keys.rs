@@ -11,7 +11,6 @@ use crate::deployments::variables;
 /// Airflow stores no longer ones.
 const MAX: usize = 250;
 
-/// A key that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     pub text: String,
@@ -19,7 +18,6 @@ pub struct Key {
     pub unique: String,
 }
 
-/// Checks the key of an object of a type.
 pub fn key(object_type: EnvironmentObjectType, text: &str) -> Result<Key, FieldError> {
     let wrong = |code, message: String| Err(FieldError::new("objectKey", code, message));
     let length = text.chars().count();

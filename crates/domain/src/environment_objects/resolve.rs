@@ -27,7 +27,6 @@ pub struct Resolved<S, M> {
     pub key: String,
     /// The object, without the overrides of other deployments.
     pub object: Object<S>,
-    /// What it holds for this deployment.
     pub values: Values<S>,
     /// Whatever goes with it.
     pub more: M,

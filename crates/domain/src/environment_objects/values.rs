@@ -60,7 +60,6 @@ impl<S: Secrecy> Values<S> {
         self.plain.get(name).is_some_and(|value| value != "") || self.secret.contains_key(name)
     }
 
-    /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.plain.is_empty() && self.secret.is_empty()
     }

@@ -19,13 +19,11 @@ const fn found_in(kind: AlertKind) -> &'static str {
     }
 }
 
-/// An alert that has something to tell.
 #[derive(Clone, Copy, Debug)]
 pub struct Telling<'a> {
     pub id: AlertId,
     pub name: &'a str,
     pub organization_id: OrganizationId,
-    /// What it watches for.
     pub kind: AlertKind,
     pub webhook_ids: &'a [WebhookId],
 }

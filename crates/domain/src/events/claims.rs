@@ -168,7 +168,6 @@ pub struct SpoolBatch {
 }
 
 impl SpoolBatch {
-    /// How many events it makes.
     pub fn events(&self) -> i64 {
         i64::try_from(self.claims.len()).unwrap_or(i64::MAX).saturating_add(i64::from(self.dropped > 0))
     }

@@ -9,7 +9,6 @@ use crate::groups::READ_BY;
 use crate::permissions::Permission;
 use crate::{environment_objects, tokens};
 
-/// Who may read an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     /// Those who hold this permission where the event happened.
@@ -81,7 +80,6 @@ pub enum Visibility {
     Only(Visible),
 }
 
-/// The audiences that a subject is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Visible {
     /// In the organization at large.
@@ -106,7 +104,6 @@ impl Visible {
 }
 
 impl Visibility {
-    /// What follows from a subject's grants.
     pub fn of(grants: &Grants) -> Self {
         let Reach::Only(workspaces) = grants.visible_workspaces() else { return Self::All };
         let mut visible = Visible { workspaces, ..Visible::default() };

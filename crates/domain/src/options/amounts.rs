@@ -6,11 +6,9 @@ use std::fmt;
 
 const ONE: u64 = 1000;
 
-/// Processors, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cpu(u64);
 
-/// Memory, in thousandths of a gibibyte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Memory(u64);
 
@@ -20,7 +18,6 @@ impl Cpu {
         Self(thousandths)
     }
 
-    /// How many thousandths of a processor it is.
     pub const fn thousandths(self) -> u64 {
         self.0
     }
@@ -42,7 +39,6 @@ impl Memory {
         Self(thousandths)
     }
 
-    /// How many thousandths of a gibibyte it is.
     pub const fn thousandths(self) -> u64 {
         self.0
     }

@@ -13,7 +13,6 @@ use super::sizes::{
     WORKER_CONCURRENCY, machines, scheduler,
 };
 
-/// The options for a cluster, for each requested provider.
 pub fn cluster_options(requested: Option<CloudProvider>) -> Vec<ClusterOptions> {
     let is_asked = |provider: &&Provider| requested.is_none_or(|requested| requested == provider.provider);
     providers().iter().filter(is_asked).map(offer).collect()

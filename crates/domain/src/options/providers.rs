@@ -8,11 +8,9 @@ use serde::{Deserialize, Deserializer};
 
 /// How many nodes a pool can have at most.
 pub struct NodeCounts {
-    /// The least.
     pub min: u32,
     /// What to suggest.
     pub default: u32,
-    /// The most.
     pub max: u32,
 }
 
@@ -22,12 +20,10 @@ const NODE_COUNTS: NodeCounts = NodeCounts { min: 2, default: 20, max: 100 };
 #[serde(rename_all = "camelCase")]
 pub struct Provider {
     pub provider: CloudProvider,
-    /// The name of the region to suggest.
     pub default_region: String,
     /// The name of the machine of nodes to suggest.
     pub default_node_instance: String,
     pub default_database_instance: String,
-    /// Networks to suggest.
     pub ranges: Ranges,
     #[serde(deserialize_with = "regions")]
     pub regions: Vec<ProviderRegion>,
@@ -38,15 +34,12 @@ pub struct Provider {
 /// Networks to suggest; only some providers have more than the first.
 #[derive(Debug, Deserialize)]
 pub struct Ranges {
-    /// The network.
     pub vpc: String,
     pub pod: Option<String>,
     pub service: Option<String>,
-    /// The peering of services.
     pub peering: Option<String>,
 }
 
-/// A region in the data file.
 #[derive(Deserialize)]
 struct Region {
     name: String,
@@ -71,12 +64,10 @@ impl Provider {
         self.regions.iter().find(|region| region.name == name)
     }
 
-    /// A machine of nodes by its name.
     pub fn node_instance(&self, name: &str) -> Option<&ProviderInstanceType> {
         self.node_instances.iter().find(|instance| instance.name == name)
     }
 
-    /// A machine of databases by its name.
     pub fn database_instance(&self, name: &str) -> Option<&ProviderInstanceType> {
         self.database_instances.iter().find(|instance| instance.name == name)
     }
@@ -87,7 +78,6 @@ static PROVIDERS: LazyLock<Vec<Provider>> = LazyLock::new(|| {
         .expect("providers.json is a list of providers")
 });
 
-/// Every provider.
 pub fn providers() -> &'static [Provider] {
     &PROVIDERS
 }

@@ -91,7 +91,6 @@ pub fn runtimes() -> &'static [Runtime] {
     &RUNTIMES
 }
 
-/// The runtime of new deployments.
 pub fn newest_stable() -> &'static Runtime {
     runtimes().iter().find(|runtime| runtime.is_stable()).expect("there is a stable runtime")
 }

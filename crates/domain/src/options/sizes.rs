@@ -7,24 +7,19 @@ use super::amounts::{Cpu, Memory};
 /// Minimum, default and maximum of an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds<T> {
-    /// The least.
     pub floor: T,
     pub default: T,
-    /// The most.
     pub ceiling: T,
 }
 
 impl<T: Copy + PartialOrd> Bounds<T> {
-    /// Whether a value is within the bounds.
     pub fn contains(&self, value: T) -> bool {
         self.floor <= value && value <= self.ceiling
     }
 }
 
-/// Processors and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Processors.
     pub cpu: Cpu,
     pub memory: Memory,
 }
@@ -37,7 +32,6 @@ impl Size {
     }
 }
 
-/// A machine of workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     pub name: WorkerMachineName,
@@ -95,17 +89,14 @@ pub const AU_PER_SCHEDULER: Bounds<u32> = Bounds { floor: 5, default: 5, ceiling
 pub const SCHEDULER_REPLICAS: Bounds<u32> = Bounds { floor: 1, default: 1, ceiling: 4 };
 /// The workers of a queue that are always there.
 pub const MIN_WORKERS: Bounds<u32> = Bounds { floor: 0, default: 0, ceiling: 200 };
-/// The workers that a queue can have.
 pub const MAX_WORKERS: Bounds<u32> = Bounds { floor: 1, default: 10, ceiling: 200 };
 /// The tasks that a worker runs at once; a machine has bounds of its own within these.
 pub const WORKER_CONCURRENCY: Bounds<u32> = Bounds { floor: 1, default: 5, ceiling: 480 };
-/// The disk of a worker.
 pub const DEFAULT_STORAGE: &str = "10Gi";
 
 /// Bounds of processors; memory has twice these.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
-    /// Processors.
     pub cpu: Bounds<Cpu>,
 }
 

@@ -11,7 +11,6 @@ const SCHEDULER: &str =
 const TASKS: &str = "defaultTaskPod taskPodNodePoolId";
 const QUEUES: &str = "workerQueues";
 
-/// Everything restarts.
 pub fn restart_of_all() -> PlannedEffect {
     let message = "All components restart; workers and the scheduler first wait for running tasks, up to the deployment's grace period.";
     restart(vec!["all".to_owned()], message)

@@ -11,7 +11,6 @@ const FIELD: &str = "field";
 /// The results of the calls so far; `None` for a call that was refused or answers nothing.
 type Results = [Option<Map<String, Value>>];
 
-/// Replaces the references in a path.
 pub fn resolve_path(path: &str, call: usize, results: &Results) -> Result<String, FieldError> {
     let (mut resolved, mut rest) = (String::with_capacity(path.len()), path);
     while let Some((before, after)) = rest.split_once('{') {
@@ -37,7 +36,6 @@ pub fn resolve_path(path: &str, call: usize, results: &Results) -> Result<String
 /// The largest value that a reference stands for, in bytes.
 const LONGEST: usize = 256;
 
-/// Replaces the references in a body.
 pub fn resolve_body(body: &Map<String, Value>, call: usize, results: &Results) -> Result<Value, FieldError> {
     let mut resolved = Value::Object(body.clone());
     replace(&mut resolved, &format!("calls[{call}].body"), call, results)?;

@@ -7,7 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// How a request is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Encrypted.
@@ -21,12 +20,10 @@ pub enum Scheme {
 pub struct Destinations(Vec<IpNet>);
 
 impl Destinations {
-    /// With these ranges.
     pub const fn new(allowed: Vec<IpNet>) -> Self {
         Self(allowed)
     }
 
-    /// Whether any range is allowed.
     pub const fn has_allowed(&self) -> bool {
         !self.0.is_empty()
     }

@@ -37,7 +37,6 @@ pub const TOO_LATE: &str = "The event is no longer kept.";
 /// What an answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The event was received.
     Received,
     /// The attempt failed, and another one may succeed.
     Failed,
@@ -45,7 +44,6 @@ pub enum Outcome {
     Gone,
 }
 
-/// What the status of an answer means.
 pub const fn outcome(status: u16) -> Outcome {
     match status {
         200..=299 => Outcome::Received,

@@ -7,7 +7,6 @@ use url::Url;
 
 use super::addresses::{Destinations, Scheme};
 
-/// Where a URL leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// An address, which is known now.

@@ -15,7 +15,6 @@ use super::Connection;
 /// What a streamed response counts as: it buffers a chunk or two.
 const STREAM: usize = 64 * 1024;
 
-/// What bytes are buffered for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
     Response,

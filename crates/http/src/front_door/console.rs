@@ -25,7 +25,6 @@ enum Met {
 }
 
 impl FrontDoor {
-    /// The browser's session, if it sent one.
     pub(super) fn session_cookie<'a>(&self, inbound: &'a InboundRequest) -> Option<&'a str> {
         let name = cookies::session_name(self.app.public_url().is_encrypted());
         cookies::find(&inbound.parts.headers, name)

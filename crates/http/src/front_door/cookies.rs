@@ -13,7 +13,6 @@ const OURS: &str = "podium_";
 /// Browsers take a cookie with this prefix only from the very host, encrypted, for all paths.
 const PINNED: &str = "__Host-";
 
-/// The name of the console's session.
 pub(crate) fn session_name(is_encrypted: bool) -> &'static str {
     if is_encrypted { "__Host-podium_session" } else { "podium_session" }
 }
@@ -23,7 +22,6 @@ pub(crate) fn pass_name(namespace: &str, is_encrypted: bool) -> String {
     format!("{}{OURS}pass_{namespace}", if is_encrypted { PINNED } else { "" })
 }
 
-/// The value of a cookie.
 pub(crate) fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     pairs(headers).find(|(key, value)| *key == name && !value.is_empty()).map(|(_, value)| value)
 }
@@ -51,7 +49,6 @@ pub(crate) fn set(
     HeaderValue::from_str(&text).ok()
 }
 
-/// Deletes a cookie.
 pub(crate) fn clear(name: &str, is_encrypted: bool) -> Option<HeaderValue> {
     set(name, "", Duration::ZERO, SameSite::Strict, is_encrypted)
 }

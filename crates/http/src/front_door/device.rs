@@ -32,7 +32,6 @@ const OTHER_FORM: &str =
 const NO_PERSON: &str = "You are signed in with an API token, which is no person: sign in as the user that the terminal is \
     to act for, or give the token to podium login --token-file.";
 
-/// A person at the page.
 struct Visitor {
     cookie: String,
     session: OpenSession,
@@ -151,7 +150,6 @@ fn asked(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// How long a session lasts.
 fn lasting(session: Duration) -> String {
     match session.as_secs() / 60 {
         60 => "an hour".into(),

@@ -24,7 +24,6 @@ const USER_HEADER: &str = "x-podium-user";
 /// What is escaped in a query: everything but what never needs it.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A request that may be forwarded.
 struct Judged {
     path: AirflowPath,
     query: Option<String>,
@@ -186,7 +185,6 @@ impl FrontDoor {
     }
 }
 
-/// Adds the caller's identity for the environment.
 pub(super) fn add_identity(
     sent: &mut http::HeaderMap,
     door: &WebServer,

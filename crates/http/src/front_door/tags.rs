@@ -26,7 +26,6 @@ const LARGEST: usize = 1024 * 1024;
 /// The caller's name in Airflow's own log.
 const NAME: &str = "podium";
 
-/// Recently requested tags.
 pub(super) struct Tags(Cache<(DeploymentId, String), Told>);
 
 /// When tags were requested, and the result.

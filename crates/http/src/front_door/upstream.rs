@@ -51,10 +51,8 @@ pub(super) struct Upstreams {
     refused: Arc<AtomicU64>,
 }
 
-/// A running request to an environment.
 type Running = CapacityPermit<SubjectId>;
 
-/// A request to an environment.
 pub(super) struct Outgoing {
     pub(super) method: Method,
     pub(super) target: String,

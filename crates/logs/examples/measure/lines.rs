@@ -26,7 +26,6 @@ const TRACEBACK: &[&str] = &[
     "sqlalchemy.exc.OperationalError: (psycopg2.OperationalError) connection to server at \"10.20.30.40\", port 5432 failed: Connection refused",
 ];
 
-/// Makes lines.
 pub(crate) struct Lines {
     deployment_id: DeploymentId,
     total: u64,

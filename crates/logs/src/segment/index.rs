@@ -14,7 +14,6 @@ use super::MAX_BLOCKS;
 use crate::bytes::{Reader, put};
 use crate::query::HASH_BITS;
 
-/// How many words a part holds, roughly.
 const WORDS_IN_PART: usize = 96;
 const ENTRY: usize = 8;
 /// No part is longer than this; a longer one is damaged.
@@ -119,7 +118,6 @@ fn read_blocks(reader: &mut Reader<'_>, blocks: usize) -> Option<Blocks> {
     }
 }
 
-/// The index of a segment that is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Index {
     pub(super) at: u64,

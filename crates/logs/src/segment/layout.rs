@@ -32,7 +32,6 @@ pub(crate) struct Header {
     pub(crate) summary: Summary,
     /// Empty if it is not known.
     pub(crate) tally: Tally,
-    /// The checksum of what is stored.
     pub(super) sum: u64,
 }
 
@@ -89,7 +88,6 @@ pub(super) struct Footer {
     pub(super) blocks: u32,
     /// How many bits of a word's number choose its part of the index.
     pub(super) index_bits: u32,
-    /// The checksum of the directory.
     pub(super) sum: u64,
 }
 

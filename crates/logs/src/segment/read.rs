@@ -19,7 +19,6 @@ const CHUNK: usize = 256 * 1024;
 
 pub(crate) struct Segment {
     file: File,
-    /// Headers, and where each block is stored.
     blocks: Vec<(Header, u64)>,
     /// `None` if it is damaged.
     index: Option<Index>,
@@ -50,7 +49,6 @@ impl Segment {
         Ok(Self { file, blocks, index: None })
     }
 
-    /// How many blocks there are.
     pub(crate) fn len(&self) -> usize {
         self.blocks.len()
     }

@@ -48,7 +48,6 @@ impl Encoder {
     }
 }
 
-/// A segment that is being written.
 pub(crate) struct Builder<'a> {
     hour: Hour,
     path: PathBuf,

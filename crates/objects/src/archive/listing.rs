@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use aws_lc_rs::digest;
 
-/// A regular file of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedFile {
     /// Its path, without `.` and empty parts.
     pub path: String,
-    /// Its size in bytes.
     pub size: u64,
     /// The SHA-256 of its content.
     pub sha256: [u8; 32],

@@ -64,7 +64,6 @@ impl Tar {
         Self { limits, listing, ..Self::default() }
     }
 
-    /// Finishes the check.
     pub(super) fn finish(&self) -> Result<(), Refused> {
         match &self.state {
             State::End { zeros } if zeros % BLOCK as u64 != 0 => {

@@ -14,10 +14,8 @@ use tokio::time::Instant;
 
 use crate::reconciler::{Attempts, Failure, StepResult, random, reconciles};
 
-/// How many mails of one alert are sent at once.
 const AT_ONCE: u32 = 4;
 
-/// The reconciler of the mails of alerts.
 pub(crate) struct AlertMails {
     app: App,
     system: Steward,

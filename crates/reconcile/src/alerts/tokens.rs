@@ -36,7 +36,6 @@ pub(super) fn look(conn: &Conn, system: &Steward, alert: &AlertRow, now: Timesta
 }
 
 impl Look {
-    /// Whether nothing has changed.
     pub(super) fn is_empty(&self) -> bool {
         self.begun.is_empty() && self.ended.is_empty()
     }

@@ -20,7 +20,6 @@ const IDLE: Duration = Duration::from_secs(15);
 const USER_AGENT: &str = concat!("podium-webhooks/", env!("CARGO_PKG_VERSION"));
 const EVENT: &str = "application/cloudevents+json; charset=utf-8";
 
-/// Sends events.
 pub(super) struct Sender {
     https: Client,
     http: Client,

@@ -77,7 +77,6 @@ impl Manifest {
 }
 
 impl Checksums {
-    /// The total size.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.values().map(|checked| checked.size).sum()
     }
@@ -92,7 +91,6 @@ pub(crate) fn name(path: &Path) -> String {
     path.as_os_str().as_bytes().escape_ascii().to_string()
 }
 
-/// Writes a file.
 pub(crate) struct Writer {
     tar: tar::Builder<zstd::Encoder<'static, File>>,
     checksums: Checksums,

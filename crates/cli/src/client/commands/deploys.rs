@@ -129,7 +129,6 @@ impl Which {
         self.flags.find(session, self.deployment.as_deref(), folder).await
     }
 
-    /// Opens the session, and finds the deployment of a folder.
     async fn open(&self, folder: &Path) -> Outcome<(Session, OfDeployment)> {
         let session = self.setup.open()?;
         let path = self.find(&session, folder).await?;
@@ -210,7 +209,6 @@ pub(crate) fn stamps(folder: &Path) -> Outcome<Vec<archive::Stamped>> {
     Ok(archive::files(folder)?.iter().map(archive::File::stamped).collect())
 }
 
-/// What is followed of a deploy.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Deploy {

@@ -252,7 +252,6 @@ impl Content {
         Ok(body)
     }
 
-    /// The body of a request for an object of this type.
     fn body<E: Endpoint>(
         &self,
         base: Value,

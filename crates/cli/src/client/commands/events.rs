@@ -67,7 +67,6 @@ const VIEW: View = View {
     wide: "REASON data.statusReason, SUBJECT subject, ID id",
 };
 
-/// What people are told of an event.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Happened {
     #[serde(default)]

@@ -190,7 +190,6 @@ impl Login {
         }
     }
 
-    /// Signs in with a password.
     async fn session_token(&self, client: &Client) -> Outcome<String> {
         let is_interactive = std::io::stdin().is_terminal();
         let username = match &self.email {
@@ -262,7 +261,6 @@ pub(crate) fn forget(name: &str) -> Outcome {
     })
 }
 
-/// The name of a context, from the URL of its server.
 fn context_name(url: &str) -> String {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     host.split('/').next().unwrap_or(host).to_owned()

@@ -14,7 +14,6 @@ use super::{Answer, Exit, Failed, Outcome, Session, Setup, View, Watch, Word, id
 use crate::client::declared::Source;
 use crate::client::planning::printing::Made;
 
-/// The most plans that one command applies.
 const MOST_PARTS: usize = 100;
 
 /// Show the changes that make the server match the files.

@@ -117,7 +117,6 @@ const DELIVERIES: View = View {
     wide: "ERROR lastError, RESPONSE lastResponse, EVENT ID eventId",
 };
 
-/// How many deliveries are read at once.
 const AT_ONCE: u64 = 100;
 
 impl Noun for api::Get {

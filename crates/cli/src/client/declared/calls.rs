@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::keys::{Key, Kind};
 
-/// What a call does to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Create,
@@ -27,11 +26,9 @@ pub(super) enum Verb {
 pub(super) struct Planned {
     pub(super) verb: Verb,
     pub(super) key: Key,
-    /// What people call it.
     pub(super) label: String,
     pub(super) at: String,
     pub(super) call: PlannedCall,
-    /// What stands in for the id of what it makes.
     pub(super) makes: Option<Id>,
     /// The kind of resources that must all be there before.
     pub(super) after: Option<Kind>,
@@ -61,7 +58,6 @@ impl Planned {
         }
     }
 
-    /// What the call is about, in a word.
     pub(super) fn noun(&self) -> &'static str {
         if self.verb == Verb::Own { "set" } else { self.key.kind.noun() }
     }

@@ -18,7 +18,6 @@ use crate::client::ending::{Failed, Outcome};
 use crate::client::planning::printing::{Made, Planned};
 use crate::client::session::Session;
 
-/// The most calls of a plan.
 const MOST_CALLS: usize = 100;
 
 /// Calls, and what the server says that they would do.
@@ -28,7 +27,6 @@ pub(crate) struct Changes {
     pub(crate) raw: Value,
     /// Whether nothing is left to do after these.
     pub(crate) is_last: bool,
-    /// Names by id.
     names: HashMap<String, String>,
 }
 
@@ -76,7 +74,6 @@ impl Source {
 }
 
 impl Changes {
-    /// Shows what would change.
     pub(crate) fn show(&self) -> Outcome {
         let mut out = std::io::stdout().lock();
         out.write_all(printing::plan(&self.calls, &self.plan.calls, self.names.clone()).as_bytes())?;

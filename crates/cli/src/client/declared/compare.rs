@@ -30,7 +30,6 @@ pub(super) fn is_kept(value: &Value) -> bool {
     value.get(KEPT).is_some()
 }
 
-/// Whether a field has the value that is declared.
 pub(crate) fn has(name: &str, declared: &Value, current: Option<&Value>) -> bool {
     if is_kept(declared) {
         return true;

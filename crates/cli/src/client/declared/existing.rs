@@ -36,7 +36,6 @@ pub(super) struct Known {
     pools: Pools,
 }
 
-/// Names by id.
 #[derive(Default)]
 pub(super) struct Names {
     names: HashMap<String, String>,
@@ -79,14 +78,12 @@ pub(super) struct Difference<R> {
     pub(super) declared: R,
     /// The same without what is as declared already.
     pub(super) changed: R,
-    /// The names of the fields that differ.
     pub(super) fields: Vec<String>,
     pub(super) existing: Existing,
     pub(super) etag: Option<String>,
 }
 
 impl<R> Difference<R> {
-    /// What is there, or a part of it.
     pub(super) fn now<T: DeserializeOwned>(&self) -> Outcome<T> {
         read(&self.existing.wire)
     }

@@ -12,7 +12,6 @@ use super::keys::{Fields, Key, Kind};
 use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{text_of, yaml_problem};
 
-/// The most files of a folder.
 const MOST_FILES: usize = 1_000;
 
 /// What to apply.
@@ -32,7 +31,6 @@ pub(crate) struct Source {
     pub(super) in_parts: bool,
 }
 
-/// A resource that a file declares.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: Key,
@@ -43,7 +41,6 @@ pub(super) struct Entry {
     pub(super) stand_in: Id,
 }
 
-/// Everything that is declared.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     pub(super) set: Option<String>,
@@ -51,17 +48,14 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// The entries of a kind, in order.
     pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(move |entry| entry.key.kind == kind)
     }
 
-    /// What declares something.
     pub(super) fn entry(&self, key: &Key) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == *key)
     }
 
-    /// Reads files and folders.
     pub(super) fn read(paths: &[PathBuf]) -> Outcome<Self> {
         let mut declared = Self::default();
         for path in paths {
@@ -121,7 +115,6 @@ impl Declared {
     }
 }
 
-/// The files of a folder, in order.
 fn files_of(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let is_read =
         |path: &PathBuf| path.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json");

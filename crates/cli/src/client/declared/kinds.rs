@@ -35,7 +35,6 @@ use crate::client::ending::{Failed, Outcome};
 use crate::client::fields::{merged, object};
 
 pub(super) trait Resource: Serialize + DeserializeOwned {
-    /// Lists such resources.
     type List: Endpoint<Path = InOrganization>;
     type Get: Endpoint;
     /// Fields that never change.
@@ -48,7 +47,6 @@ pub(super) trait Resource: Serialize + DeserializeOwned {
         Ok(json!({}))
     }
 
-    /// Adds the calls that make it.
     fn create(self, planner: &mut Planner<'_>, entry: &Entry) -> Outcome;
 
     /// Adds the calls that change what is there.

@@ -23,7 +23,6 @@ use crate::client::ending::{Exit, Failed, Outcome};
 use crate::client::names::{Pools, most_alike};
 use crate::client::session::Session;
 
-/// The making of a plan.
 pub(super) struct Planner<'a> {
     session: &'a Session,
     pub(super) organization: InOrganization,

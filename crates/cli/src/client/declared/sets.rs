@@ -28,7 +28,6 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// Reads the sets, if the files name one.
     pub(super) async fn read(session: &Session, name: Option<&str>) -> Outcome<Self> {
         let Some(name) = name else { return Ok(Self::default()) };
         let organization = session.in_organization().await?;
@@ -66,7 +65,6 @@ impl Sets {
         self.members().map(|member| (member.id, member.variables.clone())).collect()
     }
 
-    /// What the set of the files owns.
     pub(super) fn own_members(&self) -> impl Iterator<Item = (Kind, Id)> {
         self.members().map(|member| (Kind::of_member(member.kind), member.id))
     }

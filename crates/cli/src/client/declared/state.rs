@@ -60,7 +60,6 @@ impl State {
         self.get(self.ids.get(&id)?)
     }
 
-    /// The key and the label of what has this id.
     pub(super) fn by_id(&self, id: Id) -> Option<(&Key, String)> {
         let fields = self.with_id(id)?.form.as_object()?;
         let key = self.ids.get(&id)?;
@@ -72,7 +71,6 @@ impl State {
         self.ids.keys().filter_map(|id| Some((id.to_string(), self.by_id(*id)?.1))).collect()
     }
 
-    /// The names of everything of a kind.
     pub(super) fn names_of(&self, kind: Kind) -> Vec<String> {
         let named = self.existing.iter().filter(|(key, _)| key.kind == kind);
         named.map(|(_, existing)| existing.name.clone()).collect()

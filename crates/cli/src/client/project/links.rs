@@ -163,14 +163,12 @@ pub(super) async fn lacking(
     Ok(lacking)
 }
 
-/// Gives an object to a deployment.
 pub(super) async fn add(session: &Session, object: &Unlinked, deployment: &OfDeployment) -> Outcome {
     let id = deployment.deployment_id;
     let edit = |now: &Answer<api::EnvironmentObject>| Ok(with_link(now.part()?, id));
     session.edit_part::<api::Get, api::Update, _>(&object.path, edit).await.map(drop)
 }
 
-/// The links of an object.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Links {

@@ -80,7 +80,6 @@ impl Places {
         workspaces.into_iter().chain(deployments).collect()
     }
 
-    /// Where an alert looks, by name.
     pub(super) fn names(&self, of: &Alert) -> String {
         let spaces = of.workspace_ids.iter().map(|id| name(&self.workspaces, &id.to_string()));
         let names: Vec<String> = spaces
@@ -146,7 +145,6 @@ pub(super) fn new(visit: &OrganizationVisit<'_>) -> Vec<Field> {
     ]
 }
 
-/// The fields that an alert of this kind has.
 pub(super) fn of(alert: &Alert) -> Vec<Field> {
     let number = |of: Option<u32>| of.map(|number| number.to_string()).unwrap_or_default();
     let has = of_kind(alert.kind);

@@ -292,7 +292,6 @@ fn error_row(visit: &OrganizationVisit<'_>, error: &ImportError) -> ErrorRow {
     }
 }
 
-/// The DAG that a form is about.
 fn named<'a>(visit: &'a OrganizationVisit<'_>) -> Result<&'a str> {
     visit
         .query()
@@ -313,7 +312,6 @@ fn back(visit: &OrganizationVisit<'_>, id: DeploymentId, done: &str) -> Result {
     Answer::redirect(visit.link(&format!("/deployments/{id}/dags?{}", query.finish())))
 }
 
-/// Starts a run of a DAG.
 pub(crate) async fn trigger(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     let (of, _) = super::read(visit, id).await?;
     let airflow = Airflow::of(visit, &of);

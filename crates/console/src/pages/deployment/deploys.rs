@@ -32,7 +32,6 @@ struct DeployPage<'a> {
     /// Whether Airflow had not read every file when the report was made.
     is_incomplete: bool,
     steps: Vec<(String, String)>,
-    /// Where a rollback to it is sent.
     rollback: Option<String>,
 }
 
@@ -113,7 +112,6 @@ fn name(of: &Deploy) -> String {
     if of.rollback_from_id.is_some() { format!("Rollback to {version}") } else { version }
 }
 
-/// One deploy, with what came of it.
 pub(crate) async fn show(visit: &OrganizationVisit<'_>, id: DeploymentId, deploy_id: DeployId) -> Result {
     let (deployment, head) = Head::read(visit, id, "deploys").await?;
     let path: OfDeploy = (visit.organization_id, id, deploy_id).into();

@@ -80,7 +80,6 @@ pub(crate) async fn operations(visit: &OrganizationVisit<'_>, id: DeploymentId) 
     TabPage { shell: &head.shell, head: &head, lead: "", table }.answer()
 }
 
-/// A tab with a table.
 #[derive(Template)]
 #[template(path = "deployment/table.html")]
 pub(super) struct TabPage<'a> {

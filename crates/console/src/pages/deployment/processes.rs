@@ -37,7 +37,6 @@ pub(super) struct Process {
     pub(super) since: Option<Html>,
 }
 
-/// The tree by itself.
 pub(crate) async fn part(visit: &OrganizationVisit<'_>, id: DeploymentId) -> Result {
     Answer::page(&Part { tree: read(visit, id).await })
 }

@@ -23,7 +23,6 @@ pub(super) struct HeldRole {
     pub(super) choices: Vec<Choice>,
 }
 
-/// A role as a choice.
 fn choice(of: &ApiTokenRole, is_chosen: bool) -> Choice {
     Choice::new(json!(of).to_string(), view::words(&of.role), is_chosen)
 }

@@ -61,7 +61,6 @@ const SOCKETS: &[&str] = &[
     "/run/containerd",
     "/var/run/containerd",
 ];
-/// The same for root.
 const SOCKETS_OF_ROOT: &[&str] = &["/run/dbus", "/run/systemd/private"];
 
 /// What the program may write outside its own directories.
@@ -340,7 +339,6 @@ fn filter_calls() -> io::Result<()> {
     Ok(())
 }
 
-/// The sockets to refuse.
 fn sockets() -> io::Result<Vec<SeccompRule>> {
     let is = |argument: u8, value: u64| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)

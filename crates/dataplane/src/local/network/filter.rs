@@ -15,7 +15,6 @@ use std::sync::{Mutex, PoisonError};
 
 use super::NetworkError;
 
-/// An nftables table.
 #[derive(Debug)]
 pub(in crate::local) struct Filter {
     program: PathBuf,
@@ -46,7 +45,6 @@ impl Filter {
         })
     }
 
-    /// Removes an environment.
     pub(in crate::local) fn forget(&self, user: u32) -> Result<(), NetworkError> {
         self.change(|ports| {
             ports.remove(&user);
@@ -60,7 +58,6 @@ impl Filter {
         }
     }
 
-    /// Removes the table of these users, if there is one.
     pub(super) fn forget_table(program: PathBuf, users: Range<u32>) {
         Self { program, users, closed: Vec::new(), web_ports: Mutex::default() }.remove();
     }

@@ -28,7 +28,6 @@ const SLEEP: &str = "sleep";
 /// The number of the loopback interface in every network.
 const LOOPBACK: u32 = 1;
 
-/// A network to create and hold.
 #[derive(Clone, Debug, Args)]
 pub struct NetworkHolder {
     /// Id of the user to run as.
@@ -139,7 +138,6 @@ pub(in crate::local) fn join(holder: i32, number: u64) -> io::Result<Option<i32>
     Ok(Some(inner.into_raw_fd()))
 }
 
-/// A pidfd of a process.
 pub(super) fn hold(process: i32) -> io::Result<OwnedFd> {
     let pid = Pid::from_raw(process).ok_or(ErrorKind::NotFound)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
@@ -213,7 +211,6 @@ pub struct Uplink {
     /// Address on this machine's loopback interface to forward to, such as tcp:127.0.0.1:5432; may be repeated.
     #[arg(long = "forward")]
     pub forwards: Vec<Forward>,
-    /// The network stack.
     #[arg(long)]
     pub pasta: PathBuf,
 }

@@ -63,7 +63,6 @@ for what in asked:
 os._exit(0)
 ";
 
-/// What a process could reach.
 #[derive(Debug, PartialEq)]
 struct Reached {
     machine: bool,
@@ -303,7 +302,6 @@ async fn until<T>(
     Err(said.unwrap_or_else(|| format!("{} exited", program.name)).into())
 }
 
-/// Runs the test process.
 async fn run_script(
     isolation: &Isolation,
     arguments: &[std::ffi::OsString],

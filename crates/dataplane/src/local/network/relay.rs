@@ -100,7 +100,6 @@ async fn within(places: &Arc<Semaphore>, work: impl Future<Output = io::Result<(
     });
 }
 
-/// A relay to the database server.
 #[derive(Clone, Debug, Args)]
 pub struct DatabaseRelay {
     /// Id of the user to run as.

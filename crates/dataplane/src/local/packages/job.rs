@@ -49,7 +49,6 @@ const PASSED_ON: &str = "ALL_PROXY HTTPS_PROXY HTTP_PROXY NO_PROXY SSL_CERT_DIR 
                          UV_INSECURE_HOST UV_NATIVE_TLS UV_SYSTEM_CERTS all_proxy http_proxy https_proxy no_proxy";
 const CREDENTIALS: &str = "UV_INDEX_";
 
-/// Why a job failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JobError {
     #[error("it cannot be run: {0}")]

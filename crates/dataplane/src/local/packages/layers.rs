@@ -21,7 +21,6 @@ pub(super) fn site(layer: &Path) -> PathBuf {
     layer.join("site")
 }
 
-/// Whether a layer is complete.
 pub(super) fn is_ready(layer: &Path) -> bool {
     assert_may_block();
     layer.join(READY).is_file()

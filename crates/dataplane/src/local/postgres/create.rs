@@ -131,7 +131,6 @@ impl Cluster {
 /// Where distributions install them, below a version directory or directly.
 const PLACES: &[(&str, &str)] = &[("/usr/lib/postgresql", "bin"), ("/usr/local/pgsql", "bin")];
 
-/// The programs of one major version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::local) struct Programs {
     pub(in crate::local) major: u32,

@@ -17,7 +17,6 @@ use crate::blocking::{assert_may_block, blocking, blocking_exclusive};
 use crate::local::layout::{Place, missing_is_none, write_whole};
 use crate::local::program::ReplaceStrategy;
 
-/// A drain in progress.
 pub(super) struct Drain {
     request: DrainRequest,
     /// When waiting ends.

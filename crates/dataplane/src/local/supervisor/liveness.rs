@@ -66,7 +66,6 @@ impl GotOn {
     }
 }
 
-/// The failures of a component.
 #[derive(Default)]
 pub(super) struct Failure {
     pub(super) times: u32,

@@ -94,7 +94,6 @@ impl Supervisor {
         }
     }
 
-    /// Removes the environment from the packet filter.
     pub(super) async fn remove_from_filter(&self) {
         let Ok(host) = self.plane.host().await else { return };
         if let (Network::Filtered(filter, _), Some(user)) = (&host.network, self.isolation.user) {
@@ -110,7 +109,6 @@ impl Supervisor {
         self.isolation.holder.is_some() && self.holder() != self.isolation.holder
     }
 
-    /// The health of the uplink.
     pub(super) fn check_uplink(&self) -> Result<(), Reason> {
         match self.isolation.holder {
             Some(holder) if !has_uplink(holder) => Err("its network has no uplink yet".into()),
@@ -146,7 +144,6 @@ impl Supervisor {
         }
     }
 
-    /// The relay of the environment, if it has one.
     pub(super) async fn relay(&self, host: &Host) -> Result<Option<Relay>, Reason> {
         if self.plane.databases.kind_of(&self.state) != Kind::Private {
             return Ok(None);
@@ -213,7 +210,6 @@ impl Relay {
         of_environment(id, RELAY.into(), self.arguments.clone(), place.component_log(RELAY))
     }
 
-    /// Whether it accepts connections.
     pub(super) fn is_up(&self) -> bool {
         std::os::unix::net::UnixStream::connect(self.directory.join(SOCKET)).is_ok()
     }

@@ -133,7 +133,6 @@ impl Supervisor {
         removed.map_err(|error| Reason::of_io("the restored dump cannot be removed", &error))
     }
 
-    /// Determines the isolation of this environment.
     pub(super) async fn refresh_isolation(&mut self) -> Result<(), Reason> {
         let host = self.plane.host().await?;
         self.isolation = self.in_own_network(self.isolation_on(host).await?, &host.network);

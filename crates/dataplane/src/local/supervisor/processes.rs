@@ -36,7 +36,6 @@ impl SupervisedProcess {
     }
 }
 
-/// A program that is about to be started.
 struct Start {
     plane: Arc<Plane>,
     id: DeploymentId,
@@ -121,7 +120,6 @@ impl Supervisor {
         }
     }
 
-    /// The pid of the web server.
     pub(super) fn web_server(&self) -> Option<i32> {
         let web = ["apiserver", "webserver", RETIRING].iter().find_map(|name| self.processes.get(*name));
         web.map(|kept| kept.process.identity.pid)
@@ -166,7 +164,6 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Removes an exited process from the state.
     pub(super) async fn remove_process(&mut self, name: &str) {
         self.processes.remove(name);
         self.state.processes.remove(name);
@@ -175,7 +172,6 @@ impl Supervisor {
         self.publish_web_server();
     }
 
-    /// Stops all processes, including orphans.
     pub(super) async fn stop_all(&mut self, grace: Duration) {
         let names = self.processes.keys().cloned().collect();
         self.last_programs.clear();
@@ -189,7 +185,6 @@ impl Supervisor {
         self.stop_components(self.processes.keys().filter(|name| is_web(name)).cloned().collect()).await;
     }
 
-    /// Stops those of these components that are running.
     pub(super) async fn stop_components(&mut self, mut names: Vec<String>) {
         names.retain(|name| self.processes.contains_key(name));
         if !names.is_empty() {

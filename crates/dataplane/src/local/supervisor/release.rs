@@ -94,7 +94,6 @@ impl Supervisor {
             || self.drain_before("changing the project's packages", environment).await
     }
 
-    /// Makes a prepared release the current one.
     pub(super) async fn go_live(&mut self, prepared: &Prepared) -> Result<(), PrepareError> {
         let (before, environment) = (self.state.clone(), &prepared.environment);
         self.state.project.clone_from(&prepared.project);

@@ -19,10 +19,8 @@ use crate::local::components::{RETIRING, is_web, web_url};
 use crate::local::process::last_error_line;
 use crate::local::program::Program;
 
-/// The health of components, by name.
 type Healths = Vec<(String, Result<(), Reason>)>;
 
-/// The result of a health check.
 struct HealthCheck {
     healths: Healths,
     /// Whether a web server responded.
@@ -219,7 +217,6 @@ impl Supervisor {
         });
     }
 
-    /// Checks the health of each component.
     async fn check_health(&self, base: &str, prepared: &Prepared) -> HealthCheck {
         let heard = match self.why_not_serving(prepared.major).await {
             None => self.plane.web_client.health(base, prepared.major).await,

@@ -37,7 +37,6 @@ pub(super) struct Chunk {
     pub(super) file: u64,
     pub(super) writer: Writer,
     pub(super) bytes: Vec<u8>,
-    /// The offset after this chunk.
     pub(super) end: u64,
 }
 
@@ -47,7 +46,6 @@ pub(super) enum Writer {
     Task(String),
 }
 
-/// Scans for new output.
 pub(super) struct Scanner {
     logs: PathBuf,
     tasks: PathBuf,
@@ -273,7 +271,6 @@ fn entries(directory: &Path, is_wanted: fn(&fs::FileType) -> bool) -> impl Itera
 
 const RECORD: usize = 16;
 
-/// The offsets of an environment's files.
 pub(super) struct Offsets {
     path: PathBuf,
     /// `None` after a failed write.

@@ -61,7 +61,6 @@ pub(in super::super) fn clear(directory: &Path, kept: Option<&CStr>, steps: u64)
 struct Removal<'a> {
     root: OwnedFd,
     kept: Option<&'a CStr>,
-    /// How many entries were moved up.
     moved: u64,
     steps: u64,
     most: u64,

@@ -22,7 +22,6 @@ pub(in super::super) struct Walk {
 }
 
 pub(in super::super) struct Entry<'a> {
-    /// The directory that it is in.
     pub(in super::super) above: &'a OwnedFd,
     pub(in super::super) name: &'a CStr,
     pub(in super::super) stat: &'a Stat,
@@ -123,7 +122,6 @@ impl Walk {
     }
 }
 
-/// Walks a directory to its end.
 pub(in super::super) fn each(
     directory: &Path,
     visit: impl FnMut(&Entry<'_>) -> Result<()>,

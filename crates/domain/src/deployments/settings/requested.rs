@@ -68,7 +68,6 @@ pub(super) fn of_new(body: &CreateDeploymentRequest) -> Requested<'_> {
     }
 }
 
-/// The changed settings of a stored deployment.
 pub(super) fn of_stored(body: &UpdateDeploymentRequest) -> Requested<'_> {
     requested! {
         body;

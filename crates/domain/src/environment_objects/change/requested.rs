@@ -28,7 +28,6 @@ pub(super) struct RequestedLink {
     pub(super) unset: Vec<String>,
 }
 
-/// The bodies of a request, of which one fits.
 #[derive(Default)]
 pub(super) struct Bodies(Vec<(EnvironmentObjectType, Map<String, Value>)>);
 

@@ -12,12 +12,10 @@ use crate::client::commands::{Failed, Outcome};
 
 /// What is never packed: other people's code, and secrets of this machine.
 const NEVER: &[&str] = &[".git", ".venv", "__pycache__", "podium-data", ".env", ".DS_Store"];
-/// The most files that are packed.
 const MOST_FILES: usize = 50_000;
 /// How many bytes of a file are hashed at once.
 const READ_AT_ONCE: usize = 64 * 1024;
 
-/// A file to pack.
 #[derive(Debug)]
 pub(super) struct File {
     path: PathBuf,
@@ -36,7 +34,6 @@ impl File {
         (self.name.clone(), stamp)
     }
 
-    /// Whether it is a symbolic link.
     pub(super) fn is_link(&self) -> bool {
         self.is_link
     }

@@ -10,14 +10,12 @@ use serde::Deserialize;
 use crate::client::commands::{Outcome, Session, View, Word, one_line, printable, shout};
 
 const VIEW: View = View::plain("deployId", "DEPLOY deployId, STATE state");
-/// How many names a line has.
 const MOST_NAMES: usize = 200;
 /// How many files that could not be imported somebody is warned of by name.
 const MOST_WARNED: usize = 5;
 /// How many lines of a traceback are shown: its end says what happened.
 const MOST_TRACEBACK_LINES: usize = 20;
 
-/// What is shown of a report.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Report {

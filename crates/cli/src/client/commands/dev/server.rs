@@ -72,12 +72,10 @@ impl Server {
         &self.known.url
     }
 
-    /// The token of the owner.
     pub(super) fn token(&self) -> Outcome<String> {
         token(&self.directory)
     }
 
-    /// Stops the server in good order.
     pub(super) async fn stop(mut self) -> Outcome {
         let Some(pid) = Pid::from_raw(self.known.pid) else { return Ok(()) };
         let _ = kill_process(pid, Signal::TERM);

@@ -28,7 +28,6 @@ const VIEW: View = View::plain(
     "USER username, NAME fullName, STATUS status, ORGANIZATION organizationId, ID id",
 );
 
-/// What is shown of an API token.
 const TOKEN: View = View::plain(
     "name",
     "TOKEN name, SCOPE scope, ROLES roles, EXPIRES endAt, ORGANIZATION organizationId, ID id",

@@ -11,7 +11,6 @@ use crate::client::commands::one_line;
 
 /// How many recent problems are kept.
 const MOST_PROBLEMS: usize = 50;
-/// The longest filter.
 const MOST_TYPED: usize = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +41,6 @@ pub(super) struct Seen {
     platform_runtime_version: String,
 }
 
-/// What is read of an operation.
 #[derive(Debug, Deserialize)]
 pub(super) struct UnderWay {
     kind: String,
@@ -71,7 +69,6 @@ pub(super) struct Problem {
     pub(super) what: String,
 }
 
-/// What is on the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]
@@ -209,7 +206,6 @@ impl Top {
         self.place().and_then(|place| self.shown().get(place).copied())
     }
 
-    /// Does what a key stands for.
     pub(super) fn press(&mut self, key: Key) -> Next {
         match (self.mode, key) {
             (Mode::Typing, Key::Letter(letter)) if self.filter.chars().count() < MOST_TYPED => {

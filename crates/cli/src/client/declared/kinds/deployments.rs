@@ -112,7 +112,6 @@ impl Resource for Deployment {
     }
 }
 
-/// What is declared, as requests take it.
 fn request(
     planner: &Planner<'_>,
     entry: &Entry,

@@ -23,7 +23,6 @@ pub(super) struct Found {
     pub(super) is_whole: bool,
 }
 
-/// The last runs of a DAG.
 pub(super) struct Strip {
     /// Each as a shape, the newest last.
     pub(super) shapes: Vec<Html>,
