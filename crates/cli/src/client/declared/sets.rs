@@ -93,7 +93,7 @@ impl Sets {
         let by = &existing.wire["updatedBy"];
         let who = ["username", "apiTokenName", "id"].iter().find_map(|name| by[name].as_str());
         let who = who.filter(|name| !name.is_empty()).unwrap_or("somebody");
-        Some(format!("edited by {who} at {}, since this set was last applied", updated_at))
+        Some(format!("edited by {who} at {updated_at}, since this set was last applied"))
     }
 
     /// The call that records what the set owns after some calls; none if nothing is changed.
