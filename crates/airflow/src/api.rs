@@ -35,7 +35,6 @@ pub struct AirflowApi<'a> {
     pub client: &'a WebClient,
     /// The URL of the web server.
     pub base: &'a str,
-    /// Its release series.
     pub line: Line,
     /// The key that it trusts.
     pub key: &'a Secret,
@@ -48,7 +47,6 @@ pub struct KnownDag {
     /// The path of its file.
     #[serde(default)]
     pub fileloc: String,
-    /// When its file was last parsed.
     #[serde(default)]
     pub last_parsed_time: Option<String>,
     /// The version of the DAGs that it is at, if Airflow says so.

@@ -31,7 +31,6 @@ const TABLES: [&str; 15] = [
     "session",
 ];
 
-/// A clean-up of an environment's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanUp {
     pub id: OperationId,

@@ -87,7 +87,6 @@ pub fn check(url: &str) -> Result<(), BadUrl> {
     if named.contains(',') { Err(BadUrl::Hosts) } else { Ok(()) }
 }
 
-/// The files that clients have to read.
 pub fn files(url: &str) -> Vec<PathBuf> {
     let parts = parts(url);
     let file = |name: &&str| parts.query.iter().find_map(|pair| value_of(pair, name)).map(PathBuf::from);

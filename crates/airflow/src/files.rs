@@ -21,7 +21,6 @@ pub struct Files {
     /// project that is live.
     pub dags: PathBuf,
     pub task_logs: PathBuf,
-    /// The logs of DAG parsing.
     pub parser_logs: PathBuf,
     /// The file whose presence asks the executor to accept no further tasks: see [`drain`](crate::drain).
     pub drain: PathBuf,

@@ -39,7 +39,6 @@ pub struct Parsing {
     settles_after: Duration,
 }
 
-/// What Airflow has found in a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// The files of the DAGs by their ids.
@@ -143,7 +142,6 @@ impl Parsing {
 
 /// What the traceback of an import error says about the version it is of.
 enum Origin<'a> {
-    /// It names files of this version.
     Version(&'a str),
     /// It names files by the link to the current version, as Airflow 2 finds them.
     Link,

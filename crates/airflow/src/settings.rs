@@ -58,7 +58,6 @@ pub struct MetadataDatabase<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectSettings {
-    /// The directory of its packages.
     pub layer: Option<PathBuf>,
     /// A hash of its plugins, if it has any.
     pub plugins: Option<String>,

@@ -12,7 +12,7 @@
 /// | `reply` | the response, a [`Reply`](crate::Reply) | [`Nothing`](crate::Nothing), status 204 |
 /// | `permission` | the required permission | |
 /// | `open_to` | instead of a permission: `Anyone`, `SignedIn`, `MembersOnly` or `ByAgents` of [`endpoint`](crate::endpoint) | |
-/// | `or_creator_with` | a weaker permission that is enough for resources that the caller created | |
+/// | `or_creator_with` | a weaker permission that is enough for resources that the caller created; the function checks the creator | |
 /// | `target_in_body` | the field of the body that names the permission's target | the path names it |
 /// | `event` | what a call changes in an organization, an [`EventType`](crate::enums::EventType) | |
 /// | `without_event` | instead of an event: why a call other than a GET has none | |
@@ -173,8 +173,8 @@ macro_rules! endpoints {
     (@event GET) => { None };
     (@event POST $event:ident) => { Some($crate::enums::EventType::$event) };
     (@event DELETE $event:ident) => { Some($crate::enums::EventType::$event) };
-    (@event POST ; $reason:literal) => { None };
-    (@event DELETE ; $reason:literal) => { None };
+    (@event POST ; $reason:literal) => { $crate::endpoint::no_event_because($reason) };
+    (@event DELETE ; $reason:literal) => { $crate::endpoint::no_event_because($reason) };
     (@event $($other:tt)*) => {
         compile_error!("an endpoint that changes something has an `event`, or says why it is `without_event`")
     };

@@ -140,9 +140,9 @@ pub struct Description {
     pub summary: &'static str,
     /// Who may call it.
     pub access: Access,
-    /// A weaker permission that is enough for resources that the caller created.
+    /// A weaker permission that is enough for resources that the caller created; the function checks the creator.
     pub makers_permission: Option<&'static str>,
-    /// Whether a call leaves an audit record.
+    /// Whether a call leaves an audit record: not where the caller is not authenticated yet, or it would repeat the logs.
     pub audited: bool,
     /// The event of a call that changes something in an organization.
     pub event: Option<EventType>,
@@ -167,6 +167,13 @@ pub struct Description {
     pub body: SchemaOf,
     /// Schema of the reply.
     pub reply: SchemaOf,
+}
+
+/// No event, which has a reason.
+#[doc(hidden)]
+pub const fn no_event_because(reason: &str) -> Option<EventType> {
+    assert!(!reason.is_empty(), "say why there is no event");
+    None
 }
 
 /// Makes the schema of a type.

@@ -152,7 +152,6 @@ impl Member {
 /// The hash of a token, and the organization of the request.
 type Key = ([u8; 32], Option<OrganizationId>);
 
-/// The cache of callers.
 pub struct Authorities {
     known: Cache<Key, Arc<Authority>>,
     /// The workspaces of deployments, where guards are checked: who is judged by one has it checked with the rest.

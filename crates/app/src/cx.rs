@@ -47,7 +47,6 @@ struct Inner {
     confirmed: AtomicBool,
     /// What must hold when the database is asked, where that is more than what holds for the caller.
     guard: OnceLock<Arc<Guard>>,
-    /// The operation that the call has started.
     operation: Mutex<Option<OperationId>>,
 }
 
@@ -164,7 +163,6 @@ impl<P: Clone + Send + Sync + 'static> Cx<P> {
         &self.inner.authority
     }
 
-    /// The same, to be passed on.
     pub(crate) fn shared_authority(&self) -> Arc<Authority> {
         Arc::clone(&self.inner.authority)
     }

@@ -46,7 +46,6 @@ pub async fn get(cx: Cx<Scope>, call: Call<api::Get>) -> Result<One<DeclaredSet>
     cx.read(move |cx, conn| find(conn, cx.scope(), call.path.declared_set_id)).await
 }
 
-/// Replaces the members of a set.
 pub async fn update(cx: Cx<Scope>, call: Call<api::Update>) -> Result<One<DeclaredSet>> {
     let members = each_once(call.body.members);
     let id = call.path.declared_set_id;

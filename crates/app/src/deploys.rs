@@ -252,7 +252,6 @@ fn runs_images(cx: &Cx<Scope>, deployment: &DeploymentRow) -> bool {
     cx.app().observer.get().is_none_or(|observer| observer.runs_images(deployment.location().plane()))
 }
 
-/// Whether a deployment is to hibernate now.
 fn is_asleep(cx: &Cx<Scope>, deployment: &DeploymentRow) -> bool {
     let spec = &deployment.spec;
     hibernation::state(&spec.hibernation, spec.is_development_mode, cx.now()).is_hibernating

@@ -105,7 +105,6 @@ pub async fn exclude_linking(cx: Cx<Scope>, call: Call<api::ExcludeLinking>) -> 
     .await
 }
 
-/// Whether the caller may change an object.
 fn may_update(id: EnvironmentObjectId) -> impl FnMut(&Cx<Scope>, &Tx) -> Result<()> + Send + 'static {
     move |cx, tx| find(cx, tx, id, Verb::Update).map(drop)
 }

@@ -81,7 +81,6 @@ impl Unauthenticated {
 }
 
 impl Error {
-    /// The cached caller is stale.
     pub const STALE: Self = Self::Db(podium_db::Error::Stale);
 
     /// Whether the call lost every race against other changes of the same resource.

@@ -22,7 +22,6 @@ pub use stream::{EventStream, follow};
 /// The most rows that one page looks through for what its reader asked for and may see.
 const WINDOW: u32 = 5000;
 
-/// Lists events, the oldest first.
 pub async fn list(cx: Cx<Scope>, call: Call<api::List>) -> Result<Many<EventPage>> {
     let query = call.query;
     let start = start(("cursor", query.cursor.as_deref()), query.since, Start::Oldest)?;

@@ -29,7 +29,6 @@ struct LastLook {
     began: Option<Instant>,
     /// Its outcome; none while it runs, and if the request that started it was cancelled.
     outcome: Option<Result<()>>,
-    /// The number of reloads so far.
     count: u64,
 }
 

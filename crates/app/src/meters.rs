@@ -27,13 +27,11 @@ pub type Meter = Arc<dyn Fn(&mut Page) + Send + Sync>;
 pub struct Meters(RwLock<Vec<Meter>>);
 
 impl Meters {
-    /// Shows these numbers too, from now on.
     pub fn show(&self, meter: Meter) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(meter);
     }
 }
 
-/// Whose deployments are shown.
 pub enum Audience {
     /// All deployments: for callers on this machine.
     Machine,
@@ -54,7 +52,6 @@ impl App {
         db(self).scan(None, read).await
     }
 
-    /// The numbers beyond requests.
     pub async fn meter_page(&self) -> Result<String> {
         let mut page = Page::default();
         work::measure(self, &mut page).await?;

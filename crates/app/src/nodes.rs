@@ -16,7 +16,6 @@ use crate::error::{Error, OrConflict as _, Result};
 crate::system::acts_for_the_system!();
 crate::system::reaches_rows!();
 
-/// The interval of a node's heartbeats.
 const EVERY: Duration = Duration::from_secs(10);
 /// A node without a heartbeat for this long gets no new deployments, and may be forgotten.
 pub const NODE_TIMEOUT: Duration = Duration::from_secs(60);

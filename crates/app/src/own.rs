@@ -31,7 +31,6 @@ pub(crate) fn grants(cx: &Cx<()>, conn: &Conn, organization_id: OrganizationId) 
     Ok(grants::effective(conn, &system(cx.app()), organization_id, cx.subject_id())?)
 }
 
-/// The caller's open invites.
 pub(crate) fn invites(cx: &Cx<()>, conn: &Conn) -> Result<Vec<InviteRow>> {
     let Some(user_id) = cx.authority().credential.user_id() else { return Ok(Vec::new()) };
     Ok(invites::of_user(conn, &system(cx.app()), user_id, cx.now())?)

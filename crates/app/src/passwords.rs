@@ -25,7 +25,6 @@ const BOUNDS: Bounds = Bounds { at_once: 2, waiting_of_one: 64, waiting: 1024 };
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Requester {
     Address(Place),
-    /// A user, known or not.
     User(Account),
     Operator,
 }

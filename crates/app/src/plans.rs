@@ -86,7 +86,6 @@ pub async fn create(cx: Cx<Scope>, call: Call<api::Create>) -> Result<One<Plan>>
     Ok(One { version: VERSION, body: Plan { plan_id, expires_at, calls } })
 }
 
-/// Stores a plan for its maker.
 async fn keep(cx: &Cx<Scope>, calls: &[PlannedCall], outcomes: &[Outcome]) -> Result<(PlanId, Timestamp)> {
     let (id, expires_at): (PlanId, _) = (cx.new_id(), cx.now() + LASTS);
     let made = MadeIds::of(outcomes.iter());

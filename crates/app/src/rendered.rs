@@ -110,7 +110,6 @@ impl<C: Render<R, T>, R, T> Render<R, Option<T>> for Inline<'_, C> {
     }
 }
 
-/// The result of rendering a row.
 pub(crate) enum Made<T> {
     /// It depends on the row alone.
     OfRow(T),

@@ -42,7 +42,6 @@ impl Request {
 #[derive(Clone, Debug)]
 pub struct Idempotency {
     pub key: String,
-    /// The request that the key identifies.
     pub request_hash: String,
     /// Whether the request is only to be answered from what is stored, and has no effect otherwise.
     pub is_replay: bool,

@@ -44,7 +44,6 @@ impl Rows {
 }
 
 impl App {
-    /// The database, for the server itself.
     pub fn db(&self, _: &Doorkeeper) -> &Db {
         &self.rows.0
     }

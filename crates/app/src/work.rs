@@ -30,7 +30,6 @@ impl WorkNotifier {
         self.0.notified().await;
     }
 
-    /// Rings where committed changes bring work.
     pub(crate) fn committed(&self, changes: &[Change]) {
         if changes.iter().any(|change| change.kind == work::KIND) {
             self.notify();
@@ -38,7 +37,6 @@ impl WorkNotifier {
     }
 }
 
-/// Writes how much work there is.
 pub(crate) async fn measure(app: &App, page: &mut Page) -> Result<()> {
     let (system, now) = (system(app), app.world.now());
     let backlog = db(app).scan(None, move |conn| work::backlog(conn, &system, now)).await?;

@@ -1,7 +1,7 @@
 //! No files of `app` import each other in a circle: each can be read after those that it imports.
 //!
-//! A file that hands on what is in the folder of its name (`pub use`) does not import it, and what stands in `lib.rs` belongs
-//! to all.
+//! A file that hands on what is in the folder of its name (`pub use`) does not import it: who takes it from there does. What
+//! stands in `lib.rs` belongs to all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,22 @@ pub(super) fn no_file_imports_itself(tree: &Tree, report: &mut Report) {
         .filter_map(|(path, source)| Some((module(path)?, source.code)))
         .filter(|(module, _)| module != "lib")
         .collect();
+    let mut handed_on = BTreeMap::new();
+    for (path, source) in tree.sources() {
+        let Some(module) = module(path) else { continue };
+        let module = if module == "lib" { String::new() } else { module };
+        for (path, _) in paths(&module, &source.code).into_iter().filter(|(_, is_handed_on)| *is_handed_on) {
+            let name = path.rsplit("::").next().unwrap_or_default();
+            handed_on.insert(below(&module, name), path);
+        }
+    }
     let imported = |(module, code): (&String, &String)| {
-        let found = paths(module, code).into_iter().filter_map(|path| owner(&sources, path));
+        let own = below(module, "");
+        let takes = |(path, is_handed_on): (String, bool)| {
+            let is_own = is_handed_on && path.starts_with(&own);
+            if is_own { None } else { owner(&sources, handed_on.get(&path).unwrap_or(&path)) }
+        };
+        let found = paths(module, code).into_iter().filter_map(takes);
         (module.clone(), found.filter(|other| other != module).collect())
     };
     for (module, imports) in in_circles(sources.iter().map(imported).collect()) {
@@ -38,16 +52,21 @@ fn module(path: &str) -> Option<String> {
     Some(path.strip_prefix(ROOT)?.strip_suffix(".rs")?.replace('/', "::"))
 }
 
-/// The file that holds what a path names.
-fn owner(sources: &BTreeMap<String, String>, mut path: String) -> Option<String> {
-    while !sources.contains_key(&path) {
-        path.truncate(path.rfind("::")?);
-    }
-    Some(path)
+/// The path of what a module has under a name.
+fn below(module: &str, name: &str) -> String {
+    if module.is_empty() { name.to_owned() } else { format!("{module}::{name}") }
 }
 
-/// The paths into this crate that a module names, from its root.
-fn paths(module: &str, code: &str) -> Vec<String> {
+/// The file that holds what a path names.
+fn owner(sources: &BTreeMap<String, String>, mut path: &str) -> Option<String> {
+    while !sources.contains_key(path) {
+        path = &path[..path.rfind("::")?];
+    }
+    Some(path.to_owned())
+}
+
+/// The paths into this crate that a module names, from its root, and whether it hands on what they name.
+fn paths(module: &str, code: &str) -> Vec<(String, bool)> {
     let children = code.split("mod ").skip(1).filter_map(|rest| rest.split_once(';')).map(|(name, _)| name);
     let children: Vec<&str> = children.filter(|name| name.chars().all(is_word)).collect();
     let mut found = Vec::new();
@@ -60,16 +79,18 @@ fn paths(module: &str, code: &str) -> Vec<String> {
             continue;
         }
         let statement = before.rsplit([';', '}']).next().unwrap_or_default().trim_start();
-        let is_handed_on = statement.starts_with("pub") && statement.contains("use");
+        let handed_on = statement.strip_prefix("pub").map(|rest| match rest.split_once(')') {
+            Some((_, after)) if rest.starts_with('(') => after.trim_start(),
+            _ => rest.trim_start(),
+        });
+        let is_handed_on = handed_on.is_some_and(|rest| rest.split(|c| !is_word(c)).next() == Some("use"));
         let base = match first {
             "crate" => String::new(),
             "super" => module.rsplit_once("::").map_or(String::new(), |(above, _)| above.to_owned()),
             "self" => module.to_owned(),
-            child => format!("{module}::{child}"),
+            child => below(module, child),
         };
-        let own = format!("{module}::");
-        let named = named(&base, &code[at + 2..]);
-        found.extend(named.into_iter().filter(|path| !(is_handed_on && path.starts_with(&own))));
+        found.extend(named(&base, &code[at + 2..]).into_iter().map(|path| (path, is_handed_on)));
     }
     found
 }
@@ -88,13 +109,11 @@ fn named(base: &str, rest: &str) -> Vec<String> {
         return parts;
     }
     let (word, after) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
-    let path = if base.is_empty() { word.to_owned() } else { format!("{base}::{word}") };
-    let below = after.strip_prefix("::");
-    match (word, below) {
-        ("super", Some(below)) => named(base.rsplit_once("::").map_or("", |(above, _)| above), below),
+    match (word, after.strip_prefix("::")) {
+        ("super", Some(rest)) => named(base.rsplit_once("::").map_or("", |(above, _)| above), rest),
         ("self" | "", _) => vec![base.to_owned()],
-        (_, Some(below)) => named(&path, below),
-        (_, None) => vec![path],
+        (_, Some(rest)) => named(&below(base, word), rest),
+        (_, None) => vec![below(base, word)],
     }
 }
 
@@ -137,6 +156,17 @@ mod tests {
         );
         assert_eq!(found(&[("a", "mod b;\nuse b::B;"), ("a/b", "use super::A;")]), 2);
         assert_eq!(found(&[("a", "fn f() { crate::b::g() }"), ("b", "fn g() -> crate::a::A {}")]), 2);
+        assert_eq!(found(&[("a", "mod b;\npub fn reuse() -> u8 { b::f() }"), ("a/b", "use super::A;")]), 2);
+    }
+
+    #[test]
+    fn refuses_circles_through_what_is_handed_on() {
+        let parent = ("a", "mod b;\npub use self::b::B;");
+        assert_eq!(found(&[parent, ("a/b", "use crate::c::C;"), ("c", "use crate::a::B;")]), 2);
+        assert_eq!(
+            found(&[("lib", "mod a;\npub use a::A;"), ("a", "use crate::b::B;"), ("b", "use crate::A;")]),
+            2
+        );
     }
 
     #[test]

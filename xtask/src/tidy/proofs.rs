@@ -38,8 +38,9 @@ pub(super) fn scopes_are_used(tree: &Tree, report: &mut Report) {
 /// Reports modules that hold the system capability and are not named in ARCHITECTURE.md.
 pub(super) fn acting_modules_are_named(tree: &Tree, report: &mut Report) {
     let find = |path: &str| tree.files.iter().find(|file| file.path == path);
-    let (Some(list), Some(page)) = (find("crates/app/src/system/keys.rs"), find("ARCHITECTURE.md")) else {
-        return;
+    let (list, page) = ("crates/app/src/system/keys.rs", "ARCHITECTURE.md");
+    let (Some(list), Some(page)) = (find(list), find(page)) else {
+        return report.violation(list, 0, format!("it and {page} say together who acts for the system"));
     };
     for (index, line) in list.text.lines().enumerate() {
         let module = line.trim().strip_prefix("crate::").and_then(|rest| rest.strip_suffix("::SystemKey,"));

@@ -18,7 +18,7 @@ pub(super) fn are_listed(tree: &Tree, report: &mut Report) {
         let prefix = part.trim_end_matches('s').to_uppercase();
         let lists = |what: &str| match prefix.as_str() {
             "" => listed(&list.text, what).any(|listed| listed == module),
-            prefix => list.text.contains(&format!("{module}::{prefix}_{what}")),
+            prefix => list.text.contains(&format!(" {module}::{prefix}_{what}")),
         };
         let has = |text: &str| file.text.lines().any(|line| line.trim_start().starts_with(text));
         for (marks, what) in [

@@ -178,7 +178,6 @@ impl Invited {
 }
 
 enum Guest {
-    /// A user who is signed in.
     Known(SubjectProfile),
     /// A person who has just chosen a name and a password.
     New(Box<Newcomer>),

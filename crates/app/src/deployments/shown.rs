@@ -174,7 +174,6 @@ fn worker_queue(queue: &Queue, row: &DeploymentRow) -> WorkerQueue {
     }
 }
 
-/// CPU and memory of a queue's nodes.
 fn node(queue: &Queue, row: &DeploymentRow) -> Option<(String, String)> {
     let provider: CloudProvider = row.spec.cloud_provider?;
     let pools = &row.cluster.as_ref()?.details.node_pools;

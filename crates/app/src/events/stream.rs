@@ -53,7 +53,6 @@ pub struct EventStream {
 
 /// What a look at the database came to.
 enum Read {
-    /// Something to send.
     Chunk(Vec<u8>),
     Nothing,
     /// The caller may follow no longer.

@@ -22,7 +22,6 @@ const CODE: Duration = Duration::from_secs(60);
 /// The characters escaped in the path that a browser is redirected to.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// A browser that exchanged its code.
 #[derive(Debug)]
 pub struct Entered {
     pub pass: String,

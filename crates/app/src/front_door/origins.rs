@@ -45,7 +45,6 @@ impl PublicUrl {
         self.0.scheme()
     }
 
-    /// Host and port.
     pub fn authority(&self) -> &str {
         &self.0[Position::BeforeHost..Position::AfterPort]
     }

@@ -60,7 +60,6 @@ pub struct OperationEvents {
     target_id: String,
     notices: Receiver<Option<String>>,
     watch: Watch,
-    /// The version that the reader has.
     seen: Option<u64>,
     /// When it was read last.
     read_at: Instant,

@@ -68,7 +68,6 @@ impl Making<'_> {
         }
     }
 
-    /// Who holds a custom role.
     fn holders(&self, role_id: &str) -> Result<Vec<PlannedEffect>> {
         let Ok(role_id) = role_id.parse::<RoleId>() else { return Ok(Vec::new()) };
         let (holders, count) = grants::some_holders(self.tx, self.cx.scope(), role_id)?;

@@ -18,7 +18,6 @@ pub trait Calls: Send + Sync {
     fn handle(&self, call: JoinedCall) -> Pin<Box<dyn Future<Output = Handled> + Send>>;
 }
 
-/// What a path leads to.
 #[derive(Clone, Copy)]
 pub struct Found {
     pub endpoint: &'static Description,

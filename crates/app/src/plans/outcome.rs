@@ -80,12 +80,10 @@ impl Outcome {
         self.done.interrupted.iter().map(|interrupted| interrupted.deployment_id)
     }
 
-    /// Adds what follows for each of them.
     pub(super) fn add_effects(&mut self, effect: impl FnMut(&Interrupted) -> Option<PlannedEffect>) {
         self.done.effects.extend(self.done.interrupted.iter().filter_map(effect));
     }
 
-    /// Adds something that it causes.
     pub(super) fn add_effect(&mut self, effect: PlannedEffect) {
         self.done.effects.push(effect);
     }

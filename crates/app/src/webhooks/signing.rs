@@ -25,7 +25,6 @@ impl Secret {
         Self(bytes)
     }
 
-    /// As its receiver gets it.
     pub(super) fn text(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(self.0.as_ref()))
     }

@@ -45,7 +45,6 @@ pub(crate) fn read<P: DeserializeOwned>(raw: &Value) -> Outcome<P> {
     P::deserialize(raw).map_err(|error| not_expected(&error))
 }
 
-/// A resource that a server has answered.
 pub(crate) fn value_of<T: DeserializeOwned>(shown: Shown<T>) -> Outcome<T> {
     shown.into_value().map_err(|error| not_expected(&error))
 }
@@ -58,7 +57,6 @@ fn not_expected(error: &serde_json::Error) -> Failed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Word<E> {
-    /// One that this version knows.
     Known(E),
     Novel(String),
 }
@@ -68,7 +66,6 @@ impl<E: Copy + PartialEq> Word<E> {
         matches!(self, Self::Known(known) if *known == word)
     }
 
-    /// The word, if this version knows it.
     pub(crate) fn known(&self) -> Option<&E> {
         if let Self::Known(known) = self { Some(known) } else { None }
     }

@@ -154,7 +154,6 @@ impl Session {
     }
 }
 
-/// What a change has come to.
 pub(crate) struct Edited {
     pub(crate) now: Value,
     /// Whether anything is different from before.

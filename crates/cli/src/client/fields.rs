@@ -47,7 +47,6 @@ impl Extra {
         self.assigned(merged(read, given(flags)))
     }
 
-    /// The same with what was set.
     fn assigned(&self, mut body: Value) -> Outcome<Value> {
         self.set.iter().try_for_each(|assignment| set(&mut body, assignment))?;
         Ok(body)
@@ -135,7 +134,6 @@ pub(crate) fn set(body: &mut Value, assignment: &str) -> Outcome {
     Ok(())
 }
 
-/// JSON, or else text.
 fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

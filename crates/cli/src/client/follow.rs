@@ -34,7 +34,6 @@ pub(crate) struct Operation {
     ended_at: Option<Timestamp>,
 }
 
-/// What an operation changes.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Target {
     pub(crate) id: Id,
@@ -63,7 +62,6 @@ pub(crate) struct Now {
 }
 
 impl Now {
-    /// The reason, to follow a status.
     pub(crate) fn why(&self) -> String {
         if self.status_reason.is_empty() { String::new() } else { format!(": {}", self.status_reason) }
     }

@@ -60,7 +60,6 @@ pub(crate) struct Called {
     pub(crate) name: String,
 }
 
-/// The node pools of a cluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Pools {
@@ -68,7 +67,6 @@ pub(crate) struct Pools {
 }
 
 impl Session {
-    /// What is called so in a list.
     pub(crate) async fn find<G: Noun>(
         &self,
         place: &<G::List as Endpoint>::Path,

@@ -373,17 +373,20 @@ impl Session {
         Ok(found)
     }
 
-    /// Reads a list that goes on behind a cursor: up to so many items, in pages of at most so many. Where it ends, and
-    /// can be continued; none if there is more.
+    /// Reads a list that goes on behind a cursor: up to so many items, in pages of at most so many, which may be empty, and
+    /// so many pages. Where it ends, and can be continued; none if there is more.
     pub(crate) async fn behind_cursor<L: Endpoint>(
         &self,
         path: &L::Path,
         query: &impl Serialize,
-        (mut left, at_once): (u64, u64),
+        (mut left, at_once, pages): (u64, u64, u64),
         mut take: impl FnMut(&[Value]) -> Outcome,
     ) -> Outcome<Option<String>> {
         let mut cursor = None;
-        while left > 0 {
+        for _ in 0..pages {
+            if left == 0 {
+                break;
+            }
             let place = json!({ "cursor": cursor, "limit": left.min(at_once) });
             let call = Call::to::<L>(path).query_params(&place)?.query_params(query)?;
             let page: CursorPage = read(&self.client.send::<Value>(call).await?.body)?;

@@ -3,6 +3,8 @@
 use podium_api::enums::RoleScope;
 use podium_api::{DeploymentId, WorkspaceId};
 
+use podium_api::const_text;
+
 use crate::authorize::Target;
 use crate::grants::{DeploymentReach, Grants, Reach};
 use crate::groups::READ_BY;
@@ -23,6 +25,14 @@ const READERS: [(&str, Permission); READ_BY.len()] = {
     let mut readers = [("", Permission::known("organization.get")); READ_BY.len()];
     let mut index = 0;
     while index < READ_BY.len() {
+        let mut before = 0;
+        while before < index {
+            assert!(
+                !const_text::same(READ_BY[before].0, READ_BY[index].0),
+                "the events of a kind have one permission"
+            );
+            before += 1;
+        }
         readers[index] = (READ_BY[index].0, Permission::known(READ_BY[index].1));
         index += 1;
     }

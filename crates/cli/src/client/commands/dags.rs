@@ -112,7 +112,6 @@ impl Dags {
     }
 }
 
-/// What Airflow says about a schedule.
 #[derive(Deserialize)]
 struct Schedule {
     timetable_description: Option<String>,

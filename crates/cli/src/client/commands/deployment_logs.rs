@@ -166,7 +166,6 @@ impl Line {
     }
 }
 
-/// A colour for each source.
 fn colored(source: &str) -> String {
     let code = match source.trim() {
         "scheduler" => 36,

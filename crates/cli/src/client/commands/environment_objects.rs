@@ -218,7 +218,6 @@ impl Place {
         session.find::<api::Get>(&organization, &query, key).await
     }
 
-    /// What a new object belongs to.
     async fn scope(&self, session: &Session) -> Outcome<(EnvironmentObjectScope, EntityId)> {
         match &self.deployment {
             Some(name) => {

@@ -110,7 +110,7 @@ impl Verbs for Verb {
                 let query = which.query(session, Some(since)).await?;
                 let mut printer = session.format.printer(&VIEW)?;
                 let print = |page: &[Value]| Ok(printer.page(page)?);
-                session.behind_cursor::<api::List>(&path, &query, (limit, PAGE), print).await?;
+                session.behind_cursor::<api::List>(&path, &query, (limit, PAGE, u64::MAX), print).await?;
                 Ok(printer.finish()?)
             }
             Self::Follow { which, since } => {

@@ -161,7 +161,6 @@ fn made_by(applied: &[AppliedCall], of: [&str; 2]) -> Vec<String> {
     calls.filter_map(|call| Made::by(call).id).collect()
 }
 
-/// What is waited for of a cluster.
 #[derive(Deserialize)]
 struct Growing {
     name: String,

@@ -34,7 +34,6 @@ const MOST: u64 = 1_000;
 /// The DAG runs of this time are counted, up to a number of them.
 const PAST: Duration = Duration::from_hours(24);
 const MOST_RUNS: u64 = 10_000;
-/// How many keys and events wait.
 const WAITING: usize = 256;
 
 /// Watch deployments: status, runtime, memory, DAG runs of the last day, running operations and recent problems.
@@ -141,7 +140,7 @@ async fn count_runs(
         page.iter().filter_map(|event| read(event).ok()).for_each(|event| top.count(&event));
         Ok(())
     };
-    session.behind_cursor::<List>(path, &query, (MOST_RUNS, PAGE), count).await.ok()?
+    session.behind_cursor::<List>(path, &query, (MOST_RUNS, PAGE, MOST_RUNS / PAGE), count).await.ok()?
 }
 
 /// Shows the view until the person quits.

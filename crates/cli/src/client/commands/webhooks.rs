@@ -197,7 +197,7 @@ impl DeliveryVerb {
                     Ok(())
                 };
                 session
-                    .behind_cursor::<api::ListDeliveries>(&path, &query, (limit, AT_ONCE), collect)
+                    .behind_cursor::<api::ListDeliveries>(&path, &query, (limit, AT_ONCE, u64::MAX), collect)
                     .await?;
                 session.show_all(&all, &DELIVERIES)
             }

@@ -85,12 +85,10 @@ impl Changes {
         printing::refusals(&self.calls, &self.plan.calls)
     }
 
-    /// The plan that makes exactly these changes.
     pub(crate) fn plan_id(&self) -> Option<PlanId> {
         self.plan.plan_id
     }
 
-    /// How much was changed, in words.
     pub(crate) fn counted(&self) -> String {
         Count::of(&self.calls).in_words(["created", "changed", "deleted"])
     }

@@ -15,7 +15,6 @@ use crate::client::names::{Called, Pools};
 pub(super) struct Existing {
     pub(super) id: Id,
     pub(super) name: String,
-    /// As the API shows it.
     pub(super) wire: Value,
     /// In the form of the files.
     pub(super) form: Value,

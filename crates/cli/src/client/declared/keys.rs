@@ -34,7 +34,6 @@ impl Kind {
         Self::Token,
     ];
 
-    /// Its list in a file.
     pub(super) const fn section(self) -> &'static str {
         match self {
             Self::Workspace => "workspaces",

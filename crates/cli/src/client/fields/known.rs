@@ -65,7 +65,6 @@ struct Schema<'a> {
 }
 
 impl<'a> Schema<'a> {
-    /// Finds what none of the schemas has.
     fn compare(&self, schemas: &[&'a Value], given: &Value, path: &str, unknown: &mut Vec<Unknown>) {
         match given {
             Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Every operation that changes something makes the event that the table says, once, in the transaction of its effect.
+//! Every operation that changes something makes the event that its declaration names, once, in the transaction of its effect.
 
 use podium_api::{Access, ENDPOINTS, Method};
 use podium_testkit::{TestApp, on_both_engines};

@@ -43,7 +43,6 @@ struct Differences {
     removed: Vec<String>,
 }
 
-/// What a deploy would change.
 struct Comparison {
     /// The deploy that is current; none if nothing was deployed yet.
     deploy_id: Option<String>,

@@ -54,7 +54,6 @@ impl Snapshot {
         }
     }
 
-    /// The files that differ from those before.
     pub(super) fn differences(&self, before: &Self) -> Vec<String> {
         let is_new = |(name, stamp): &(&String, &Option<_>)| before.0.get(*name) != Some(*stamp);
         let saved = self.0.iter().filter(is_new).map(|(name, _)| name.clone());

@@ -9,7 +9,6 @@ use podium_terminal as terminal;
 use crate::client::commands::{Exit, Failed, Outcome};
 use crate::client::session::is_same;
 
-/// What an invite's link is made of.
 const PAGE: &str = "/accept-invite?token=";
 
 /// How many characters a password has at least.

@@ -9,7 +9,6 @@ use crate::client::commands::deployments::size;
 use crate::client::commands::events::Happened;
 use crate::client::commands::one_line;
 
-/// How many recent problems are kept.
 const MOST_PROBLEMS: usize = 50;
 const MOST_TYPED: usize = 100;
 
@@ -22,7 +21,6 @@ pub(super) struct Row {
     pub(super) reason: String,
     pub(super) runtime: String,
     pub(super) memory: String,
-    /// What is being done to it.
     pub(super) operation: String,
 }
 
@@ -78,7 +76,6 @@ pub(super) enum Mode {
     Details,
 }
 
-/// A key that means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Up,
@@ -89,7 +86,6 @@ pub(super) enum Key {
     Letter(char),
 }
 
-/// Whether the view goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Stay,

@@ -115,7 +115,6 @@ pub(super) fn change<E: Endpoint, R>(
     Ok(())
 }
 
-/// What a role is held on.
 enum On {
     Workspace(WorkspaceId),
     Deployment(DeploymentId),
