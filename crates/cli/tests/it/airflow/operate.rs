@@ -59,6 +59,10 @@ pub(super) fn what_was_saved_runs_elsewhere(saved: Saved, environment: &Environm
     let Saved { mut world, runs: before } = saved;
     world.say("what was restored runs, and knows the runs of before");
     world.serve();
+    // Until the loop has looked, the status is that of the backup.
+    world.wait_until("its web server answers", || {
+        world.airflow(environment, "GET", "/dags/hello/dagRuns", None).status == 200
+    });
     world.wait_for_status(environment, "HEALTHY");
     assert_eq!(runs(&world, environment), before);
     assert!(world.count_lines(environment, "\"farewell-two\"") > 0, "the logs of before");
