@@ -81,6 +81,21 @@
 ///     }
 /// }
 /// ```
+///
+/// The reason is not empty:
+///
+/// ```compile_fail,E0080
+/// # use podium_api::{endpoints, path::OfTeam};
+/// endpoints! {
+///     tag "Team";
+///
+///     /// Delete a team
+///     Delete: DELETE "/organizations/{organizationId}/teams/{teamId}" as "DeleteTeam" {
+///         path: OfTeam,
+///         permission: "organization.teams.delete", without_event: "",
+///     }
+/// }
+/// ```
 #[macro_export]
 macro_rules! endpoints {
     (tag $tag:literal; $(
